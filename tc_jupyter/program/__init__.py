@@ -1,0 +1,54 @@
+"""Tree -> checked program; the two languages meet here.
+
+Comes in: a syntax tree. Goes out: `Program` values with resolved names and explicit types, and diagnostics. Ranges are not known here.
+"""
+
+from .expr import (
+    COMPARISONS,
+    LOGICAL,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    children,
+    int64,
+    rebuild,
+    rewrite,
+    walk,
+)
+from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
+
+__all__ = [
+    "COMPARISONS",
+    "LOGICAL",
+    "Binary",
+    "Call",
+    "CallSite",
+    "Cast",
+    "Const",
+    "DType",
+    "Equality",
+    "Expr",
+    "Index",
+    "IndexVar",
+    "Partition",
+    "Program",
+    "Read",
+    "Select",
+    "Size",
+    "Statement",
+    "Tensor",
+    "Unary",
+    "children",
+    "int64",
+    "rebuild",
+    "rewrite",
+    "walk",
+]

@@ -1,0 +1,236 @@
+"""The one language of scalar expressions, from the checked program to the code generators.
+
+Every node has a type. Operands of an operator have equal types (the checker inserts `Cast`), so no later stage promotes.
+16-bit floats are storage types only: a `Read` of one is cast to `float32` at once, and no operator has such operands.
+
+Worked example: `A(i, k) / 2` over `float32` is `Binary("/", Read("A", (IndexVar("i"), IndexVar("k")), FLOAT32), Const(2.0, FLOAT32), FLOAT32)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TypeAlias, assert_never
+
+from tc_jupyter.diagnostics import NO_SPAN, Span
+
+
+class DType(Enum):
+    """An element type. The value is the canonical name, which NumPy (with `ml_dtypes`) understands as well."""
+
+    BOOL = "bool"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    UINT8 = "uint8"
+    UINT16 = "uint16"
+    UINT32 = "uint32"
+    UINT64 = "uint64"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+
+    @property
+    def bits(self) -> int:
+        """Width of one element in bits; `bool` takes one byte."""
+        return 8 if self is DType.BOOL else int("".join(filter(str.isdigit, self.value)))
+
+    @property
+    def bytes(self) -> int:
+        """Size of one element in bytes."""
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        """Whether this is one of the four floating types."""
+        return self in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is one of the eight integer types; `bool` is not."""
+        return not self.is_float and self is not DType.BOOL
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether this is a signed integer type."""
+        return self in (DType.INT8, DType.INT16, DType.INT32, DType.INT64)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Smallest and largest value of an integer type or `bool`."""
+        if self is DType.BOOL:
+            return 0, 1
+        if self.is_signed:
+            return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        return 0, (1 << self.bits) - 1
+
+    @property
+    def compute(self) -> DType:
+        """The type that arithmetic on this type uses: `float32` for the 16-bit floats, else itself (`language.md`, types)."""
+        return DType.FLOAT32 if self in (DType.FLOAT16, DType.BFLOAT16) else self
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A number of type `dtype`; `inf` and `nan` are Python floats."""
+
+    value: int | float | bool
+    dtype: DType
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The value of a size: a name of the signature (`N`), or the extent of a computed tensor's dimension (`T.0`)."""
+
+    name: str
+    span: Span = field(default=NO_SPAN, compare=False)
+    dtype: DType = DType.INT64
+
+
+@dataclass(frozen=True, slots=True)
+class IndexVar:
+    """The value of an index variable of the statement, or of a loop."""
+
+    name: str
+    span: Span = field(default=NO_SPAN, compare=False)
+    dtype: DType = DType.INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An element of a tensor at logical indices (the origin is not subtracted). A rank-0 tensor or scalar has no indices.
+
+    Before lowering `tensor` names a `Tensor` of the program and indices are logical; after lowering the same node names a
+    `Buffer` of the kernel and indices are 0-based storage positions.
+    """
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    dtype: DType
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`-` on numbers, `!` on `bool`."""
+
+    op: str
+    operand: Expr
+    dtype: DType
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An operator with two operands of one type.
+
+    `op` is one of `+ - * / // % min max < <= > >= == != && ||`. `//` is floor division of integers and `/` true division of
+    floats; `%` is the floor remainder of either (`language.md`, division); integer division by zero gives 0. `min` and `max` of
+    floats return NaN if an operand is NaN. Comparisons and logical operators have type `bool`; `&&`, `||` evaluate the right
+    operand only if needed.
+    """
+
+    op: str
+    left: Expr
+    right: Expr
+    dtype: DType
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`condition ? then : otherwise`; only the chosen branch is evaluated."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+    dtype: DType
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A mathematical function by its name in the language; arguments have type `dtype` except for the `is...` tests."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    dtype: DType
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Conversion of any type to any type (`language.md`, casts); float to integer truncates and saturates, NaN gives 0."""
+
+    operand: Expr
+    dtype: DType
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Expr: TypeAlias = Const | Size | IndexVar | Read | Unary | Binary | Select | Call | Cast
+
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+LOGICAL = frozenset({"&&", "||"})
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands, left to right."""
+    match expr:
+        case Const() | Size() | IndexVar():
+            return ()
+        case Read():
+            return expr.indices
+        case Unary() | Cast():
+            return (expr.operand,)
+        case Binary():
+            return (expr.left, expr.right)
+        case Select():
+            return (expr.condition, expr.then, expr.otherwise)
+        case Call():
+            return expr.arguments
+    assert_never(expr)
+
+
+def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
+    """The same node with other operands, in the order of `children`."""
+    if all(new is old for new, old in zip(operands, children(expr), strict=True)):
+        return expr
+    match expr:
+        case Const() | Size() | IndexVar():
+            return expr
+        case Read():
+            return replace(expr, indices=operands)
+        case Unary() | Cast():
+            return replace(expr, operand=operands[0])
+        case Binary():
+            return replace(expr, left=operands[0], right=operands[1])
+        case Select():
+            return replace(expr, condition=operands[0], then=operands[1], otherwise=operands[2])
+        case Call():
+            return replace(expr, arguments=operands)
+    assert_never(expr)
+
+
+def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """Apply `rule` bottom-up; where it returns `None` the node stays."""
+    node = rebuild(expr, tuple(rewrite(child, rule) for child in children(expr)))
+    new = rule(node)
+    return node if new is None else new
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """All nodes, parents before children."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def int64(value: int) -> Const:
+    """An index constant."""
+    return Const(value, DType.INT64)

@@ -1,0 +1,181 @@
+"""The meaning of a def, for both languages: tensors and statements with explicit types, without sugar.
+
+What the checkers have already done: names are resolved, lets are substituted, calls of other defs are inlined, every
+expression is typed, every `where` bound is an integer expression over sizes and integer scalars.
+
+Worked example: `def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i,j) * B(j) }` becomes a `Program` with sizes `R, C`,
+tensors `A, B, o` and one `Statement` with target `o`, operator `+`, indices `i` (output) and `j` (reduction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
+
+from .expr import DType, Expr, Read, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor or scalar of a def.
+
+    Attributes:
+        kind: `input` (parameter), `output` (result) or `temporary`.
+        dims: for inputs one integer expression per dimension (a `Size` or a `Const`). For a computed tensor `None`: the first
+            statement that writes it fixes its box; its extents are known in expressions as `Size("T.0")`, ... .
+        box: only for tensors whose box is given and not inferred (`%%sac`): lower and upper (excluded) expression per dimension.
+        declared: declared result dimensions (`-> (float(M,N) C)`) or `None`; each must equal the inferred extent. A name that
+            occurs nowhere else is a name for that extent.
+        view_of: this tensor is the storage of another one, received by a caller: same elements, every origin reset to 0.
+    """
+
+    name: str
+    dtype: DType
+    rank: int
+    kind: str
+    dims: tuple[Expr, ...] | None = None
+    box: tuple[tuple[Expr, Expr], ...] | None = None
+    declared: tuple[Expr, ...] | None = None
+    view_of: str | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index variable of a statement.
+
+    Attributes:
+        kind: `output` (on the left side) or `reduction`.
+        where: lower and upper (excluded) bound of a `where` clause, integer expressions over sizes and scalars, or `None`.
+    """
+
+    name: str
+    kind: str
+    where: tuple[Expr, Expr] | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`target(indices) operator value`: one independent point per value of the output indices, combined over the others.
+
+    Attributes:
+        name: unique in the program: the target, then `C#2`, `C#3` for later statements on it. Also the name of its stage.
+        indices: output indices in left-side order, then reduction indices in order of first occurrence.
+        operator: `=`, or the reduction `+`, `*`, `min`, `max`.
+        initialize: the operator has `!`, or it has none but nothing was written before and no array is accumulated into.
+        accumulate: non-`!` reduction that combines onto present content (earlier statement, or the array passed as `out=`).
+        value: the right side in the type of the accumulator (`Tensor.dtype.compute`); stored as `Tensor.dtype`.
+        exists: expressions of `exists` clauses: their reads take part in inference and must be in bounds; never evaluated.
+        text: the statement as written, for comments in generated code.
+    """
+
+    name: str
+    target: str
+    indices: tuple[Index, ...]
+    operator: str
+    initialize: bool
+    accumulate: bool
+    value: Expr
+    exists: tuple[Expr, ...] = ()
+    text: str = ""
+    span: Span = field(default=NO_SPAN, compare=False)
+
+    @property
+    def output_indices(self) -> tuple[Index, ...]:
+        """Indices on the left side, in order of the target's dimensions."""
+        return tuple(index for index in self.indices if index.kind == "output")
+
+    @property
+    def reduction_indices(self) -> tuple[Index, ...]:
+        """Indices that are combined over."""
+        return tuple(index for index in self.indices if index.kind == "reduction")
+
+    def reads(self) -> Iterator[Read]:
+        """All reads of tensors in the value, subscripts included."""
+        return (node for node in walk(self.value) if isinstance(node, Read))
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """Two extents that must be equal: declared result dimension and inferred one, or caller's and callee's (TC205, TC215, TC605).
+
+    Attributes:
+        reason: what is compared, for the message: "`C` dimension 0 is declared `M`".
+        kind: `declared` or `call`.
+    """
+
+    left: Expr
+    right: Expr
+    kind: str
+    reason: str
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call of another def that was inlined, kept for display (`api.md`, a statement with operator `call`)."""
+
+    callee: str
+    arguments: tuple[str, ...]
+    targets: tuple[str, ...]
+    position: int
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Which part of a `%%sac` comprehension a statement computes, for display: statement name, number, text, state.
+
+    `state` is `body`, `hole` (zero fill) or `hidden` (covered by earlier partitions, no statement).
+    """
+
+    statement: str | None
+    number: int
+    text: str
+    state: str
+    box: tuple[tuple[Expr, Expr], ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One def, checked.
+
+    Attributes:
+        name: name of the def as written.
+        language: `tc` or `sac`.
+        sizes: size names of the signature, in order of first occurrence.
+        parameters, results: names of tensors, in order of the signature.
+        tensors: all tensors; parameters first, then in order of first writing.
+        statements: in text order; callees' statements stand where they are called.
+    """
+
+    name: str
+    language: str
+    sizes: tuple[str, ...]
+    parameters: tuple[str, ...]
+    results: tuple[str, ...]
+    tensors: tuple[Tensor, ...]
+    statements: tuple[Statement, ...]
+    equalities: tuple[Equality, ...] = ()
+    calls: tuple[CallSite, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    source: SourceText = field(default=SourceText(""), compare=False)
+    span: Span = field(default=NO_SPAN, compare=False)
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of that name; raises `KeyError`."""
+        for tensor in self.tensors:
+            if tensor.name == name:
+                return tensor
+        raise KeyError(name)
+
+    def statement(self, name: str) -> Statement:
+        """The statement (stage) of that name; raises `KeyError`."""
+        for statement in self.statements:
+            if statement.name == name:
+                return statement
+        raise KeyError(name)
