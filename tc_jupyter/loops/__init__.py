@@ -1,0 +1,38 @@
+"""Program + schedule + bounds -> loop IR, built from boxes.
+
+Goes out: `Kernel` values, the last form that both back ends share. `interpret` runs them: the meaning of every program.
+"""
+
+from .ir import (
+    Allocate,
+    Barrier,
+    Block,
+    Buffer,
+    Check,
+    For,
+    If,
+    Intrinsic,
+    Kernel,
+    Stmt,
+    Store,
+    expressions,
+    sub_blocks,
+    walk_statements,
+)
+
+__all__ = [
+    "Allocate",
+    "Barrier",
+    "Block",
+    "Buffer",
+    "Check",
+    "For",
+    "If",
+    "Intrinsic",
+    "Kernel",
+    "Stmt",
+    "Store",
+    "expressions",
+    "sub_blocks",
+    "walk_statements",
+]

@@ -1,0 +1,49 @@
+"""What a schedule and a code generator must know of a device, as plain data. `runtime` makes the value and passes it down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A device.
+
+    Attributes:
+        kind: `cpu`, `cuda` or `interpreter`.
+        name: processor or GPU, for display.
+        features: CPU features by LLVM's names (`avx512f`), or GPU features (`cp.async`, `mma`, `wgmma`).
+        vector_bits: width of a vector register in bits (CPU).
+        vector_registers: number of vector registers (CPU).
+        fma: the device has fused multiply-add.
+        threads: worker threads (CPU).
+        l1_bytes, l2_bytes, llc_bytes: data caches in bytes, as far as known.
+        arch: `sm_80` and the like (GPU); the LLVM triple (CPU).
+        multiprocessors, warp, max_threads, shared_bytes, shared_optin_bytes, registers: limits of a GPU; bytes per block,
+            registers per multiprocessor.
+        fast_math, tf32: approximations that the user asked for.
+    """
+
+    kind: str
+    name: str = ""
+    features: frozenset[str] = frozenset()
+    vector_bits: int = 128
+    vector_registers: int = 16
+    fma: bool = False
+    threads: int = 1
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    llc_bytes: int = 24 << 20
+    arch: str = ""
+    multiprocessors: int = 108
+    warp: int = 32
+    max_threads: int = 1024
+    shared_bytes: int = 48 << 10
+    shared_optin_bytes: int = 99 << 10
+    registers: int = 65536
+    fast_math: bool = False
+    tf32: bool = False
+
+
+INTERPRETER = Target("interpreter", "loop interpreter")
+"""The loop IR run directly on NumPy arrays."""
