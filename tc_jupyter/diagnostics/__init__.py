@@ -1,12 +1,14 @@
 """What is said to the user: the data of a message, its codes, its rendering, the error index.
 
-Comes in: spans and words from every other folder. Goes out: `Diagnostic` values and text. Nothing here knows what a message is about.
+Comes in: spans and words from every other folder. Goes out: `Diagnostic` values and text.
+Nothing here knows what a message is about.
 """
 
+from . import codes
 from .diagnostic import (
     NO_SPAN,
-    Code,
     CallError,
+    Code,
     CompileError,
     Diagnostic,
     Edit,
@@ -16,6 +18,8 @@ from .diagnostic import (
     SourceText,
     Span,
 )
+from .nearest import edit_distance, nearest
+from .render import explain, index_sections, render
 
 __all__ = [
     "NO_SPAN",
@@ -29,4 +33,10 @@ __all__ = [
     "Severity",
     "SourceText",
     "Span",
+    "codes",
+    "edit_distance",
+    "explain",
+    "index_sections",
+    "nearest",
+    "render",
 ]

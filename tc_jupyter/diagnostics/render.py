@@ -1,0 +1,202 @@
+"""A message as text, with the source line underlined; and the error index.
+
+Worked example:
+
+    error[TC204] reduction-missing: `=` does not combine the values over `k`
+     --> cell:2:13
+      |
+    2 |     C(i, j) = A(i, k) * B(k, j)
+      |             ^      - `k` is not on the left
+    help: replace `=` by `+=!`
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from .codes import ALL
+from .diagnostic import Diagnostic, Severity, SourceText, Span
+
+_WIDTH = 140  # columns of a source line that are shown
+_TAB = 4
+_STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.NOTE: "\x1b[1;36m"}
+_BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+def render(diagnostics: Iterable[Diagnostic], source: SourceText, color: bool = False) -> str:
+    """All messages as one text, a blank line between them; line and column are counted from 1.
+
+    The text never ends with a line end. Colour is an addition, never the only sign.
+    """
+    return "\n\n".join(_render_one(item, source, color) for item in diagnostics)
+
+
+def explain(code: str) -> str:
+    """The section of the error index about `code`: meaning, example, cure. The number or the name may be given.
+
+    Raises:
+        KeyError: there is no such code.
+    """
+    wanted = code.strip().strip("[]")
+    sections = index_sections()
+    if wanted.upper() in sections:
+        return sections[wanted.upper()]
+    for number, known in ALL.items():
+        if known.name == wanted.lower():
+            return sections[number]
+    raise KeyError(code)
+
+
+@cache
+def index_sections() -> dict[str, str]:
+    """The sections of `index.md` by code number, heading included."""
+    text = Path(__file__).with_name("index.md").read_text(encoding="utf-8")
+    parts = re.split(r"^(?=## TC\d{3}\b)", text, flags=re.MULTILINE)
+    return {part[3:8]: part.strip() for part in parts if part.startswith("## TC")}
+
+
+def _render_one(item: Diagnostic, source: SourceText, color: bool) -> str:
+    style = _STYLES[item.severity] if color else ""
+    bold, dim, reset = (_BOLD, _DIM, _RESET) if color else ("", "", "")
+    head = f"{style}{item.severity.value}[{item.code.number}]{reset} {bold}{item.code.name}: {item.message}{reset}"
+    line, column = source.position(item.span.start)
+    marks = _marks(item, source)
+    width = len(str(max((mark.line for mark in marks), default=line) + 1))
+    lines = [head, f"{' ' * width}{dim}-->{reset} {source.name}:{line + 1}:{column + 1}"]
+    if source.text:
+        lines += _excerpt(marks, source, width, style, dim, reset)
+    if item.help:
+        lines.append(f"{bold}help:{reset} {item.help}")
+    if item.fix:
+        lines.append(f"{bold}help:{reset} {item.fix.title}")
+        lines += _fixed_lines(item, source, width, dim, reset)
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """An underlined piece of one line, in characters of that line."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+    main: bool
+
+
+def _marks(item: Diagnostic, source: SourceText) -> list[_Mark]:
+    marks = [_mark(item.span, item.label, True, source)]
+    marks += [_mark(label.span, label.text, False, source) for label in item.labels]
+    return sorted(marks, key=lambda mark: (mark.line, mark.start, not mark.main))
+
+
+def _mark(span: Span, text: str, main: bool, source: SourceText) -> _Mark:
+    line, start = source.position(span.start)
+    end_line, end = source.position(max(span.start, span.end))
+    if end_line != line:
+        end = max(start + 1, len(source.line(line).rstrip()))
+    return _Mark(line, start, max(end, start + 1), text, main)
+
+
+def _excerpt(marks: list[_Mark], source: SourceText, width: int, style: str, dim: str, reset: str) -> list[str]:
+    lines = [f"{' ' * width} {dim}|{reset}"]
+    previous: int | None = None
+    for number in sorted({mark.line for mark in marks}):
+        if previous is not None and number > previous + 1:
+            lines.append(f"{dim}...{reset}")
+        here = [mark for mark in marks if mark.line == number]
+        view = _View.of(source.line(number), here)
+        lines.append(f"{dim}{number + 1:>{width}} |{reset} {view.text}".rstrip())
+        lines += [f"{' ' * width} {dim}|{reset} {style}{row}{reset}" for row in _underlines(view, here)]
+        previous = number
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The part of a source line that is shown: control characters replaced, tabs widened, a window of a long line."""
+
+    text: str
+    columns: tuple[int, ...]
+
+    @staticmethod
+    def of(line: str, marks: list[_Mark]) -> _View:
+        """The window around the first main mark."""
+        focus = next((mark for mark in marks if mark.main), marks[0])
+        start = 0
+        if len(line) > _WIDTH and focus.start > _WIDTH // 2:
+            start = max(0, min(focus.start - _WIDTH // 2, len(line) - _WIDTH))
+        stop = min(len(line), start + _WIDTH)
+        shown = ["..."] if start else []
+        column = 3 if start else 0
+        columns = [column] * start
+        for char in line[start:stop]:
+            columns.append(column)
+            cell, cells = _cell(char, column)
+            shown.append(cell)
+            column += cells
+        if stop < len(line):
+            shown.append("...")
+        columns += [column] * (len(line) - stop + 1)
+        return _View("".join(shown), tuple(columns))
+
+    def column(self, position: int) -> int:
+        """The display column of a character; beyond the line it goes on one column per character, up to one."""
+        if position < len(self.columns):
+            return self.columns[position]
+        return self.columns[-1] + 1
+
+
+def _cell(char: str, column: int) -> tuple[str, int]:
+    """What is printed for a character, and how many columns it takes."""
+    if char == "\t":
+        cells = _TAB - column % _TAB
+        return " " * cells, cells
+    category = unicodedata.category(char)
+    if category in ("Mn", "Me"):
+        return char, 0
+    if category.startswith("C") or char in "\u2028\u2029":
+        return "\ufffd", 1
+    return char, 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _underlines(view: _View, marks: list[_Mark]) -> list[str]:
+    """The row of `^` and `-`, with the last text beside it and the other texts below, from right to left."""
+    row: list[str] = []
+    for mark in sorted(marks, key=lambda mark: mark.main):
+        start = view.column(mark.start)
+        stop = max(start + 1, view.column(mark.end))
+        row += [" "] * (stop - len(row))
+        row[start:stop] = ("^" if mark.main else "-") * (stop - start)
+    texts = sorted((mark for mark in marks if mark.text), key=lambda mark: mark.start)
+    rows = ["".join(row)]
+    if texts and view.column(texts[-1].start) >= len("".join(row).rstrip("^-")):
+        rows[0] += " " + texts.pop().text
+    while texts:
+        last = texts.pop()
+        rows.append(" " * view.column(last.start) + last.text)
+    return rows
+
+
+def _fixed_lines(item: Diagnostic, source: SourceText, width: int, dim: str, reset: str) -> list[str]:
+    """The first changed line after the fix, when the fix changes a single line of moderate length."""
+    assert item.fix is not None
+    if not item.fix.edits or not source.text:
+        return []
+    first = min(edit.span.start for edit in item.fix.edits)
+    last = max(edit.span.end for edit in item.fix.edits)
+    number = source.position(first)[0]
+    if source.position(last)[0] != number:
+        return []
+    line, origin = source.line(number), source.line_starts[number]
+    for edit in sorted(item.fix.edits, key=lambda edit: edit.span.start, reverse=True):
+        line = line[: edit.span.start - origin] + edit.text + line[edit.span.end - origin :]
+    if "\n" in line or len(line) > _WIDTH or line == source.line(number):
+        return []
+    text = _View.of(line, [_Mark(number, 0, 1, "", True)]).text
+    return [f"{dim}{number + 1:>{width}} |{reset} {text}".rstrip()]
