@@ -1,0 +1,621 @@
+"""Arguments and results of any array library, seen as address, extents and strides.
+
+Comes in: arrays of NumPy, CuPy, PyTorch, JAX, of any library that speaks DLPack, `__cuda_array_interface__` or
+`__array_interface__`, or of a class registered with `register_arrays`. Goes out: `ArrayView`. Nothing is copied here except where
+a library hands out its memory only as a copy; what an engine cannot use in place (`prepared`) is copied once.
+
+Worked example: `view_of(np.zeros((3, 4), np.float32).T)` has shape `(4, 3)`, strides `(4, 16)` in bytes and address of element 0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from tc_jupyter.program import DType
+
+from .memory import empty
+
+NDArray = np.ndarray[Any, Any]
+
+
+class ArgumentProblem(Exception):
+    """A value cannot be used as an array; the caller adds the name of the argument.
+
+    Attributes:
+        kind: `type` (TC607), `rank` (TC608) or `device` (TC609).
+        came: what was given, as a noun phrase.
+        help: what to do, or empty.
+    """
+
+    def __init__(self, kind: str, came: str, help: str = "") -> None:
+        super().__init__(came)
+        self.kind = kind
+        self.came = came
+        self.help = help
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayView:
+    """Where the elements of an array are.
+
+    Attributes:
+        address: of the element with index 0 in every dimension.
+        strides: in bytes; may be negative, zero, or no multiple of the element size.
+        dtype_name: the type as the library names it, for messages; `dtype` is `None` when the language has no such type.
+        device: `cpu` or `cuda:<number>`.
+        native: the bytes of an element are in the order of this machine.
+        owner: keeps the memory alive; an array of `library`.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType | None
+    dtype_name: str
+    device: str
+    writable: bool
+    owner: object
+    library: Library
+    native: bool = True
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps; dimensions of extent 1 do not matter."""
+        return self.dtype is not None and is_contiguous(self.shape, self.strides, self.dtype.bytes)
+
+    @property
+    def usable(self) -> bool:
+        """Whether an engine can work in place: native order, aligned elements, strides of whole elements."""
+        if self.dtype is None or not self.native:
+            return False
+        size = self.dtype.bytes
+        return self.address % size == 0 and all(
+            stride % size == 0 for extent, stride in zip(self.shape, self.strides, strict=True) if extent > 1
+        )
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First byte and one past the last byte that an element occupies; equal ends when there is no element."""
+        if 0 in self.shape:
+            return self.address, self.address
+        low = high = self.address
+        for extent, stride in zip(self.shape, self.strides, strict=True):
+            low += min(0, (extent - 1) * stride)
+            high += max(0, (extent - 1) * stride)
+        return low, high + (self.dtype.bytes if self.dtype else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """How the arrays of one library are read and made.
+
+    Attributes:
+        view: array -> `ArrayView`; raises `ArgumentProblem`.
+        allocate: (shape, dtype, device) -> view of a fresh row-major array.
+        finish: what was allocated and filled -> the array that the caller of a function gets.
+        stream: device -> handle of the CUDA stream that the library works on, 0 for the default stream.
+    """
+
+    name: str
+    view: Callable[[Any], ArrayView]
+    allocate: Callable[[tuple[int, ...], DType, str], ArrayView]
+    finish: Callable[[ArrayView], Any]
+    stream: Callable[[str], int]
+
+
+def _default_stream(_: str) -> int:
+    return 0
+
+
+def _owner(view: ArrayView) -> Any:
+    return view.owner
+
+
+def row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Strides in bytes of a contiguous array."""
+    strides = [itemsize] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
+    return tuple(strides)
+
+
+def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Whether the strides (bytes) are those of a row-major array, where they matter."""
+    if 0 in shape:
+        return True
+    expected = itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+# NumPy -----------------------------------------------------------------------------------------------------------------------
+
+_BY_NAME: dict[str, DType] = {dtype.value: dtype for dtype in DType}
+_BY_NUMPY: dict[np.dtype[Any], DType] = {np.dtype(dtype.value): dtype for dtype in DType if dtype is not DType.BFLOAT16}
+
+
+def dtype_named(name: str) -> DType | None:
+    """The element type called `name` by NumPy, PyTorch (`torch.float32`) or JAX; `None` if the language has none."""
+    return _BY_NAME.get(name.rpartition(".")[2])
+
+
+def dtype_of(dtype: np.dtype[Any]) -> DType | None:
+    """The element type of a NumPy dtype of any byte order; `None` if the language has none."""
+    found = _BY_NUMPY.get(dtype)
+    if found is None and not dtype.isnative:
+        found = _BY_NUMPY.get(dtype.newbyteorder("="))
+    if found is None and dtype.name == "bfloat16" and dtype.itemsize == 2:
+        found = DType.BFLOAT16
+    return found
+
+
+_NUMPY: dict[DType, np.dtype[Any]] = {dtype: numpy_dtype for numpy_dtype, dtype in _BY_NUMPY.items()}
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[Any] | None:
+    """NumPy's dtype; for `bfloat16` that of `ml_dtypes`, or `None` where it is not installed (TC504)."""
+    found = _NUMPY.get(dtype)
+    if found is None:
+        try:
+            import ml_dtypes  # noqa: PLC0415  optional
+        except ImportError:
+            return None
+        found = _NUMPY.setdefault(dtype, np.dtype(ml_dtypes.bfloat16))
+    return found
+
+
+def storage_dtype(dtype: DType) -> np.dtype[Any]:
+    """A NumPy dtype of the same width that always exists: `uint16` for `bfloat16`."""
+    return numpy_dtype(dtype) or np.dtype(np.uint16)
+
+
+_HEADER = object.__basicsize__
+_pointer_at = ctypes.c_size_t.from_address
+
+
+def _slow_address(array: NDArray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _find_address() -> Callable[[NDArray], int]:
+    """The fastest way to the address of element 0.
+
+    The data pointer is the first field of NumPy's array object, which is part of its C interface; reading it takes a tenth of
+    `__array_interface__`. Where `id` is no address or the field is elsewhere, the probe notices.
+    """
+    probe = np.empty(3, np.int32)[1:]
+    if sys.implementation.name == "cpython" and _pointer_at(id(probe) + _HEADER).value == _slow_address(probe):
+        return lambda array: _pointer_at(id(array) + _HEADER).value
+    return _slow_address
+
+
+numpy_address: Callable[[NDArray], int] = _find_address()
+
+
+def _numpy_view(array: NDArray) -> ArrayView:
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArgumentProblem("device", "a masked array", "pass `.filled(value)`: masks are not known here")
+    return ArrayView(
+        numpy_address(array),
+        array.shape,
+        array.strides,
+        dtype_of(array.dtype),
+        str(array.dtype),
+        "cpu",
+        array.flags.writeable,
+        array,
+        NUMPY,
+        array.dtype.isnative,
+    )
+
+
+def _numpy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
+    found = numpy_dtype(dtype)
+    if found is None:
+        raise ArgumentProblem(
+            "bfloat16", "NumPy has no bfloat16", "install `ml_dtypes`, or pass arrays of PyTorch or JAX"
+        )
+    return _numpy_view(empty(shape, found))
+
+
+NUMPY = Library("numpy", _numpy_view, _numpy_allocate, _owner, _default_stream)
+
+
+def as_numpy(view: ArrayView) -> NDArray:
+    """The same memory as a NumPy array (CPU only); `bfloat16` without `ml_dtypes` comes as `uint16`."""
+    if isinstance(view.owner, np.ndarray) and view.library is NUMPY:
+        return cast(NDArray, view.owner)
+    assert view.dtype is not None
+    return _at_address(view, storage_dtype(view.dtype))
+
+
+class _Memory:
+    """An exporter of memory that `keep` owns."""
+
+    def __init__(self, interface: dict[str, object], keep: object) -> None:
+        self.__array_interface__ = interface
+        self.keep = keep
+
+
+def _at_address(view: ArrayView, dtype: np.dtype[Any]) -> NDArray:
+    kind = dtype if dtype.kind != "V" else np.dtype(np.uint16)  # an extension type has no code of its own
+    interface: dict[str, object] = {
+        "version": 3,
+        "shape": view.shape,
+        "strides": view.strides,
+        "typestr": kind.str,
+        # NumPy refuses a null address even where no element is read
+        "data": (view.address or 64, not view.writable),
+    }
+    array = np.asarray(_Memory(interface, view.owner))
+    return array if kind is dtype else array.view(dtype)
+
+
+# PyTorch ---------------------------------------------------------------------------------------------------------------------
+
+
+def _torch_view(tensor: Any) -> ArrayView:
+    """A `torch.Tensor`; the values of a tensor that requires a gradient are read, the graph is not followed."""
+    layout = str(tensor.layout)
+    if layout != "torch.strided" or tensor.is_quantized or getattr(tensor, "is_nested", False):
+        kind = "nested" if getattr(tensor, "is_nested", False) else "quantized" if tensor.is_quantized else layout
+        raise ArgumentProblem("device", f"a PyTorch tensor of layout `{kind}`", "pass `.to_dense()`")
+    device = tensor.device
+    if device.type not in ("cpu", "cuda"):
+        raise ArgumentProblem("device", f"a PyTorch tensor on `{device}`", "pass `.cpu()` or `.cuda()`")
+    grad = bool(tensor.requires_grad)
+    owner = tensor.detach()
+    if owner.is_conj() or owner.is_neg():  # views whose sign is applied only when read
+        owner = owner.resolve_conj().resolve_neg()
+        grad = True
+    try:
+        address = owner.data_ptr()
+    except RuntimeError as error:
+        raise ArgumentProblem("device", f"a PyTorch `{type(tensor).__name__}` without memory", "") from error
+    dtype = dtype_named(str(owner.dtype))
+    size = owner.element_size()
+    return ArrayView(
+        address,
+        tuple(owner.shape),
+        tuple(stride * size for stride in owner.stride()),
+        dtype,
+        str(owner.dtype),
+        "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}",
+        not grad,
+        owner,
+        TORCH,
+    )
+
+
+def _torch_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
+    torch = sys.modules["torch"]
+    try:
+        return _torch_view(torch.empty(shape, dtype=getattr(torch, dtype.value), device=device))
+    except RuntimeError as error:  # PyTorch reports both kinds of memory by RuntimeError
+        raise MemoryError(str(error)) from error
+
+
+def _torch_stream(device: str) -> int:
+    torch = sys.modules["torch"]
+    return int(torch.cuda.current_stream(device).cuda_stream) if device != "cpu" else 0
+
+
+TORCH = Library("torch", _torch_view, _torch_allocate, _owner, _torch_stream)
+
+
+# CuPy and everything with __cuda_array_interface__ ------------------------------------------------------------------------------
+
+
+def _cuda_interface_view(array: Any, library: Library) -> ArrayView:
+    interface = array.__cuda_array_interface__
+    dtype = np.dtype(interface["typestr"])
+    name = str(getattr(array, "dtype", dtype))
+    address, read_only = interface["data"]
+    shape = tuple(interface["shape"])
+    if interface.get("mask") is not None:
+        raise ArgumentProblem("device", "a masked array", "masks are not known here")
+    strides = interface.get("strides") or row_major(shape, dtype.itemsize)
+    device = getattr(getattr(array, "device", None), "id", 0)
+    return ArrayView(
+        int(address or 0),
+        shape,
+        tuple(strides),
+        dtype_named(name) if dtype.kind == "V" else dtype_of(dtype),
+        name,
+        f"cuda:{device}",
+        not read_only,
+        array,
+        library,
+        dtype.isnative,
+    )
+
+
+def _cupy_view(array: Any) -> ArrayView:
+    return _cuda_interface_view(array, CUPY)
+
+
+def _cupy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
+    from .cuda import device_empty  # noqa: PLC0415  CuPy's door file
+
+    return _cupy_view(device_empty(shape, dtype, device))
+
+
+def _cupy_stream(device: str) -> int:
+    cupy = sys.modules.get("cupy")
+    return int(cupy.cuda.get_current_stream().ptr) if cupy is not None else 0
+
+
+CUPY = Library("cupy", _cupy_view, _cupy_allocate, _owner, _cupy_stream)
+
+
+# JAX -------------------------------------------------------------------------------------------------------------------------
+
+
+def _jax_view(array: Any) -> ArrayView:
+    """A concrete `jax.Array` on one device; it is never written to, since JAX relies on that."""
+    try:
+        platform = next(iter(array.devices())).platform
+        count = len(array.devices())
+    except Exception as error:  # a tracer inside `jax.jit` has no device and no values
+        raise ArgumentProblem("device", "a traced JAX array", "call the function outside `jax.jit`") from error
+    if count != 1:
+        raise ArgumentProblem("device", f"a JAX array sharded over {count} devices", "pass one shard")
+    if platform == "cpu":
+        return replace(_numpy_view(np.asarray(array)), library=JAX, writable=False)
+    if platform in ("gpu", "cuda"):
+        return replace(_cuda_interface_view(array, JAX), writable=False)
+    raise ArgumentProblem("device", f"a JAX array on `{platform}`", "pass `np.asarray(x)`")
+
+
+def _jax_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
+    if device == "cpu":
+        return replace(_numpy_allocate(shape, dtype, device), library=JAX)
+    return replace(_cupy_allocate(shape, dtype, device), library=JAX)
+
+
+def _jax_finish(view: ArrayView) -> Any:
+    jax = sys.modules["jax"]
+    if view.device != "cpu":
+        return jax.dlpack.from_dlpack(view.owner)
+    # copies 64-bit types to 32 bits unless `jax_enable_x64` is set, as every array that enters JAX
+    return jax.numpy.asarray(view.owner)
+
+
+JAX = Library("jax", _jax_view, _jax_allocate, _jax_finish, _default_stream)
+
+
+# DLPack and __array_interface__ -------------------------------------------------------------------------------------------------
+
+
+def _standard_view(array: Any) -> ArrayView:
+    """Any class of the Python array API standard, DLPack or NumPy's array interface."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return _cuda_interface_view(array, CUPY)
+    return replace(_numpy_view(_foreign_numpy(array)), library=_standard_library(type(array)))
+
+
+def _foreign_numpy(array: Any) -> NDArray:
+    kind = type(array).__name__
+    try:
+        if hasattr(array, "__array_interface__"):
+            return np.asarray(array)
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ArgumentProblem("device", f"a `{kind}` that NumPy cannot read ({error})", "pass a NumPy array") from error
+
+
+def _standard_library(kind: type) -> Library:
+    def finish(view: ArrayView) -> Any:
+        namespace = getattr(kind, "__array_namespace__", None)
+        module = sys.modules.get(kind.__module__.partition(".")[0])
+        convert = getattr(module, "from_dlpack", None)
+        return view.owner if namespace is None or convert is None else convert(view.owner)
+
+    return Library(kind.__module__.partition(".")[0], _standard_view, _numpy_allocate, finish, _default_stream)
+
+
+# Registered classes -----------------------------------------------------------------------------------------------------------
+
+
+def register_arrays(
+    type: type,
+    *,
+    shape: Callable[[Any], tuple[int, ...]],
+    dtype: Callable[[Any], object],
+    pointer: Callable[[Any], int],
+    allocate: Callable[[tuple[int, ...], str, str], Any],
+    strides: Callable[[Any], tuple[int, ...] | None] | None = None,
+    device: Callable[[Any], str] | None = None,
+) -> None:
+    """Make arrays of a class known as arguments, `out=` and results of compiled functions.
+
+    Args:
+        type: the class; subclasses take part as well.
+        shape: extents, in elements.
+        dtype: something whose text ends in the name of the type: `"float32"`, `np.float32`, `torch.float32`.
+        pointer: address of the element with index 0 in every dimension.
+        allocate: `(shape, dtype name, device)` -> a fresh row-major array of the class.
+        strides: in elements; left out or `None`: row-major.
+        device: `"cpu"` (the default) or `"cuda:0"`.
+    """
+
+    def view(array: Any) -> ArrayView:
+        extents = tuple(int(extent) for extent in shape(array))
+        name = _dtype_text(dtype(array))
+        element = dtype_named(name)
+        steps = None if strides is None else strides(array)
+        size = element.bytes if element else 1
+        in_bytes = row_major(extents, size) if steps is None else tuple(int(step) * size for step in steps)
+        place = "cpu" if device is None else device(array)
+        place = "cuda:0" if place == "cuda" else place
+        return ArrayView(int(pointer(array)), extents, in_bytes, element, name, place, True, array, library)
+
+    def make(extents: tuple[int, ...], element: DType, place: str) -> ArrayView:
+        return view(allocate(extents, element.value, place))
+
+    library = Library(type.__name__, view, make, _owner, _default_stream)
+    _REGISTERED[type] = library
+    _LIBRARIES.clear()
+    _LIBRARIES[np.ndarray] = NUMPY
+
+
+def _dtype_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return np.dtype(value).name
+    return str(value)
+
+
+_REGISTERED: dict[type, Library] = {}
+_LIBRARIES: dict[type, Library | None] = {np.ndarray: NUMPY}
+_BY_MODULE = {"torch": TORCH, "cupy": CUPY, "jax": JAX, "jaxlib": JAX}
+_SPARSE = ("scipy.sparse", "sparse", "cupyx.scipy.sparse")
+
+
+def library_of(value: object) -> Library | None:
+    """The library that an array belongs to; `None` if `value` is no array."""
+    kind = type(value)
+    try:
+        return _LIBRARIES[kind]
+    except KeyError:
+        return _LIBRARIES.setdefault(kind, _find_library(kind))
+
+
+def _find_library(kind: type) -> Library | None:
+    for ancestor in kind.__mro__:
+        if ancestor in _REGISTERED:
+            return _REGISTERED[ancestor]
+    if issubclass(kind, np.generic) or kind.__module__.startswith(_SPARSE):
+        return None
+    if issubclass(kind, np.ndarray):
+        return NUMPY
+    for ancestor in kind.__mro__:
+        root = ancestor.__module__.partition(".")[0]
+        if root in _BY_MODULE and (root != "torch" or hasattr(ancestor, "data_ptr")):
+            return _BY_MODULE[root] if hasattr(kind, "shape") else None
+    protocols = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
+    if any(hasattr(kind, protocol) for protocol in protocols):
+        return Library(kind.__name__, _standard_view, _numpy_allocate, _standard_library(kind).finish, _default_stream)
+    return None
+
+
+def view_of(value: object) -> ArrayView:
+    """Where the elements of `value` are.
+
+    Raises:
+        ArgumentProblem: it is no array, or one whose elements cannot be reached.
+    """
+    library = library_of(value)
+    if library is None and hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
+        return _standard_view(value)  # an interface that only the instance has
+    if library is None:
+        raise _not_an_array(value)
+    return library.view(value)
+
+
+def _not_an_array(value: object) -> ArgumentProblem:
+    kind = type(value)
+    if kind.__module__.startswith(_SPARSE):
+        return ArgumentProblem("device", f"a sparse `{kind.__name__}`", "pass `.toarray()`")
+    if isinstance(value, (list, tuple)):
+        return ArgumentProblem("type", f"a Python {kind.__name__}", "pass `np.array(..., dtype)`")
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        return ArgumentProblem("rank", f"the number {value!r}", "pass an array")
+    if kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
+        return ArgumentProblem(
+            "device", f"a `{kind.__module__.partition('.')[0]}.{kind.__name__}`", "pass `.to_numpy()`"
+        )
+    if hasattr(value, "__array__"):
+        return ArgumentProblem("device", f"a `{kind.__name__}`", "pass `np.asarray(x)`")
+    return ArgumentProblem("device", "None" if value is None else f"a `{kind.__name__}`", "pass an array")
+
+
+def prepared(view: ArrayView) -> ArrayView:
+    """`view` itself if an engine can read it in place, else a native, aligned, row-major copy."""
+    if view.usable:
+        return view
+    return copied(view)
+
+
+def copied(view: ArrayView) -> ArrayView:
+    """A native, aligned, row-major copy on the same device.
+
+    Raises:
+        MemoryError: the copy does not fit.
+    """
+    assert view.dtype is not None
+    if view.device != "cpu":
+        from .cuda import device_copy  # noqa: PLC0415  CuPy's door file
+
+        return _cupy_view(device_copy(view.address, view.shape, view.strides, view.dtype, view.device, view.owner))
+    target = empty(view.shape, storage_dtype(view.dtype))
+    source = as_numpy(view)
+    np.copyto(target, source if source.dtype.newbyteorder("=") == target.dtype else source.view(target.dtype))
+    return replace(_numpy_view(target), dtype=view.dtype, dtype_name=view.dtype_name)
+
+
+def copy_into(target: ArrayView, source: ArrayView) -> None:
+    """Copy all elements between arrays of one type, shape and device, whatever their strides and byte orders."""
+    if target.device == "cpu":
+        np.copyto(as_numpy(target), as_numpy(source), casting="unsafe")
+        return
+    from .cuda import device_copy_into  # noqa: PLC0415  CuPy's door file
+
+    device_copy_into(target, source)
+
+
+def share_memory(first: ArrayView, second: ArrayView) -> bool:
+    """Whether some byte belongs to both; when the exact question is too hard, whether their spans meet."""
+    if first.device != second.device:
+        return False
+    (low, high), (other_low, other_high) = first.span, second.span
+    if low == high or other_low == other_high or high <= other_low or other_high <= low:
+        return False
+    try:
+        return bool(np.shares_memory(_shape_at(first), _shape_at(second), cast(Any, 100_000)))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def overlaps_itself(view: ArrayView) -> bool:
+    """Whether two index tuples name the same element, as in a broadcast array."""
+    dims = sorted((abs(stride), extent) for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1)
+    if 0 in view.shape:
+        return False
+    reach = view.dtype.bytes if view.dtype else 1
+    for stride, extent in dims:
+        if stride < reach:
+            return True
+        reach += (extent - 1) * stride
+    return False
+
+
+def _shape_at(view: ArrayView) -> NDArray:
+    """A NumPy array of that place and shape, to compute with its addresses only; on a GPU its elements must not be touched."""
+    size = view.dtype.bytes if view.dtype else 1
+    return _at_address(view, np.dtype(f"V{size}") if size not in (1, 2, 4, 8) else np.dtype(f"u{size}"))
+
+
+def index_bits(view: ArrayView) -> int:
+    """32 if every element offset of the array, in elements from element 0, fits a signed 32-bit integer; else 64."""
+    size = view.dtype.bytes if view.dtype else 1
+    reach = sum(
+        abs(stride) * (extent - 1) for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1
+    )
+    return 32 if reach // size <= 0x7FFF_FFFF and view.elements <= 0x7FFF_FFFF else 64

@@ -1,0 +1,181 @@
+"""Memory of results: buffers that return to a pool when the last array that refers to them is gone.
+
+Fresh pages cost more than the arithmetic of a large streaming kernel (every first touch of a page is a fault), so large results
+reuse freed buffers. A buffer is lent as the base of a NumPy array; views, memoryviews, DLPack capsules and tensors made from that
+array all keep the base alive, and only its end returns the buffer. Small arrays come from NumPy's own allocator.
+
+Worked example: `a = empty((1024, 1024), np.dtype("float32")); del a; b = empty((1024, 1024), np.dtype("float32"))` gives `b` the
+memory that `a` had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import threading
+import weakref
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+SMALL_BYTES = 256 << 10
+"""Below this size `np.empty` is used: the C library keeps such blocks mapped, and the pool would only add calls."""
+
+HUGE_PAGE_BYTES = 2 << 20
+_MAX_BYTES = 1 << 62
+
+
+class _Lease(np.ndarray[Any, Any]):
+    """The base of an array that lives in a pooled buffer: when it ends, the buffer goes back."""
+
+
+@dataclass(slots=True)
+class _Block:
+    """One mapping from the operating system; `start` is the offset of the first usable byte."""
+
+    memory: mmap.mmap
+    start: int
+    capacity: int
+
+
+def _capacity(nbytes: int) -> int:
+    """Round up to one of eight steps per power of two, so that at most an eighth of a buffer is unused."""
+    step = max(4096, 1 << max(nbytes.bit_length() - 4, 0))
+    return -(-nbytes // step) * step
+
+
+def _physical_bytes() -> int:
+    """Memory of the machine in bytes; 8 GiB where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+def _map(capacity: int) -> _Block:
+    """Map fresh memory, aligned and marked for huge pages when it is large enough for one.
+
+    Raises:
+        MemoryError: the system has no such memory.
+    """
+    huge = capacity >= 2 * HUGE_PAGE_BYTES
+    length = capacity + (HUGE_PAGE_BYTES if huge else 0)
+    try:
+        memory = mmap.mmap(-1, length)
+    except (OSError, OverflowError, ValueError) as error:
+        raise MemoryError(f"{capacity} bytes") from error
+    if not huge:
+        return _Block(memory, 0, capacity)
+    advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is not None:
+        with contextlib.suppress(OSError):  # a system without transparent huge pages
+            memory.madvise(advice)
+    address = int(np.frombuffer(memory, np.uint8, 1).__array_interface__["data"][0])
+    return _Block(memory, -address % HUGE_PAGE_BYTES, capacity)
+
+
+@dataclass(slots=True)
+class Pool:
+    """Freed buffers by capacity, at most `limit` bytes of them; the oldest are unmapped first.
+
+    Attributes:
+        limit: bytes of unused memory that the pool may keep.
+        lent, reused: buffers handed out so far, and how many of them were used before.
+    """
+
+    limit: int
+    lent: int = 0
+    reused: int = 0
+    _free: deque[_Block] = field(default_factory=deque[_Block])
+    # A lease may end inside a garbage collection that interrupts `take` in the same thread: it must not need the lock.
+    _returned: deque[_Block] = field(default_factory=deque[_Block])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _leases: dict[int, weakref.ref[_Lease]] = field(default_factory=dict[int, "weakref.ref[_Lease]"])
+
+    def take(self, nbytes: int) -> np.ndarray[Any, Any]:
+        """Lend `nbytes` bytes as the base for arrays, with unspecified content.
+
+        Raises:
+            MemoryError: the system has no such memory, also after the pool gave up what it kept.
+        """
+        capacity = _capacity(nbytes)
+        block = self._reuse(capacity)
+        if block is None:
+            try:
+                block = _map(capacity)
+            except MemoryError:
+                self.clear()
+                block = _map(capacity)
+        lease = _Lease((capacity,), np.uint8, block.memory, block.start)
+        key = id(block)
+
+        def ended(_: object, pool: Pool = self, block: _Block = block, key: int = key) -> None:
+            pool._returned.append(block)
+            pool._leases.pop(key, None)
+
+        self._leases[key] = weakref.ref(lease, ended)
+        self.lent += 1
+        return lease
+
+    def _reuse(self, capacity: int) -> _Block | None:
+        """A freed buffer of exactly this capacity; the most recent one, since it is still in the caches."""
+        with self._lock:
+            self._collect()
+            for position in range(len(self._free) - 1, -1, -1):
+                if self._free[position].capacity == capacity:
+                    block = self._free[position]
+                    del self._free[position]
+                    self.reused += 1
+                    return block
+        return None
+
+    def _collect(self) -> None:
+        """Move returned buffers to the free ones and unmap the oldest beyond the limit; the lock is held."""
+        while self._returned:
+            self._free.append(self._returned.popleft())
+        unused = sum(block.capacity for block in self._free)
+        while unused > self.limit:
+            unused -= self._free.popleft().capacity
+
+    def clear(self) -> int:
+        """Unmap every unused buffer; returns their bytes."""
+        with self._lock:
+            while self._returned:
+                self._free.append(self._returned.popleft())
+            unused = sum(block.capacity for block in self._free)
+            self._free.clear()
+        return unused
+
+    def unused_bytes(self) -> int:
+        """Bytes kept for reuse."""
+        with self._lock:
+            self._collect()
+            return sum(block.capacity for block in self._free)
+
+
+POOL = Pool(limit=min(_physical_bytes() // 4, 4 << 30))
+"""The pool of this process. Memory is a property of the process, so this is its one global."""
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A row-major array with unspecified content.
+
+    Raises:
+        MemoryError: it does not fit; also for extents whose product no address can hold.
+    """
+    nbytes = dtype.itemsize
+    for extent in shape:
+        nbytes *= extent
+    if nbytes < SMALL_BYTES:
+        return np.empty(shape, dtype)
+    if nbytes > _MAX_BYTES:
+        raise MemoryError(f"{nbytes} bytes")
+    return np.ndarray(shape, dtype, POOL.take(nbytes))
+
+
+def empty_cache() -> int:
+    """Return the unused buffers of the result pool to the operating system; returns how many bytes that were."""
+    return POOL.clear()

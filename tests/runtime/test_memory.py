@@ -1,0 +1,148 @@
+"""The pool of result buffers: reuse, and never while anything refers to a buffer."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+from tc_jupyter.runtime.memory import HUGE_PAGE_BYTES, SMALL_BYTES, Pool, _capacity, empty, empty_cache
+
+F4 = np.dtype(np.float32)
+
+
+def lend(pool: Pool, nbytes: int) -> np.ndarray:
+    return np.ndarray((nbytes,), np.uint8, pool.take(nbytes))
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def test_a_freed_buffer_is_lent_again():
+    pool = Pool(limit=1 << 30)
+    first = lend(pool, 1 << 20)
+    where = address(first)
+    del first
+    assert pool.unused_bytes() == 1 << 20
+    assert address(lend(pool, 1 << 20)) == where
+    assert pool.reused == 1
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda a: a[3:5],
+        lambda a: a.reshape(-1, 4).T,
+        lambda a: memoryview(a),
+        lambda a: memoryview(a)[5:],
+        lambda a: a.view(np.float32)[::-1],
+        lambda a: np.from_dlpack(a),
+        lambda a: np.asarray(memoryview(a))[1:],
+        lambda a: a.ctypes,
+        lambda a: a.__dlpack__(),
+        lambda a: np.lib.stride_tricks.as_strided(a, (2,), (1,)),
+    ],
+)
+def test_a_buffer_stays_lent_while_anything_refers_to_it(keep):
+    pool = Pool(limit=1 << 30)
+    array = lend(pool, 1 << 20)
+    where = address(array)
+    kept = keep(array)
+    del array
+    gc.collect()
+    assert pool.unused_bytes() == 0
+    assert address(lend(pool, 1 << 20)) != where
+    del kept
+    gc.collect()
+    assert pool.unused_bytes() == 2 << 20
+
+
+def test_a_tensor_made_from_an_array_keeps_it():
+    torch = pytest.importorskip("torch")
+    pool = Pool(limit=1 << 30)
+    tensor = torch.from_numpy(lend(pool, 1 << 20))[7:]
+    gc.collect()
+    assert pool.unused_bytes() == 0
+    del tensor
+    gc.collect()
+    assert pool.unused_bytes() == 1 << 20
+
+
+def test_unused_memory_is_bounded_and_the_oldest_goes_first():
+    pool = Pool(limit=2 << 20)
+    arrays = [lend(pool, 1 << 20) for _ in range(4)]
+    newest = address(arrays[3])
+    while arrays:
+        arrays.pop(0)
+    assert pool.unused_bytes() == 2 << 20
+    assert address(lend(pool, 1 << 20)) == newest
+
+
+def test_a_buffer_beyond_the_limit_is_not_kept():
+    pool = Pool(limit=1 << 20)
+    lend(pool, 8 << 20)
+    assert pool.unused_bytes() == 0
+
+
+def test_clear_returns_everything_unused_and_nothing_else():
+    pool = Pool(limit=1 << 30)
+    kept = lend(pool, 1 << 20)
+    kept[:] = 7
+    lend(pool, 3 << 20)
+    assert pool.clear() == 3 << 20
+    assert pool.clear() == 0
+    assert (kept == 7).all()
+
+
+@pytest.mark.parametrize("nbytes", [1, 4096, 4097, 123_456, 1 << 20, (1 << 20) + 1, 10_000_019])
+def test_capacity_wastes_at_most_an_eighth_or_a_page(nbytes):
+    assert nbytes <= _capacity(nbytes) <= max(nbytes + 4096, nbytes * 9 // 8 + 1)
+
+
+def test_large_buffers_start_at_a_huge_page():
+    assert address(lend(Pool(limit=0), 4 * HUGE_PAGE_BYTES)) % HUGE_PAGE_BYTES == 0
+
+
+def test_empty_gives_writable_row_major_arrays_of_any_size():
+    for shape in [(), (0,), (3, 0, 5), (17,), (1000, 1000)]:
+        array = empty(shape, F4)
+        assert array.shape == shape
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
+        array[...] = 1
+
+
+def test_sizes_that_no_memory_holds_are_refused_and_not_wrapped():
+    for shape in [(1 << 40, 1 << 40), (1 << 62,), (1 << 33, 1 << 31), (1 << 45,)]:
+        with pytest.raises(MemoryError):
+            empty(shape, F4)
+
+
+def test_empty_cache_gives_memory_back():
+    array = empty((SMALL_BYTES,), F4)
+    del array
+    assert empty_cache() >= 4 * SMALL_BYTES
+    assert empty_cache() == 0
+
+
+def test_threads_never_share_a_buffer():
+    pool = Pool(limit=1 << 30)
+    failures: list[int] = []
+
+    def work(mark: int) -> None:
+        for _ in range(200):
+            array = lend(pool, 1 << 16)
+            array[:] = mark
+            if (array != mark).any():
+                failures.append(mark)
+
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert pool.reused > 0
