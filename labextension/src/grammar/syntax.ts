@@ -1,0 +1,211 @@
+/**
+ * Syntax problems of a text, without a kernel: the error nodes of the Lezer tree, and the rules of the languages that a
+ * context-free grammar does not say (names that start with a digit, one `...` per pattern, the form of a generator).
+ *
+ * Offsets are UTF-16 units of the text that was parsed. The Python parser decides; this is its quick shadow.
+ */
+import type { SyntaxNode, Tree } from '@lezer/common';
+import type { LanguageName } from './language.js';
+
+export interface Problem {
+  readonly from: number;
+  readonly to: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Reads a slice of the text: `doc.sliceString` of an editor, `text.slice` of a string. */
+export type Slice = (from: number, to: number) => string;
+
+const LIMIT = 100;
+
+export function syntaxProblems(tree: Tree, language: LanguageName, slice: Slice): Problem[] {
+  const problems = errorNodes(tree, slice);
+  tree.iterate({
+    enter: ref => {
+      if (problems.length >= LIMIT) {
+        return false;
+      }
+      problems.push(...rules(ref.node, language, slice));
+      return undefined;
+    }
+  });
+  return problems.sort((a, b) => a.from - b.from).slice(0, LIMIT);
+}
+
+function errorNodes(tree: Tree, slice: Slice): Problem[] {
+  const found: Problem[] = [];
+  let last = -1;
+  tree.iterate({
+    enter: ref => {
+      if (!ref.type.isError || found.length >= LIMIT) {
+        return;
+      }
+      // neighbouring error nodes of one broken place are one problem
+      if (ref.from <= last) {
+        last = Math.max(last, ref.to);
+        return;
+      }
+      last = ref.to;
+      found.push(unexpected(ref.node, slice, tree.length));
+    }
+  });
+  return found;
+}
+
+function unexpected(node: SyntaxNode, slice: Slice, length: number): Problem {
+  const { from, to } = node;
+  const parent = node.parent?.name ?? 'Cell';
+  if (to > from) {
+    const text = slice(from, Math.min(to, from + 24)).split('\n', 1)[0];
+    return { from, to, code: codeOf(text), message: `unexpected \`${text}\`${place(parent)}` };
+  }
+  const next = slice(from, Math.min(length, from + 80)).match(/^\s*(\w+|->|[^\s\w])/)?.[1];
+  const start = next === undefined ? Math.max(0, from - 1) : from;
+  const message = next === undefined ? `unexpected end of the text${place(parent)}` : `something is missing before \`${next}\`${place(parent)}`;
+  return { from: start, to: Math.min(length, start + 1), code: 'TC101', message };
+}
+
+function codeOf(text: string): string {
+  if (/^[;'"^&|~@$`\\]|^[^\x00-\x7f]/.test(text)) {
+    return 'TC103';
+  }
+  return text.startsWith('//') || text.startsWith('/*') ? 'TC104' : 'TC101';
+}
+
+const PLACES: Readonly<Record<string, string>> = {
+  Cell: ' outside a def',
+  Params: ' in the parameters',
+  Results: ' in the results',
+  Block: ' in the body',
+  Where: ' in `where`',
+  ArgList: ' in the arguments',
+  Partition: ' in the partition',
+  Generator: ' in the generator'
+};
+
+function place(parent: string): string {
+  return PLACES[parent] ?? '';
+}
+
+function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[] {
+  switch (node.name) {
+    case 'DigitName':
+      return digitName(node, slice);
+    case 'SizeName':
+      return language === 'tc' ? pythonKeyword(node, slice) : [];
+    case 'Pattern':
+      return tripleDots(node);
+    case 'Generator':
+      return generator(node, slice);
+    default:
+      return [];
+  }
+}
+
+function text(node: SyntaxNode, slice: Slice): string {
+  return slice(node.from, node.to);
+}
+
+// a name such as `2fc` may be declared as a def or a tensor, and used where such a one is declared
+function digitName(node: SyntaxNode, slice: Slice): Problem[] {
+  const name = text(node, slice);
+  const { from, to } = node;
+  if (/^\d+$|^0[xXbB]/.test(name)) {
+    return [{ from, to, code: 'TC102', message: `\`${name}\` is not a number` }];
+  }
+  if (node.parent?.name !== 'VariableName' && node.parent?.name !== 'CalleeName') {
+    return [];
+  }
+  if (declared(node, slice).has(name)) {
+    return [];
+  }
+  return [{ from, to, code: 'TC109', message: `\`${name}\` is neither a number nor a tensor; a product is written with \`*\`` }];
+}
+
+const DECLARING = new Set(['DefName', 'ParamName', 'ResultName', 'TargetName']);
+
+function declared(node: SyntaxNode, slice: Slice): Set<string> {
+  const names = new Set<string>();
+  let top = node;
+  let def: SyntaxNode | null = null;
+  for (let up: SyntaxNode | null = node; up; up = up.parent) {
+    top = up;
+    def = up.name === 'Definition' ? up : def;
+  }
+  (def ?? top).cursor().iterate(ref => {
+    if (DECLARING.has(ref.name)) {
+      names.add(slice(ref.from, ref.to));
+    }
+  });
+  for (const other of top.getChildren('Definition')) {
+    const name = other.getChild('DefName');
+    if (name) {
+      names.add(text(name, slice));
+    }
+  }
+  return names;
+}
+
+const PYTHON_KEYWORDS = new Set(
+  (
+    'False None True and as assert async await break class continue def del elif else except finally for from global if ' +
+    'import in is lambda nonlocal not or pass raise return try while with yield'
+  ).split(' ')
+);
+
+function pythonKeyword(node: SyntaxNode, slice: Slice): Problem[] {
+  const name = text(node, slice);
+  return PYTHON_KEYWORDS.has(name)
+    ? [{ from: node.from, to: node.to, code: 'TC108', message: `\`${name}\` is a word of Python and cannot name a size` }]
+    : [];
+}
+
+function tripleDots(pattern: SyntaxNode): Problem[] {
+  return pattern
+    .getChildren('Dots')
+    .slice(1)
+    .map(({ from, to }) => ({ from, to, code: 'TC151', message: 'more than one `...` in a pattern' }));
+}
+
+function generator(node: SyntaxNode, slice: Slice): Problem[] {
+  const children: SyntaxNode[] = [];
+  for (let child = node.firstChild; child; child = child.nextSibling) {
+    if (!child.type.isError && !child.name.endsWith('Comment')) {
+      children.push(child);
+    }
+  }
+  const names = node.parent?.name === 'Partition' ? patternNames(node.parent, slice) : null;
+  const relations = children.filter(child => child.name === 'CompareOp');
+  if (names === null || children.length < 3 || children.length % 2 === 0) {
+    return [];
+  }
+  if (children.length === 5) {
+    return [...relation(relations[0], '<=', slice), ...relation(relations[1], '<', slice), ...sameNames(children[2], names, slice)];
+  }
+  // `lb <= iv` or `iv < ub`: the relation tells on which side the names stand
+  const side = text(relations[0], slice) === '<=' ? children[2] : children[0];
+  return sameNames(side, names, slice);
+}
+
+function relation(node: SyntaxNode, wanted: string, slice: Slice): Problem[] {
+  return text(node, slice) === wanted
+    ? []
+    : [{ from: node.from, to: node.to, code: 'TC152', message: `a generator has the form \`lower <= index < upper\`; \`${wanted}\` is expected here` }];
+}
+
+function patternNames(partition: SyntaxNode, slice: Slice): string | null {
+  const pattern = partition.getChild('Pattern');
+  if (!pattern) {
+    return null;
+  }
+  const names = pattern.getChildren('Iterator').map(item => text(item, slice));
+  return pattern.firstChild?.name === 'Iterator' ? names[0] : `[${names.join(',')}]`;
+}
+
+function sameNames(node: SyntaxNode, wanted: string, slice: Slice): Problem[] {
+  const got = text(node, slice).replace(/\s+|\/\*[^]*?\*\/|\/\/.*/g, '');
+  return got === wanted
+    ? []
+    : [{ from: node.from, to: node.to, code: 'TC153', message: `a generator repeats the names of its pattern: \`${wanted}\`` }];
+}

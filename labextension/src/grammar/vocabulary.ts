@@ -1,0 +1,41 @@
+/** The words of both languages, for completion without a kernel. A test compares them with `ide.keywords()`. */
+import type { LanguageName } from './language.js';
+
+export interface Vocabulary {
+  readonly keywords: readonly string[];
+  readonly constants: readonly string[];
+  readonly types: readonly string[];
+  readonly reductions: readonly string[];
+  readonly functions: readonly string[];
+}
+
+const words = (text: string): readonly string[] => text.split(' ');
+
+const one =
+  'acos acosh asin asinh atan atanh cos cosh cospi sin sinh sinpi tan tanh exp exp2 exp10 expm1 log log2 log10 log1p logb ' +
+  'sqrt rsqrt cbrt rcbrt erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 ' +
+  'cyl_bessel_i1 fabs ceil floor round trunc sigmoid relu isnan isinf isfinite abs sign';
+const more =
+  'atan2 copysign fdim fdivide fmax fmin fmod hypot nextafter pow remainder rhypot fma norm3d rnorm3d norm4d rnorm4d';
+
+const scalars =
+  'bool int8 int16 int32 int64 int uint8 uint16 uint32 uint64 float16 bfloat16 half float32 float64 float double';
+
+export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
+  tc: {
+    keywords: words('def where in exists'),
+    constants: words('true false inf nan'),
+    types: words(`${scalars} byte`),
+    reductions: words('min max'),
+    functions: words(`${one} ${more}`)
+  },
+  sac: {
+    keywords: words('return with genarray modarray fold'),
+    constants: words('true false inf nan'),
+    types: words(`${scalars} long`),
+    reductions: words('min max'),
+    functions: words(
+      `${one} ${more} shape dim take drop sel sum prod minval maxval reverse transpose genarray tof toi tod`
+    )
+  }
+};

@@ -1,0 +1,482 @@
+/**
+ * The messages of PROTOCOL.md as types, and readers that never throw: whatever arrives, a reader returns a value of its type or
+ * `null`. A malformed part of an answer is left out; the rest is kept.
+ */
+export const VERSION = 1;
+export const TARGET = 'tc_jupyter';
+export const MIME = 'application/vnd.tc-jupyter.v1+json';
+/** Cells above this many UTF-16 units are not sent while typing. */
+export const MAX_SOURCE = 200_000;
+/** Diagnostics drawn of one answer. */
+export const MAX_DIAGNOSTICS = 500;
+
+export type Kind = 'check' | 'hover' | 'complete' | 'signature' | 'definition' | 'rename' | 'format' | 'inspect' | 'keywords';
+
+export interface Position {
+  readonly line: number;
+  readonly character: number;
+}
+export interface Span {
+  readonly start: Position;
+  readonly end: Position;
+}
+export interface Edit {
+  readonly span: Span;
+  readonly text: string;
+}
+export type Severity = 'error' | 'warning' | 'note';
+
+export interface Diagnostic {
+  readonly code: string;
+  readonly name: string;
+  readonly severity: Severity;
+  readonly message: string;
+  readonly help: string | null;
+  readonly span: Span;
+  readonly labels: readonly { readonly span: Span; readonly text: string }[];
+  readonly fix: { readonly title: string; readonly edits: readonly Edit[] } | null;
+}
+
+export interface IndexRange {
+  readonly name: string;
+  readonly kind: string;
+  readonly lower: string | null;
+  readonly upper: string | null;
+  readonly round: number | null;
+  readonly source: string;
+  readonly because: readonly string[];
+}
+export interface Statement {
+  readonly line: number;
+  readonly target: string;
+  readonly operator: string;
+  readonly indices: readonly IndexRange[];
+  readonly callee: string | null;
+  readonly arguments: readonly string[];
+  readonly targets: readonly string[];
+}
+export interface TensorInfo {
+  readonly name: string;
+  readonly dtype: string;
+  /** extents as Python expressions; `null` when the rank is known only at the call */
+  readonly shape: readonly string[] | null;
+  readonly origin: readonly string[] | null;
+}
+export interface Precondition {
+  readonly text: string;
+  readonly status: string;
+  readonly kind: string;
+  readonly subject: string;
+  readonly span: Span | null;
+}
+export interface FunctionInfo {
+  readonly name: string;
+  readonly sizes: readonly string[];
+  readonly inputs: readonly TensorInfo[];
+  readonly outputs: readonly TensorInfo[];
+  readonly temporaries: readonly TensorInfo[];
+  readonly statements: readonly Statement[];
+  readonly preconditions: readonly Precondition[];
+}
+export interface Analysis {
+  readonly functions: readonly FunctionInfo[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export interface Hover {
+  readonly span: Span;
+  readonly kind: string;
+  readonly title: string;
+  readonly lines: readonly string[];
+  readonly documentation: string | null;
+}
+export interface CompletionItem {
+  readonly label: string;
+  readonly type: string;
+  readonly detail: string | null;
+  readonly documentation: string | null;
+  readonly apply: string | null;
+}
+export interface Completions {
+  readonly span: Span;
+  readonly items: readonly CompletionItem[];
+}
+export interface SignatureHelp {
+  readonly label: string;
+  readonly parameters: readonly (readonly [number, number])[];
+  readonly active: number;
+  readonly documentation: string | null;
+  readonly span: Span;
+}
+export interface Definition {
+  readonly name: string;
+  readonly kind: string;
+  readonly cell: string | null;
+  readonly span: Span | null;
+}
+export interface Rename {
+  readonly span: Span | null;
+  readonly name: string;
+  readonly kind: string;
+  readonly edits: readonly Edit[];
+  readonly refused: string | null;
+}
+export interface Format {
+  readonly text: string | null;
+  readonly refused: string | null;
+}
+export interface DefState {
+  readonly name: string;
+  readonly span: Span | null;
+  readonly state: string;
+  readonly target: string | null;
+  readonly errors: number;
+  readonly warnings: number;
+  readonly signature: string;
+  readonly shapes: readonly string[];
+  readonly calls: readonly string[];
+}
+export interface CellStates {
+  readonly package: string;
+  readonly engine: { readonly target: string; readonly device: string; readonly note: string | null } | null;
+  readonly cells: readonly { readonly cell: string; readonly version: number; readonly defs: readonly DefState[] }[];
+  readonly others: readonly { readonly name: string; readonly state: string; readonly signature: string }[];
+}
+export interface Code {
+  readonly form: string;
+  readonly forms: readonly string[];
+  readonly text: string | null;
+  readonly lines: readonly (number | null)[];
+  readonly note: string | null;
+}
+export interface ScheduleView {
+  readonly sizes: Readonly<Record<string, number>>;
+  readonly primitives: readonly string[];
+  readonly loops: string;
+  readonly stages: readonly {
+    readonly stage: string;
+    readonly loops: readonly { readonly name: string; readonly min: string; readonly extent: string; readonly annotation: string | null }[];
+  }[];
+  readonly diagnostics: readonly string[];
+  readonly note: string | null;
+}
+export interface Keywords {
+  readonly package: string;
+  readonly functions: readonly { readonly name: string; readonly parameters: readonly string[]; readonly documentation: string | null }[];
+  readonly keywords: readonly string[];
+  readonly types: readonly string[];
+}
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly help: string | null;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export function fields(value: unknown): Fields | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+}
+const string = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+const number = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+const text = (value: unknown): string => string(value) ?? '';
+function list<T>(value: unknown, read: (item: unknown) => T | null): T[] {
+  return Array.isArray(value) ? value.map(read).filter((item): item is T & {} => item !== null) : [];
+}
+const strings = (value: unknown): string[] => list(value, string);
+
+export function readPosition(value: unknown): Position | null {
+  const v = fields(value);
+  const line = number(v?.line);
+  const character = number(v?.character);
+  return line === null || character === null ? null : { line: Math.trunc(line), character: Math.max(0, Math.trunc(character)) };
+}
+
+export function readSpan(value: unknown): Span | null {
+  const v = fields(value);
+  const start = readPosition(v?.start);
+  const end = readPosition(v?.end);
+  return start === null || end === null ? null : { start, end };
+}
+
+function readEdit(value: unknown): Edit | null {
+  const v = fields(value);
+  const span = readSpan(v?.span);
+  const replacement = string(v?.text);
+  return span === null || replacement === null ? null : { span, text: replacement };
+}
+
+function readFix(value: unknown): Diagnostic['fix'] {
+  const v = fields(value);
+  const edits = list(v?.edits, readEdit);
+  // an edit that cannot be read makes the whole fix unsafe
+  return v === null || edits.length === 0 || edits.length !== (v.edits as unknown[]).length ? null : { title: text(v.title) || 'fix', edits };
+}
+
+function readDiagnostic(value: unknown): Diagnostic | null {
+  const v = fields(value);
+  const span = readSpan(v?.span);
+  if (v === null || span === null) {
+    return null;
+  }
+  const severity = v.severity === 'warning' || v.severity === 'note' ? v.severity : 'error';
+  const labels = list(v.labels, item => {
+    const label = fields(item);
+    const at = readSpan(label?.span);
+    return label === null || at === null ? null : { span: at, text: text(label.text) };
+  });
+  return { code: text(v.code), name: text(v.name), severity, message: text(v.message), help: string(v.help), span, labels, fix: readFix(v.fix) };
+}
+
+function readIndex(value: unknown): IndexRange | null {
+  const v = fields(value);
+  const name = string(v?.name);
+  if (v === null || name === null) {
+    return null;
+  }
+  return {
+    name,
+    kind: text(v.kind),
+    lower: string(v.lower),
+    upper: string(v.upper),
+    round: number(v.round),
+    source: text(v.source),
+    because: strings(v.because)
+  };
+}
+
+function readStatement(value: unknown): Statement | null {
+  const v = fields(value);
+  const line = number(v?.line);
+  if (v === null || line === null) {
+    return null;
+  }
+  return {
+    line,
+    target: text(v.target),
+    operator: text(v.operator),
+    indices: list(v.indices, readIndex),
+    callee: string(v.callee),
+    arguments: strings(v.arguments),
+    targets: strings(v.targets)
+  };
+}
+
+function readTensor(value: unknown): TensorInfo | null {
+  const v = fields(value);
+  const name = string(v?.name);
+  if (v === null || name === null) {
+    return null;
+  }
+  const shape = v.shape ?? v.dims;
+  return {
+    name,
+    dtype: text(v.dtype),
+    shape: Array.isArray(shape) ? shape.map(String) : null,
+    origin: Array.isArray(v.origin) ? v.origin.map(String) : null
+  };
+}
+
+function readPrecondition(value: unknown): Precondition | null {
+  const v = fields(value);
+  const condition = string(v?.text);
+  if (v === null || condition === null) {
+    return null;
+  }
+  return { text: condition, status: text(v.status), kind: text(v.kind), subject: text(v.subject), span: readSpan(v.span) };
+}
+
+function readFunction(value: unknown): FunctionInfo | null {
+  const v = fields(value);
+  const name = string(v?.name);
+  if (v === null || name === null) {
+    return null;
+  }
+  return {
+    name,
+    sizes: strings(v.sizes),
+    inputs: list(v.inputs, readTensor),
+    outputs: list(v.outputs, readTensor),
+    temporaries: list(v.temporaries, readTensor),
+    statements: list(v.statements, readStatement),
+    preconditions: list(v.preconditions, readPrecondition)
+  };
+}
+
+export function readAnalysis(value: unknown): Analysis | null {
+  const v = fields(value);
+  if (v === null || !(Array.isArray(v.functions) || Array.isArray(v.diagnostics))) {
+    return null;
+  }
+  return { functions: list(v.functions, readFunction), diagnostics: list(v.diagnostics, readDiagnostic) };
+}
+
+export function readHover(value: unknown): Hover | null {
+  const v = fields(value);
+  const span = readSpan(v?.span);
+  if (v === null || span === null) {
+    return null;
+  }
+  return { span, kind: text(v.kind), title: text(v.title), lines: strings(v.lines), documentation: string(v.documentation) };
+}
+
+function readItem(value: unknown): CompletionItem | null {
+  const v = fields(value);
+  const label = string(v?.label);
+  if (v === null || label === null) {
+    return null;
+  }
+  return { label, type: text(v.type), detail: string(v.detail), documentation: string(v.documentation), apply: string(v.apply) };
+}
+
+export function readCompletions(value: unknown): Completions | null {
+  const v = fields(value);
+  const span = readSpan(v?.span);
+  return v === null || span === null ? null : { span, items: list(v.items, readItem).slice(0, 500) };
+}
+
+export function readSignature(value: unknown): SignatureHelp | null {
+  const v = fields(value);
+  const span = readSpan(v?.span);
+  const label = string(v?.label);
+  if (v === null || span === null || label === null) {
+    return null;
+  }
+  const parameters = list(v.parameters, item => {
+    const from = Array.isArray(item) ? number(item[0]) : null;
+    const to = Array.isArray(item) ? number(item[1]) : null;
+    return from === null || to === null ? null : ([from, to] as const);
+  });
+  return { label, parameters, active: number(v.active) ?? 0, documentation: string(v.documentation), span };
+}
+
+export function readDefinition(value: unknown): Definition | null {
+  const v = fields(value);
+  const name = string(v?.name);
+  return v === null || name === null ? null : { name, kind: text(v.kind), cell: string(v.cell), span: readSpan(v.span) };
+}
+
+export function readRename(value: unknown): Rename | null {
+  const v = fields(value);
+  if (v === null) {
+    return null;
+  }
+  const edits = list(v.edits, readEdit);
+  const complete = edits.length === (Array.isArray(v.edits) ? v.edits.length : 0);
+  return {
+    span: readSpan(v.span),
+    name: text(v.name),
+    kind: text(v.kind),
+    edits: complete ? edits : [],
+    refused: complete ? string(v.refused) : 'the answer of the kernel could not be read'
+  };
+}
+
+export function readFormat(value: unknown): Format | null {
+  const v = fields(value);
+  return v === null ? null : { text: string(v.text), refused: string(v.refused) };
+}
+
+function readDefState(value: unknown): DefState | null {
+  const v = fields(value);
+  const name = string(v?.name);
+  if (v === null || name === null) {
+    return null;
+  }
+  return {
+    name,
+    span: readSpan(v.span),
+    state: text(v.state),
+    target: string(v.target),
+    errors: number(v.errors) ?? 0,
+    warnings: number(v.warnings) ?? 0,
+    signature: text(v.signature),
+    shapes: strings(v.shapes),
+    calls: strings(v.calls)
+  };
+}
+
+export function readCellStates(value: unknown): CellStates | null {
+  const v = fields(value);
+  if (v === null) {
+    return null;
+  }
+  const engine = fields(v.engine);
+  return {
+    package: text(v.package),
+    engine: engine && { target: text(engine.target), device: text(engine.device), note: string(engine.note) },
+    cells: list(v.cells, item => {
+      const cell = fields(item);
+      const id = string(cell?.cell);
+      return cell === null || id === null ? null : { cell: id, version: number(cell.version) ?? 0, defs: list(cell.defs, readDefState) };
+    }),
+    others: list(v.others, item => {
+      const other = fields(item);
+      const name = string(other?.name);
+      return other === null || name === null ? null : { name, state: text(other.state), signature: text(other.signature) };
+    })
+  };
+}
+
+export function readCode(value: unknown): Code | null {
+  const v = fields(value);
+  if (v === null) {
+    return null;
+  }
+  return {
+    form: text(v.form),
+    forms: strings(v.forms),
+    text: string(v.text),
+    lines: Array.isArray(v.lines) ? v.lines.map(number) : [],
+    note: string(v.note)
+  };
+}
+
+export function readSchedule(value: unknown): ScheduleView | null {
+  const v = fields(value);
+  if (v === null) {
+    return null;
+  }
+  const sizes = Object.entries(fields(v.sizes) ?? {}).flatMap(([name, size]) => (number(size) === null ? [] : [[name, number(size)!] as const]));
+  return {
+    sizes: Object.fromEntries(sizes),
+    primitives: strings(v.primitives),
+    loops: text(v.loops),
+    stages: list(v.stages, item => {
+      const stage = fields(item);
+      return stage && { stage: text(stage.stage), loops: list(stage.loops, readLoop) };
+    }),
+    diagnostics: list(v.diagnostics, item => {
+      const d = fields(item);
+      return d && `${text(d.code)}: ${text(d.message)}`;
+    }),
+    note: string(v.note)
+  };
+}
+
+function readLoop(value: unknown): ScheduleView['stages'][number]['loops'][number] | null {
+  const v = fields(value);
+  return v && { name: text(v.name), min: String(v.min ?? ''), extent: String(v.extent ?? ''), annotation: string(v.annotation) };
+}
+
+export function readKeywords(value: unknown): Keywords | null {
+  const v = fields(value);
+  if (v === null) {
+    return null;
+  }
+  return {
+    package: text(v.package),
+    keywords: strings(v.keywords),
+    types: strings(v.types),
+    functions: list(v.functions, item => {
+      const f = fields(item);
+      const name = string(f?.name);
+      return f === null || name === null ? null : { name, parameters: strings(f.parameters), documentation: string(f.documentation) };
+    })
+  };
+}
+
+export function readFailure(value: unknown): Failure {
+  const v = fields(value);
+  return { code: text(v?.code) || 'internal', message: text(v?.message) || 'the kernel could not answer', help: string(v?.help) };
+}

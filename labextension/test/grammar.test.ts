@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EditorState } from '@codemirror/state';
+import { foldable, indentUnit, getIndentation, syntaxTree } from '@codemirror/language';
+import { highlightTree, classHighlighter } from '@lezer/highlight';
+import { languages, support, type LanguageName } from '../src/grammar/language.js';
+import { corpus, names, problems } from './support.js';
+
+for (const language of ['tc', 'sac'] as const) {
+  for (const example of corpus(language)) {
+    test(`${language} ${example.accept ? 'accepts' : 'rejects'} ${example.title}`, () => {
+      const found = problems(language, example.text);
+      assert.equal(found.length === 0, example.accept, JSON.stringify(found));
+      if (example.outline !== null) {
+        assert.deepEqual(names(language, example.text), example.outline);
+      }
+    });
+  }
+}
+
+function classes(language: LanguageName, text: string): Record<string, string> {
+  const found: Record<string, string> = {};
+  highlightTree(languages[language].parser.parse(text), classHighlighter, (from, to, name) => {
+    found[text.slice(from, to)] = name;
+  });
+  return found;
+}
+
+test('token classes of tc', () => {
+  const found = classes('tc', '%%tc --strict\ndef f(float(N) X) -> (Y) { Y(i) +=! X(i) + 1.5 where i in 0:N } # end');
+  assert.equal(found['%%tc --strict'], 'tok-meta');
+  assert.equal(found['def'], 'tok-keyword');
+  assert.equal(found['f'], 'tok-variableName tok-definition');
+  assert.equal(found['i'], 'tok-variableName2');
+  assert.equal(found['+=!'], 'tok-operator');
+  assert.equal(found['1.5'], 'tok-number');
+  assert.equal(found['# end'], 'tok-comment');
+});
+
+test('token classes of sac', () => {
+  const found = classes('sac', '%%sac\nfloat[*] f(float[*] A) { return { iv -> A[iv] + 1 }; } // end');
+  assert.equal(found['%%sac'], 'tok-meta');
+  assert.equal(found['return'], 'tok-keyword');
+  assert.equal(found['iv'], 'tok-variableName');
+  assert.equal(found['// end'], 'tok-comment');
+});
+
+test('a problem is where the mistake is, with its code', () => {
+  const text = '%%tc\ndef f(float(N) X) -> (Y) { Y(i) = X(3i); }';
+  const found = problems('tc', text).map(p => [p.code, text.slice(p.from, p.to)]);
+  assert.deepEqual(found, [
+    ['TC109', '3i'],
+    ['TC103', ';']
+  ]);
+});
+
+test('stacked magics and blank lines may stand above', () => {
+  assert.deepEqual(problems('tc', '\n%%time\n%%tc\ndef f() -> (Y) { Y(i) = i where i in 0:3 }'), []);
+});
+
+test('a text of nonsense gives a bounded list', () => {
+  assert.ok(problems('tc', '; '.repeat(100_000)).length <= 100);
+  assert.ok(problems('sac', '{'.repeat(20_000)).length <= 100);
+});
+
+test('folding, indentation and comment tokens', () => {
+  const doc = '%%tc\ndef f(float(N) X) -> (Y) {\nY(i) = X(i)\n}\n';
+  const state = EditorState.create({ doc, extensions: [support('tc'), indentUnit.of('    ')] });
+  assert.ok(syntaxTree(state).length > 0);
+  const header = state.doc.line(2);
+  assert.deepEqual(foldable(state, header.from, header.to), { from: header.to, to: doc.lastIndexOf('}') });
+  assert.equal(getIndentation(state, state.doc.line(3).from), 4);
+  assert.equal(getIndentation(state, state.doc.line(4).from), 0);
+  assert.deepEqual(state.languageDataAt('commentTokens', 10)[0], { line: '#' });
+});
