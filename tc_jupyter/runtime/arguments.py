@@ -1,0 +1,334 @@
+"""Checks of what a call hands over: count and names, kind, element type, rank, sizes, `out=`.
+
+Comes in: the parameters of a checked def and Python values. Goes out: one `ArrayView` or number per parameter and a value for
+every size, or a `CallError` that names the argument, says what was expected and what came.
+
+Worked example: `matmul(a, b)` with `a` of shape `(3, 4)` and `b` of shape `(5, 6)` fails with TC605: ``size `K` is 4 in `A`
+(dimension 1) and 5 in `B` (dimension 0)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from tc_jupyter.diagnostics import NO_SPAN, CallError, Code, Diagnostic, SourceText, Span, codes, nearest, render
+from tc_jupyter.program import Const, DType, Program, Size, Tensor
+
+from .arrays import ArgumentProblem, ArrayView, as_numpy, library_of, overlaps_itself, view_of
+
+Number: TypeAlias = int | float | bool
+
+
+def fail(
+    code: Code, message: str, source: SourceText, span: Span = NO_SPAN, label: str = "", help: str | None = None
+) -> NoReturn:
+    """Raise the error of a call."""
+    raise call_error(Diagnostic(code, span, message, label, help=help), source)
+
+
+def call_error(diagnostic: Diagnostic, source: SourceText) -> CallError:
+    """A `CallError` whose text is the rendering."""
+    return CallError(diagnostic, source, render((diagnostic,), source))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An input of a def whose rank and element type are known.
+
+    Attributes:
+        dims: a size name or a number per dimension; `None` for a dimension that is given by neither.
+    """
+
+    name: str
+    dtype: DType
+    dims: tuple[str | int | None, ...]
+    span: Span
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions; 0 for scalars."""
+        return len(self.dims)
+
+    @property
+    def text(self) -> str:
+        """As in the signature: `float32(M, K) A`."""
+        dims = ", ".join("." if dim is None else str(dim) for dim in self.dims)
+        return f"{self.dtype.value}({dims}) {self.name}" if self.dims else f"{self.dtype.value} {self.name}"
+
+
+def parameters_of(program: Program) -> tuple[Parameter, ...]:
+    """The inputs in the order of the signature."""
+    return tuple(_parameter(program.tensor(name)) for name in program.parameters)
+
+
+def _parameter(tensor: Tensor) -> Parameter:
+    dims = tensor.dims if tensor.dims is not None else (None,) * tensor.rank
+    return Parameter(tensor.name, tensor.dtype, tuple(_dim(dim) for dim in dims), tensor.span)
+
+
+def _dim(dim: object) -> str | int | None:
+    match dim:
+        case Size():
+            return dim.name
+        case Const():
+            return int(dim.value)
+        case _:
+            return None
+
+
+def signature_text(program: Program) -> str:
+    """The def in one line: `matmul(float32(M, K) A, float32(K, N) B) -> (C)`."""
+    inputs = ", ".join(parameter.text for parameter in parameters_of(program))
+    return f"{program.name}({inputs}) -> ({', '.join(program.results)})"
+
+
+# names and count ---------------------------------------------------------------------------------------------------------------
+
+
+def positional(
+    names: Sequence[str], args: Sequence[object], named: Mapping[str, object], what: str, program: Program
+) -> tuple[object, ...]:
+    """The arguments in the order of the signature.
+
+    Args:
+        what: the signature as text, for the help.
+
+    Raises:
+        CallError: TC606.
+    """
+
+    def wrong(message: str) -> NoReturn:
+        fail(codes.CALL_ARGUMENTS, message, program.source, program.span, help=f"the signature is `{what}`")
+
+    if len(args) > len(names):
+        wrong(f"`{program.name}` takes {_count(len(names), 'argument')}, {len(args)} came")
+    values = dict(zip(names, args, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            guess = nearest(name, names)
+            wrong(f"`{program.name}` has no parameter `{name}`" + (f"; did you mean `{guess}`?" if guess else ""))
+        if name in values:
+            wrong(f"`{program.name}` got `{name}` twice")
+        values[name] = value
+    missing = [name for name in names if name not in values]
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing)
+        wrong(
+            f"`{program.name}` takes {_count(len(names), 'argument')}, {listed} {'is' if len(missing) == 1 else 'are'} missing"
+        )
+    return tuple(values[name] for name in names)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# one argument ------------------------------------------------------------------------------------------------------------------
+
+_PROBLEM_CODES = {"type": codes.ARGUMENT_TYPE, "rank": codes.ARGUMENT_RANK, "device": codes.ARGUMENT_DEVICE}
+
+
+def read_array(parameter: Parameter, value: object, program: Program) -> ArrayView:
+    """The memory of an argument.
+
+    Raises:
+        CallError: TC607, TC608, TC609.
+    """
+    try:
+        view = view_of(value)
+    except ArgumentProblem as problem:
+        code = _PROBLEM_CODES[problem.kind]
+        message = f"`{parameter.name}` is an array `{parameter.text}`; {problem.came} came"
+        fail(code, message, program.source, parameter.span, help=problem.help or None)
+    check_type(parameter, view, program)
+    if len(view.shape) != parameter.rank:
+        message = f"`{parameter.name}` has {_count(parameter.rank, 'dimension')}; an array of shape {view.shape} came"
+        fail(codes.ARGUMENT_RANK, message, program.source, parameter.span, f"`{parameter.text}`")
+    return view
+
+
+def check_type(parameter: Parameter, view: ArrayView, program: Program) -> None:
+    """Raise TC607 if the element type differs."""
+    if view.dtype is parameter.dtype:
+        return
+    expected = parameter.dtype.value
+    message = f"`{parameter.name}` has elements of type {expected}; an array of {view.dtype_name} came"
+    fail(codes.ARGUMENT_TYPE, message, program.source, parameter.span, help=_conversion(view, parameter.dtype))
+
+
+def _conversion(view: ArrayView, dtype: DType) -> str:
+    if view.dtype_name.startswith("complex") or view.dtype_name.startswith("torch.complex"):
+        return "pass the real and the imaginary part as two arrays"
+    if view.library.name == "torch":
+        return f"pass `.to(torch.{dtype.value})`"
+    return f'pass `.astype("{dtype.value}")`'
+
+
+def read_scalar(parameter: Parameter, value: object, program: Program) -> Number:
+    """The value of a rank-0 argument: a Python or NumPy number, or a 0-dimensional array of the exact type.
+
+    Raises:
+        CallError: TC607, TC608, TC609.
+    """
+    if isinstance(value, (np.ndarray,)) or (not isinstance(value, np.generic) and library_of(value) is not None):
+        return _element(read_array(parameter, value, program))
+    number: Any = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(number, (bool, int, float)) or isinstance(value, (np.datetime64, np.timedelta64)):
+        number = _as_number(value)
+    if number is None:
+        came = f"{value!r}" if isinstance(value, complex) else f"a `{type(value).__name__}`"
+        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {came} came"
+        fail(codes.ARGUMENT_TYPE, message, program.source, parameter.span)
+    problem = _misfit(parameter.dtype, number)
+    if problem:
+        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {value!r} {problem}"
+        fail(codes.ARGUMENT_TYPE, message, program.source, parameter.span)
+    return float(number) if parameter.dtype.is_float else number
+
+
+def _as_number(value: object) -> Number | None:
+    """Numbers of other classes: `ml_dtypes` scalars, `fractions.Fraction`, anything with `__index__` or `__float__`."""
+    if isinstance(value, (complex, str, bytes, np.datetime64, np.timedelta64)):
+        return None
+    for method in ("__index__", "__float__"):
+        convert = getattr(value, method, None)
+        if convert is not None:
+            try:
+                return convert()
+            except (TypeError, ValueError, OverflowError):
+                return None
+    return None
+
+
+def _element(view: ArrayView) -> Number:
+    """The one element of a 0-dimensional array, wherever it is."""
+    if view.device != "cpu":
+        from .cuda import read_element  # noqa: PLC0415  CuPy's door file
+
+        return read_element(view)
+    array = as_numpy(view)
+    if view.dtype is DType.BFLOAT16 and array.dtype == np.uint16:
+        return float((array.astype(np.uint32) << 16).view(np.float32).item())
+    value = array.item()
+    return float(value) if view.dtype is not None and view.dtype.is_float else value
+
+
+_LARGEST = {DType.FLOAT16: 65504.0, DType.BFLOAT16: 3.3895313892515355e38, DType.FLOAT32: 3.4028234663852886e38}
+
+
+def _misfit(dtype: DType, number: Number) -> str:
+    """Why a number cannot be of that type, or an empty text; rounding is no reason."""
+    if dtype is DType.BOOL:
+        return "" if isinstance(number, bool) else "is no truth value"
+    if dtype.is_float:
+        if isinstance(number, int) and abs(number) > 10**308:
+            return "is too large"
+        largest = _LARGEST.get(dtype, math.inf)
+        return "" if math.isinf(number) or not abs(number) > largest else "is too large"
+    if isinstance(number, float):
+        return "is no integer"
+    low, high = dtype.limits
+    return "" if low <= number <= high else f"is not between {low} and {high}"
+
+
+# sizes -------------------------------------------------------------------------------------------------------------------------
+
+
+def unify(parameters: Sequence[Parameter], shapes: Sequence[tuple[int, ...]], program: Program) -> dict[str, int]:
+    """The value of every size name of the signature.
+
+    Raises:
+        CallError: TC605 if one name has two values, or a constant dimension differs.
+    """
+    sizes: dict[str, int] = {}
+    first: dict[str, tuple[Parameter, int]] = {}
+    for parameter, shape in zip(parameters, shapes, strict=True):
+        for axis, (dim, extent) in enumerate(zip(parameter.dims, shape, strict=True)):
+            if isinstance(dim, str):
+                if sizes.setdefault(dim, extent) != extent:
+                    _conflict(dim, sizes[dim], first[dim], extent, (parameter, axis), program)
+                first.setdefault(dim, (parameter, axis))
+            elif dim is not None and dim != extent:
+                message = f"dimension {axis} of `{parameter.name}` is {dim}; an array of shape {shape} came"
+                fail(codes.SIZE_CONFLICT, message, program.source, parameter.span, f"`{parameter.text}`")
+    return sizes
+
+
+def _conflict(
+    name: str, value: int, place: tuple[Parameter, int], other: int, place2: tuple[Parameter, int], program: Program
+) -> NoReturn:
+    (first, axis), (second, axis2) = place, place2
+    where = f"{value} in `{first.name}` (dimension {axis}) and {other} in `{second.name}` (dimension {axis2})"
+    fail(codes.SIZE_CONFLICT, f"size `{name}` is {where}", program.source, second.span, f"`{second.text}`")
+
+
+# out= --------------------------------------------------------------------------------------------------------------------------
+
+
+def read_outputs(
+    out: object, results: Sequence[Parameter], shapes: Sequence[tuple[int, ...]], device: str, program: Program
+) -> tuple[ArrayView, ...]:
+    """The arrays of `out=`, one per result.
+
+    Raises:
+        CallError: TC606 for a wrong count, TC609, TC610, and TC611 for an array whose elements share memory.
+    """
+    given: tuple[object, ...] = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    if len(given) != len(results):
+        message = f"`{program.name}` has {_count(len(results), 'result')}; `out=` has {len(given)}"
+        fail(codes.CALL_ARGUMENTS, message, program.source, program.span)
+    return tuple(
+        _read_output(value, result, shape, device, program)
+        for value, result, shape in zip(given, results, shapes, strict=True)
+    )
+
+
+def _read_output(value: object, result: Parameter, shape: tuple[int, ...], device: str, program: Program) -> ArrayView:
+    expected = f"`out=` for `{result.name}` is a writable array of {result.dtype.value} with shape {shape}"
+
+    def wrong(came: str, help: str | None = None, code: Code = codes.OUT_MISMATCH) -> NoReturn:
+        fail(code, f"{expected}; {came} came", program.source, result.span, help=help)
+
+    try:
+        view = view_of(value)
+    except ArgumentProblem as problem:
+        wrong(problem.came, problem.help or None)
+    if view.dtype is not result.dtype:
+        wrong(f"an array of {view.dtype_name}")
+    if view.shape != shape:
+        wrong(f"shape {view.shape}")
+    if view.device != device:
+        fail(codes.ARGUMENT_DEVICE, f"`out=` for `{result.name}` is on `{view.device}`, the inputs on `{device}`",
+             program.source, result.span)  # fmt: skip
+    if not view.writable:
+        kind = {"jax": "a JAX array, which never changes,", "torch": "a tensor that requires a gradient"}
+        wrong(kind.get(view.library.name, "a read-only array"), "leave `out=` away")
+    if overlaps_itself(view):
+        message = f"elements of `out=` for `{result.name}` share memory"
+        fail(codes.OVERLAP, message, program.source, result.span, help="pass a copy")
+    return view
+
+
+def one_device(parameters: Sequence[Parameter], views: Sequence[ArrayView], program: Program) -> str:
+    """The device that all arrays are on; `cpu` if there is none.
+
+    Raises:
+        CallError: TC609.
+    """
+    device = views[0].device if views else "cpu"
+    for parameter, view in zip(parameters, views, strict=True):
+        if view.device != device:
+            where = f"`{parameters[0].name}` is on `{device}`, `{parameter.name}` on `{view.device}`"
+            fail(
+                codes.ARGUMENT_DEVICE,
+                where,
+                program.source,
+                parameter.span,
+                help="copy one of them to the other device",
+            )
+    return device

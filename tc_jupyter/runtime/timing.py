@@ -1,0 +1,230 @@
+"""Measurements: candidates take turns in one process, so that a busy neighbour meets all of them alike.
+
+Comes in: callables without arguments. Goes out: `Timing` values and a table of rows. All times are in seconds.
+
+Worked example: `benchmark({"a": f, "b": g})` calls `f g g f f g ...` in rounds and returns the median, 10th and 90th
+percentile of each.
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from .cpus import available_cpus
+
+_SHORTEST = 200e-6
+"""A sample repeats its candidate until it lasts this long: a few thousand ticks of the clock, and still many rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds per call of one candidate, one sample per round, in the order of the rounds."""
+
+    name: str
+    samples: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """Middle sample."""
+        return self.percentile(50)
+
+    @property
+    def p10(self) -> float:
+        """A tenth of the samples is faster."""
+        return self.percentile(10)
+
+    @property
+    def p90(self) -> float:
+        """A tenth of the samples is slower."""
+        return self.percentile(90)
+
+    @property
+    def best(self) -> float:
+        """Fastest sample."""
+        return min(self.samples)
+
+    def percentile(self, percent: float) -> float:
+        """The given percentile, interpolated between samples."""
+        return float(np.percentile(self.samples, percent))
+
+
+def _repeats(call: Callable[[], object], synchronize: Callable[[], object]) -> int:
+    """How many calls make one sample; also warms the candidate up."""
+    call()
+    synchronize()
+    start = time.perf_counter()
+    call()
+    synchronize()
+    once = time.perf_counter() - start
+    return max(1, min(10_000, int(_SHORTEST / max(once, 1e-8))))
+
+
+def _nothing() -> None:
+    """The CPU needs no synchronisation."""
+
+
+def benchmark(
+    candidates: Mapping[str, Callable[[], object]],
+    seconds: float = 1.0,
+    rounds: int | None = None,
+    synchronize: Callable[[], object] = _nothing,
+) -> tuple[Timing, ...]:
+    """Time all candidates in interleaved rounds.
+
+    Args:
+        seconds: about how long the whole measurement may take; at least three rounds are made.
+        rounds: a fixed number of rounds instead.
+        synchronize: waits for a device; called after every sample.
+
+    Returns:
+        One `Timing` per candidate, in the given order.
+    """
+    repeats = {name: _repeats(call, synchronize) for name, call in candidates.items()}
+    samples: dict[str, list[float]] = {name: [] for name in candidates}
+    names = list(candidates)
+    end = time.perf_counter() + seconds
+    number = 0
+    while number < (rounds or 3) or (rounds is None and number < 1000 and time.perf_counter() < end):
+        # there and back again: no candidate always runs after the same neighbour
+        for name in names if number % 2 == 0 else reversed(names):
+            call, count = candidates[name], repeats[name]
+            start = time.perf_counter()
+            for _ in range(count):
+                call()
+            synchronize()
+            samples[name].append((time.perf_counter() - start) / count)
+        number += 1
+    return tuple(Timing(name, tuple(samples[name])) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a machine can do at most: operations and bytes per second."""
+
+    flops: float
+    bandwidth: float
+    how: str
+
+
+def roofline(flops: float, nbytes: float, limits: Limits) -> float:
+    """The least time in seconds for that much arithmetic and memory traffic.
+
+    Source: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", 2009.
+    """
+    return max(flops / limits.flops, nbytes / limits.bandwidth)
+
+
+@cache
+def cpu_limits() -> Limits:
+    """Measure this processor once per process (about half a second): a matrix product of NumPy and a copy with all threads."""
+    matrix = np.ones((768, 768), np.float32)
+    product = np.empty_like(matrix)
+    threads = available_cpus()
+    count = 4 << 20
+    source = [np.ones(count, np.float64) for _ in range(threads)]
+    target = [np.empty(count, np.float64) for _ in range(threads)]
+
+    def copy_all() -> None:
+        workers = [threading.Thread(target=np.copyto, args=pair) for pair in zip(target, source, strict=True)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    product_time, copy_time = benchmark(
+        {"flops": lambda: np.matmul(matrix, matrix, out=product), "copy": copy_all}, rounds=7
+    )
+    how = f"float32 matrix product of NumPy and a copy of {threads * count * 8 >> 20} MB with {threads} threads"
+    return Limits(2 * 768**3 / product_time.best, 16 * count * threads / copy_time.best, how)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a benchmark.
+
+    Attributes:
+        median, p10, p90: seconds.
+        gbs, gflops: 10^9 bytes and operations per second, from the cost of the def; `None` where it has no closed form.
+        fraction: of the measured limit; 1 is the limit.
+        agrees: whether the result is close to that of the function; `None` for the function itself.
+    """
+
+    name: str
+    median: float
+    p10: float
+    p90: float
+    gbs: float | None = None
+    gflops: float | None = None
+    fraction: float | None = None
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Rows of one measurement, in the order in which the candidates were given; prints as a table."""
+
+    rows: tuple[Row, ...]
+    limits: Limits | None = None
+
+    def __str__(self) -> str:
+        lines = self._cells()
+        widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+        return "\n".join(
+            "  ".join(_align(cell, widths[i], i) for i, cell in enumerate(line)).rstrip() for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        head, *lines = self._cells()
+        row = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in line) + "</tr>" for line in lines)
+        return f"<table><thead><tr>{row}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _cells(self) -> list[list[str]]:
+        head = ["name", "median", "p10", "p90", "GB/s", "GFLOP/s", "of limit", "result"]
+        return [head, *(_row_cells(row) for row in self.rows)]
+
+
+def _align(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column == 0 else cell.rjust(width)
+
+
+def _row_cells(row: Row) -> list[str]:
+    agreement = {None: "", True: "equal", False: "DIFFERS"}[row.agrees]
+    times = [duration(value) for value in (row.median, row.p10, row.p90)]
+    rates = ["" if value is None else f"{value:.3g}" for value in (row.gbs, row.gflops)]
+    return [row.name, *times, *rates, "" if row.fraction is None else f"{row.fraction:.0%}", agreement]
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `1.23 ms`."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def rows_of(
+    timings: Sequence[Timing],
+    flops: float | None,
+    nbytes: float | None,
+    limits: Limits | None,
+    agrees: Mapping[str, bool] | None = None,
+) -> tuple[Row, ...]:
+    """Timings with rates: every candidate is credited with the work of the def, whatever it did."""
+    rows: list[Row] = []
+    for timing in timings:
+        gbs = None if nbytes is None else nbytes / timing.median / 1e9
+        gflops = None if flops is None else flops / timing.median / 1e9
+        fraction = None
+        if limits is not None and flops is not None and nbytes is not None:
+            fraction = roofline(flops, nbytes, limits) / timing.median
+        same = None if agrees is None else agrees.get(timing.name)
+        rows.append(Row(timing.name, timing.median, timing.p10, timing.p90, gbs, gflops, fraction, same))
+    return tuple(rows)

@@ -1,0 +1,81 @@
+"""Interleaved measurements and their tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from tc_jupyter.runtime.cpus import _quota, available_cpus
+from tc_jupyter.runtime.timing import Benchmark, Limits, Row, Timing, benchmark, duration, roofline, rows_of
+
+
+def test_percentiles():
+    timing = Timing("x", tuple(float(i) for i in range(11)))
+    assert (timing.p10, timing.median, timing.p90, timing.best) == (1, 5, 9, 0)
+
+
+def test_candidates_take_turns_and_the_order_alternates():
+    calls: list[str] = []
+    timings = benchmark({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=4)
+    order = [name for i, name in enumerate(calls) if i == 0 or calls[i - 1] != name]
+    assert order[-4:] in (["a", "b", "a", "b"], ["b", "a", "b", "a"])
+    assert "".join(order).count("ab") >= 2
+    assert [timing.name for timing in timings] == ["a", "b"]
+    assert all(len(timing.samples) == 4 for timing in timings)
+
+
+def test_the_device_is_waited_for_after_every_sample():
+    waits: list[int] = []
+    benchmark({"a": lambda: None}, rounds=5, synchronize=lambda: waits.append(1))
+    assert len(waits) == 7
+
+
+def test_an_exception_of_a_candidate_is_not_hidden():
+    def broken() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        benchmark({"a": broken}, rounds=3)
+
+
+def test_the_roofline_takes_the_slower_of_arithmetic_and_memory():
+    limits = Limits(100.0, 10.0, "")
+    assert roofline(200, 10, limits) == 2
+    assert roofline(200, 40, limits) == 4
+
+
+def test_rates_come_from_the_work_of_the_def():
+    timing = Timing("x", (0.5, 0.5, 0.5))
+    (row,) = rows_of([timing], 1e9, 2e9, Limits(4e9, 8e9, ""), {"x": True})
+    assert row.gflops == 2
+    assert row.gbs == 4
+    assert row.fraction == 0.5
+    assert row.agrees
+    (row,) = rows_of([timing], None, None, Limits(1, 1, ""))
+    assert row.gflops is None
+    assert row.fraction is None
+
+
+def test_tables_name_what_differs_and_escape_html():
+    table = Benchmark((Row("<f>", 1e-3, 9e-4, 2e-3), Row("peer", 2.0, 1.0, 3.0, agrees=False)))
+    assert "DIFFERS" in str(table)
+    assert len(str(table).splitlines()) == 3
+    assert "&lt;f&gt;" in table._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2.0, "2 s"), (0.00123, "1.23 ms"), (4.5e-6, "4.5 µs"), (8e-9, "8 ns"), (0.0, "0 ns")]
+)
+def test_times_for_people(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("200000 100000\n", 2), ("150000 100000", 2), ("50000 100000", 1), ("max 100000", None), ("", None)],
+)
+def test_container_limits(text, count):
+    assert _quota(text) == count
+
+
+def test_there_is_a_processor():
+    assert available_cpus() >= 1
