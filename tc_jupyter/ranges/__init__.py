@@ -1,0 +1,1 @@
+"""Program -> ranges, shapes, origins, preconditions, regions."""

@@ -1,0 +1,362 @@
+"""Between program expressions and size expressions.
+
+Worked example: the subscript `2*i + 1` of a read becomes `SizeExpr` with index `i`; `to_expr` turns the bound `N - K + 1` back
+into `Binary("+", Binary("-", Size("N"), Size("K")), Const(1))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import assert_never
+
+from tc_jupyter.program import (
+    COMPARISONS,
+    LOGICAL,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    int64,
+    walk,
+)
+
+from .size_expr import (
+    UNLIMITED,
+    Atom,
+    Choice,
+    Condition,
+    Datum,
+    Extremum,
+    FloorDiv,
+    Limits,
+    Mod,
+    Name,
+    Opaque,
+    Product,
+    SizeExpr,
+    choose,
+    conjunction,
+    constant,
+    floor_div,
+    index,
+    maximum,
+    minimum,
+    mod,
+    of_atom,
+    scalar,
+    size,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean while an expression is converted.
+
+    Attributes:
+        sizes: sizes of the signature and extents of computed tensors (`T.0`).
+        scalars: integer rank-0 parameters.
+        indices: index variables of the statement.
+        divisors: collects every divisor that is not a positive constant, for the check at the call (TC603).
+    """
+
+    sizes: Mapping[str, SizeExpr] = field(default_factory=dict)
+    scalars: Mapping[str, SizeExpr] = field(default_factory=dict)
+    indices: Mapping[str, SizeExpr] = field(default_factory=dict)
+    divisors: list[SizeExpr] = field(default_factory=list)
+
+
+EMPTY = Scope()
+
+
+def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
+    """The size expression of an integer expression.
+
+    Elements of tensors become `Datum`; what has no integer form (a narrow cast, a function of data) becomes `Opaque` with the
+    limits of its type. Conversions between integer types of at least 32 bits do not change an index (`ranges.md`, 4.1).
+    """
+    match expr:
+        case Const():
+            return constant(int(expr.value)) if _is_integral(expr.value) else _opaque(expr)
+        case Size():
+            found = scope.sizes.get(expr.name)
+            return size(expr.name) if found is None else found
+        case IndexVar():
+            found = scope.indices.get(expr.name)
+            return index(expr.name) if found is None else found
+        case Read():
+            return _read(expr, scope)
+        case Unary():
+            return -from_expr(expr.operand, scope) if expr.op == "-" else _truth(expr, scope)
+        case Binary():
+            return _binary(expr, scope)
+        case Select():
+            condition = to_condition(expr.condition, scope)
+            return choose(condition, from_expr(expr.then, scope), from_expr(expr.otherwise, scope))
+        case Call():
+            return _call(expr, scope)
+        case Cast():
+            return _cast(expr, scope)
+    assert_never(expr)
+
+
+def _is_integral(value: float) -> bool:
+    return isinstance(value, int) or value == value // 1
+
+
+def _read(expr: Read, scope: Scope) -> SizeExpr:
+    if not expr.indices and expr.tensor in scope.scalars:
+        return scope.scalars[expr.tensor]
+    if not expr.indices and not scope.scalars and expr.dtype.is_integer:
+        return scalar(expr.tensor, expr.dtype)
+    return of_atom(Datum(expr.tensor, tuple(from_expr(i, scope) for i in expr.indices), expr.dtype, expr))
+
+
+def _binary(expr: Binary, scope: Scope) -> SizeExpr:
+    if expr.op in COMPARISONS or expr.op in LOGICAL:
+        return _truth(expr, scope)
+    if expr.op == "/" or expr.dtype.is_float:
+        return _opaque(expr, scope)
+    left, right = from_expr(expr.left, scope), from_expr(expr.right, scope)
+    match expr.op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "min":
+            return minimum(left, right)
+        case "max":
+            return maximum(left, right)
+        case "//" | "%":
+            if not (right.is_constant and right.offset > 0):
+                scope.divisors.append(right)
+            return floor_div(left, right) if expr.op == "//" else mod(left, right)
+        case _:
+            return _opaque(expr, scope)
+
+
+def _call(expr: Call, scope: Scope) -> SizeExpr:
+    if (
+        expr.dtype.is_integer
+        and expr.function in ("abs", "ceil", "floor", "round", "trunc")
+        and len(expr.arguments) == 1
+    ):
+        value = from_expr(expr.arguments[0], scope)
+        return maximum(value, -value) if expr.function == "abs" else value
+    return _opaque(expr, scope)
+
+
+def _cast(expr: Cast, scope: Scope) -> SizeExpr:
+    operand = expr.operand
+    if operand.dtype is DType.BOOL and not isinstance(operand, Read):
+        return _truth(operand, scope)
+    if operand.dtype.is_float:
+        if isinstance(operand, Cast) and operand.dtype.compute is operand.dtype:
+            # a 16-bit element is widened before it is truncated
+            operand = operand.operand if isinstance(operand.operand, Read) else operand
+        if isinstance(operand, Read) and operand.indices and expr.dtype in (DType.INT32, DType.INT64):
+            return from_expr(operand, scope)
+        return _opaque(expr, scope)
+    if expr.dtype.is_float:
+        return from_expr(operand, scope)
+    value = from_expr(operand, scope)
+    if expr.dtype in (DType.INT32, DType.INT64):
+        return value
+    low, high = value.limits
+    bottom, top = expr.dtype.limits
+    if low is not None and high is not None and bottom <= low and high <= top:
+        return value
+    if value.is_constant or (low is not None and low >= 0 and not value.indices and expr.dtype.bits >= 32):
+        return value
+    return _opaque(expr, scope)
+
+
+def _truth(expr: Expr, scope: Scope) -> SizeExpr:
+    """A truth value as 0 or 1."""
+    return choose(to_condition(expr, scope), constant(1), constant(0))
+
+
+def _opaque(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
+    names: set[str] = set()
+    indices: set[str] = set()
+    for node in walk(expr):
+        if isinstance(node, IndexVar):
+            indices.add(node.name)
+        elif isinstance(node, Size):
+            names |= scope.sizes[node.name].names if node.name in scope.sizes else {node.name}
+        elif isinstance(node, Read) and not node.indices:
+            names.add(node.tensor)
+    limits: Limits = UNLIMITED if expr.dtype.is_float else expr.dtype.limits
+    return of_atom(Opaque(expr, structure(expr), frozenset(names | indices), frozenset(indices), limits))
+
+
+def structure(expr: Expr) -> str:
+    """A text that is equal for equal expressions, whatever their spans."""
+    match expr:
+        case Const():
+            return f"{expr.value!r}:{expr.dtype.value}"
+        case Size() | IndexVar():
+            return expr.name
+        case Read():
+            return f"{expr.tensor}({','.join(map(structure, expr.indices))})"
+        case Unary():
+            return f"({expr.op}{structure(expr.operand)})"
+        case Binary():
+            return f"({structure(expr.left)}{expr.op}{structure(expr.right)})"
+        case Select():
+            return f"({structure(expr.condition)}?{structure(expr.then)}:{structure(expr.otherwise)})"
+        case Call():
+            return f"{expr.function}({','.join(map(structure, expr.arguments))})"
+        case Cast():
+            return f"{expr.dtype.value}({structure(expr.operand)})"
+    assert_never(expr)
+
+
+# --- conditions --------------------------------------------------------------------------------------------------------
+
+
+def to_condition(expr: Expr, scope: Scope = EMPTY) -> Condition:
+    """A `bool` expression as a condition on size expressions; what is no integer comparison stays `unknown`."""
+    match expr:
+        case Const():
+            return Condition("true" if expr.value else "false")
+        case Unary() if expr.op == "!":
+            return to_condition(expr.operand, scope).negated()
+        case Binary() if expr.op in LOGICAL:
+            left, right = to_condition(expr.left, scope), to_condition(expr.right, scope)
+            if expr.op == "&&":
+                return conjunction((left, right))
+            return Condition("or", parts=(left, right))
+        case Binary() if expr.op in COMPARISONS:
+            return _comparison(expr, scope)
+        case Cast() if expr.dtype is DType.BOOL and expr.operand.dtype.is_integer:
+            return Condition("!=", (from_expr(expr.operand, scope),))
+        case Cast() if expr.operand.dtype is DType.BOOL:
+            return to_condition(expr.operand, scope)
+        case _:
+            return Condition("unknown", expr=expr, text=structure(expr))
+
+
+def _comparison(expr: Binary, scope: Scope) -> Condition:
+    if not _is_integer_valued(expr.left) or not _is_integer_valued(expr.right):
+        return Condition("unknown", expr=expr, text=structure(expr))
+    left, right = from_expr(expr.left, scope), from_expr(expr.right, scope)
+    match expr.op:
+        case "<":
+            condition = Condition(">=", (right - left - 1,))
+        case "<=":
+            condition = Condition(">=", (right - left,))
+        case ">":
+            condition = Condition(">=", (left - right - 1,))
+        case ">=":
+            condition = Condition(">=", (left - right,))
+        case _:
+            condition = Condition(expr.op, (left - right,))
+    if condition.arguments[0].is_constant:
+        return Condition("true" if condition.evaluate({}) else "false")
+    return condition
+
+
+def _is_integer_valued(expr: Expr) -> bool:
+    """Whether the operand of a comparison is an integer, also one that was converted to a floating type just now."""
+    return expr.dtype.is_integer
+
+
+# --- back to program expressions -----------------------------------------------------------------------------------------
+
+
+def to_expr(e: SizeExpr) -> Expr:
+    """The program expression (`int64`) with the value of `e`.
+
+    Sizes become `Size`, scalars a `Read` of rank 0 converted to `int64`, indices `IndexVar`, elements the original `Read`.
+    """
+    positive = [(mono, c) for mono, c in e.ordered() if c > 0]
+    negative = [(mono, -c) for mono, c in e.ordered() if c < 0]
+    total: Expr | None = None
+    for mono, c in positive:
+        term = _term(mono, c)
+        total = term if total is None else Binary("+", total, term, DType.INT64)
+    if total is None:
+        total = int64(e.offset)
+    elif e.offset > 0:
+        total = Binary("+", total, int64(e.offset), DType.INT64)
+    for mono, c in negative:
+        total = Binary("-", total, _term(mono, c), DType.INT64)
+    if positive and e.offset < 0:
+        total = Binary("-", total, int64(-e.offset), DType.INT64)
+    return total
+
+
+def _term(mono: tuple[Atom, ...], c: int) -> Expr:
+    factors = [_atom_expr(atom) for atom in mono]
+    if c != 1:
+        factors.insert(0, int64(c))
+    return reduce(lambda a, b: Binary("*", a, b, DType.INT64), factors)
+
+
+def _atom_expr(atom: Atom) -> Expr:
+    match atom:
+        case Name():
+            if atom.kind == "index":
+                return IndexVar(atom.name)
+            if atom.kind == "scalar":
+                return _wide(Read(atom.name, (), _scalar_type(atom)))
+            return Size(atom.name)
+        case FloorDiv():
+            return Binary("//", to_expr(atom.numerator), to_expr(atom.divisor), DType.INT64)
+        case Mod():
+            return Binary("%", to_expr(atom.numerator), to_expr(atom.divisor), DType.INT64)
+        case Extremum():
+            kind = atom.kind
+            return reduce(lambda a, b: Binary(kind, a, b, DType.INT64), [to_expr(a) for a in atom.arguments])
+        case Product():
+            return reduce(lambda a, b: Binary("*", a, b, DType.INT64), [to_expr(f) for f in atom.factors])
+        case Datum():
+            read = atom.expr
+            if isinstance(read, Read):
+                read = replace(read, indices=tuple(to_expr(i) for i in atom.index))
+            return _wide(read)
+        case Choice():
+            condition = condition_expr(atom.condition)
+            return Select(condition, to_expr(atom.then), to_expr(atom.otherwise), DType.INT64)
+        case Opaque():
+            return _wide(atom.expr)
+    assert_never(atom)
+
+
+def _wide(expr: Expr) -> Expr:
+    return expr if expr.dtype is DType.INT64 else Cast(expr, DType.INT64)
+
+
+def _scalar_type(name: Name) -> DType:
+    for dtype in DType:
+        if dtype.is_integer and dtype.limits == name.limits:
+            return dtype
+    return DType.INT64
+
+
+def condition_expr(condition: Condition) -> Expr:
+    """The `bool` expression of a condition."""
+    match condition.op:
+        case ">=" | "==" | "!=":
+            return Binary(condition.op, to_expr(condition.arguments[0]), int64(0), DType.BOOL)
+        case "and" | "or":
+            op = "&&" if condition.op == "and" else "||"
+            parts = [condition_expr(part) for part in condition.parts]
+            return reduce(lambda a, b: Binary(op, a, b, DType.BOOL), parts)
+        case "true" | "false":
+            return Const(condition.op == "true", DType.BOOL)
+        case _:
+            if condition.expr is None:
+                raise AssertionError("a condition on data without its expression")
+            return condition.expr if condition.polarity else Unary("!", condition.expr, DType.BOOL)

@@ -1,0 +1,975 @@
+"""Integer expressions over sizes, scalars and indices, in canonical form.
+
+A `SizeExpr` is an integer-weighted sum of monomials plus an integer; a monomial is a product of atoms. Equal expressions
+compare equal however they were built: `size("N") * 2 - size("N") == size("N")`. Values are Python integers, hence exact.
+
+Worked example: `floor_div(size("I") - 1, 2) + 1` is stored as `floor((I + 1)/2)`, and `maximum(20 - size("N"), 0)` equals
+`20 - minimum(size("N"), 20)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, assert_never
+
+from tc_jupyter.program import DType, Expr
+
+Limits: TypeAlias = tuple[int | None, int | None]
+Key: TypeAlias = tuple[Any, ...]
+
+UNLIMITED: Limits = (None, None)
+DEPTH = 6  # nested relaxations tried by `nonnegative`; proofs needing more are left to the set library
+MAX_ALTERNATIVES = 32  # a condition with more alternatives counts as one that cannot be expressed
+
+
+class _Keyed:
+    """Equality and hash by `key`, so that the display position of a name does not take part."""
+
+    __slots__ = ()
+    key: Key
+    hash: int
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Keyed) and self.hash == other.hash and self.key == other.key)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+
+def _finish(atom: Any, key: Key, limits: Limits) -> None:
+    """Set the derived fields of a frozen atom."""
+    object.__setattr__(atom, "key", key)
+    object.__setattr__(atom, "hash", hash(key))
+    object.__setattr__(atom, "limits", limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Name(_Keyed):
+    """A named integer: a size (>= 1), an integer scalar, an index, or an extreme value of an index tensor.
+
+    `position` is the place in the signature or statement; it orders the text and nothing else.
+    """
+
+    kind: str
+    name: str
+    limits: Limits
+    position: int = 1 << 30
+    key: Key = field(init=False)
+    hash: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        _finish(self, (0, self.kind, self.name), self.limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloorDiv(_Keyed):
+    """`floor(numerator / divisor)`."""
+
+    numerator: SizeExpr
+    divisor: SizeExpr
+    key: Key = field(init=False)
+    hash: int = field(init=False)
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        limits = _floor_limits(self.numerator.limits, self.divisor.limits)
+        _finish(self, (1, self.numerator.key, self.divisor.key), limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mod(_Keyed):
+    """`numerator - divisor * floor(numerator / divisor)`."""
+
+    numerator: SizeExpr
+    divisor: SizeExpr
+    key: Key = field(init=False)
+    hash: int = field(init=False)
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        low, high = self.divisor.limits
+        limits: Limits = UNLIMITED
+        if low is not None and low >= 1:
+            limits = (0, None if high is None else high - 1)
+        _finish(self, (2, self.numerator.key, self.divisor.key), limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extremum(_Keyed):
+    """`min` or `max` of two or more arguments, none of which is known to be needless."""
+
+    kind: str
+    arguments: tuple[SizeExpr, ...]
+    key: Key = field(init=False)
+    hash: int = field(init=False)
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        lows = [argument.limits[0] for argument in self.arguments]
+        highs = [argument.limits[1] for argument in self.arguments]
+        if self.kind == "min":
+            limits = (_all_known(min, lows), _any_known(min, highs))
+        else:
+            limits = (_any_known(max, lows), _all_known(max, highs))
+        _finish(self, (3, self.kind, *(argument.key for argument in self.arguments)), limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product(_Keyed):
+    """A product that is kept factored because expanding it would hide what it means: `(N - 1)*(N - 1)`."""
+
+    factors: tuple[SizeExpr, ...]
+    key: Key = field(init=False)
+    hash: int = field(init=False)
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        limits: Limits = (1, 1)
+        for factor in self.factors:
+            limits = _times(limits, factor.limits)
+        _finish(self, (4, *(factor.key for factor in self.factors)), limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Datum(_Keyed):
+    """An element of a tensor used as an index; a floating one is truncated toward zero."""
+
+    tensor: str
+    index: tuple[SizeExpr, ...]
+    dtype: DType
+    expr: Expr
+    key: Key = field(init=False)
+    hash: int = field(init=False)
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        limits = UNLIMITED if self.dtype.is_float else self.dtype.limits
+        _finish(self, (5, self.tensor, *(index.key for index in self.index)), limits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice(_Keyed):
+    """`then if condition else otherwise`."""
+
+    condition: Condition
+    then: SizeExpr
+    otherwise: SizeExpr
+    key: Key = field(init=False)
+    hash: int = field(init=False)
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        low = _all_known(min, [self.then.limits[0], self.otherwise.limits[0]])
+        high = _all_known(max, [self.then.limits[1], self.otherwise.limits[1]])
+        _finish(self, (6, self.condition.key, self.then.key, self.otherwise.key), (low, high))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opaque(_Keyed):
+    """An integer value that only its limits are known of: a narrow cast, a function of data."""
+
+    expr: Expr
+    text: str
+    names: frozenset[str]
+    indices: frozenset[str]
+    limits: Limits
+    key: Key = field(init=False)
+    hash: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        _finish(self, (7, self.text), self.limits)
+
+
+Atom: TypeAlias = Name | FloorDiv | Mod | Extremum | Product | Datum | Choice | Opaque
+Monomial: TypeAlias = tuple[Atom, ...]
+
+
+class Condition(_Keyed):
+    """A condition on size expressions.
+
+    `op` is `>=` or `==` or `!=` (one argument, compared with 0), `and`, `or`, `true`, `false`, or `unknown` (a condition on
+    data or floating values, kept as `expr` with its polarity).
+    """
+
+    __slots__ = ("arguments", "expr", "hash", "key", "op", "parts", "polarity")
+
+    def __init__(
+        self,
+        op: str,
+        arguments: tuple[SizeExpr, ...] = (),
+        parts: tuple[Condition, ...] = (),
+        expr: Expr | None = None,
+        polarity: bool = True,
+        text: str = "",
+    ) -> None:
+        self.op = op
+        self.arguments = arguments
+        self.parts = parts
+        self.expr = expr
+        self.polarity = polarity
+        self.key = (op, tuple(a.key for a in arguments), tuple(p.key for p in parts), polarity, text)
+        self.hash = hash(self.key)
+
+    def negated(self) -> Condition:
+        """The opposite condition."""
+        match self.op:
+            case ">=":
+                return Condition(">=", (-self.arguments[0] - 1,))
+            case "==":
+                return Condition("!=", self.arguments)
+            case "!=":
+                return Condition("==", self.arguments)
+            case "and" | "or":
+                parts = tuple(part.negated() for part in self.parts)
+                return Condition("or" if self.op == "and" else "and", parts=parts)
+            case "true":
+                return Condition("false")
+            case "false":
+                return Condition("true")
+            case _:
+                return Condition("unknown", expr=self.expr, polarity=not self.polarity, text=self.key[4])
+
+    def alternatives(self) -> tuple[tuple[tuple[SizeExpr, ...], ...], bool]:
+        """An OR of ANDs of `g >= 0`, and whether it says everything (no part of the condition was left out)."""
+        match self.op:
+            case ">=":
+                return ((self.arguments[0],),), True
+            case "==":
+                return ((self.arguments[0], -self.arguments[0]),), True
+            case "!=":
+                return ((self.arguments[0] - 1,), (-self.arguments[0] - 1,)), True
+            case "true":
+                return ((),), True
+            case "false":
+                return (), True
+            case "or":
+                sides = [part.alternatives() for part in self.parts]
+                joined = tuple(alternative for side, _ in sides for alternative in side)
+                if len(joined) > MAX_ALTERNATIVES:
+                    return ((),), False
+                return joined, all(complete for _, complete in sides)
+            case "and":
+                result: tuple[tuple[SizeExpr, ...], ...] = ((),)
+                exact = True
+                for part in self.parts:
+                    side, complete = part.alternatives()
+                    exact = exact and complete
+                    if len(result) * len(side) > MAX_ALTERNATIVES:
+                        exact = False
+                        continue
+                    result = tuple(left + right for left in result for right in side)
+                return result, exact
+            case _:
+                return ((),), False
+
+    def evaluate(self, values: Mapping[str, int]) -> bool:
+        """The truth for given numbers; raises `KeyError` for a condition on data."""
+        match self.op:
+            case ">=":
+                return self.arguments[0].evaluate(values) >= 0
+            case "==":
+                return self.arguments[0].evaluate(values) == 0
+            case "!=":
+                return self.arguments[0].evaluate(values) != 0
+            case "and":
+                return all(part.evaluate(values) for part in self.parts)
+            case "or":
+                return any(part.evaluate(values) for part in self.parts)
+            case "true" | "false":
+                return self.op == "true"
+            case _:
+                raise KeyError(self.key[4])
+
+    def exprs(self) -> Iterator[SizeExpr]:
+        """All size expressions inside."""
+        yield from self.arguments
+        for part in self.parts:
+            yield from part.exprs()
+
+    def substitute(self, values: Mapping[str, SizeExpr]) -> Condition:
+        """The condition with other expressions in place of names."""
+        arguments = tuple(argument.substitute(values) for argument in self.arguments)
+        parts = tuple(part.substitute(values) for part in self.parts)
+        return Condition(self.op, arguments, parts, self.expr, self.polarity, self.key[4])
+
+
+class SizeExpr:
+    """An integer-weighted sum of monomials plus `offset`; immutable, equal by value.
+
+    A plain class and not a dataclass, because thousands are made per cell and construction dominates.
+    """
+
+    __slots__ = ("_hash", "_key", "_limits", "_names", "offset", "terms")
+
+    def __init__(self, terms: dict[Monomial, int], offset: int) -> None:
+        self.terms = terms
+        self.offset = offset
+        self._hash: int | None = None
+        self._key: Key | None = None
+        self._limits: Limits | None = None
+        self._names: tuple[frozenset[str], frozenset[str]] | None = None
+
+    # --- value -------------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, int):
+            return not self.terms and self.offset == other
+        return isinstance(other, SizeExpr) and self.offset == other.offset and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((frozenset(self.terms.items()), self.offset)) if self.terms else hash(self.offset)
+        return self._hash
+
+    def __repr__(self) -> str:
+        parts = [f"{c}*{'*'.join(map(_debug, mono))}" for mono, c in self.ordered()]
+        return "SizeExpr(" + " + ".join([*parts, str(self.offset)]) + ")"
+
+    @property
+    def key(self) -> Key:
+        """A nested tuple that orders expressions; equal exactly for equal expressions."""
+        if self._key is None:
+            items = sorted((tuple(atom.key for atom in mono), c) for mono, c in self.terms.items())
+            self._key = (tuple(items), self.offset)
+        return self._key
+
+    def ordered(self) -> list[tuple[Monomial, int]]:
+        """Terms in canonical order; the first one is the leading term."""
+        return sorted(self.terms.items(), key=lambda item: tuple(atom.key for atom in item[0]))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no name occurs."""
+        return not self.terms
+
+    @property
+    def constant(self) -> int:
+        """The value of a constant; raises `ValueError` for another expression."""
+        if self.terms:
+            raise ValueError(f"{self!r} is not constant")
+        return self.offset
+
+    @property
+    def limits(self) -> Limits:
+        """Smallest and largest value while sizes are at least 1 and scalars lie in their types; `None` is unlimited."""
+        if self._limits is None:
+            self._limits = _limits(self)
+        return self._limits
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Sizes, scalars, indices and extreme values (`min(C)`) that the value depends on."""
+        return self._both_names()[0]
+
+    @property
+    def indices(self) -> frozenset[str]:
+        """Index variables that the value depends on, also through elements of tensors."""
+        return self._both_names()[1]
+
+    def _both_names(self) -> tuple[frozenset[str], frozenset[str]]:
+        if self._names is None:
+            names: set[str] = set()
+            indices: set[str] = set()
+            for mono in self.terms:
+                for atom in mono:
+                    if isinstance(atom, Name):
+                        names.add(atom.name)
+                        if atom.kind == "index":
+                            indices.add(atom.name)
+                    elif isinstance(atom, Opaque):
+                        names |= atom.names
+                        indices |= atom.indices
+                    else:
+                        for part in atom_parts(atom):
+                            names |= part.names
+                            indices |= part.indices
+            self._names = (frozenset(names), frozenset(indices))
+        return self._names
+
+    def atoms(self) -> Iterator[Atom]:
+        """All atoms, nested ones included."""
+        for mono in self.terms:
+            for atom in mono:
+                yield atom
+                for part in atom_parts(atom):
+                    yield from part.atoms()
+
+    # --- arithmetic --------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: SizeExpr | int) -> SizeExpr:
+        if isinstance(other, int):
+            return SizeExpr(self.terms, self.offset + other) if other else self
+        if not other.terms:
+            return SizeExpr(self.terms, self.offset + other.offset) if other.offset else self
+        if not self.terms:
+            return SizeExpr(other.terms, self.offset + other.offset)
+        terms = dict(self.terms)
+        for mono, c in other.terms.items():
+            total = terms.get(mono, 0) + c
+            if total:
+                terms[mono] = total
+            else:
+                del terms[mono]
+        return SizeExpr(terms, self.offset + other.offset)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> SizeExpr:
+        return SizeExpr({mono: -c for mono, c in self.terms.items()}, -self.offset)
+
+    def __sub__(self, other: SizeExpr | int) -> SizeExpr:
+        return self + (-other)
+
+    def __rsub__(self, other: SizeExpr | int) -> SizeExpr:
+        return (-self) + other
+
+    def __mul__(self, other: SizeExpr | int) -> SizeExpr:
+        if isinstance(other, int):
+            return self._scaled(other)
+        if not other.terms:
+            return self._scaled(other.offset)
+        if not self.terms:
+            return other._scaled(self.offset)
+        terms: dict[Monomial, int] = {}
+        for left, a in [*self.terms.items(), ((), self.offset)]:
+            for right, b in [*other.terms.items(), ((), other.offset)]:
+                if a * b == 0 or not (left or right):
+                    continue
+                mono = _joined(left, right)
+                terms[mono] = terms.get(mono, 0) + a * b
+        return SizeExpr({mono: c for mono, c in terms.items() if c}, self.offset * other.offset)
+
+    __rmul__ = __mul__
+
+    def _scaled(self, factor: int) -> SizeExpr:
+        if factor == 1:
+            return self
+        if factor == 0:
+            return ZERO
+        return SizeExpr({mono: c * factor for mono, c in self.terms.items()}, self.offset * factor)
+
+    def __floordiv__(self, other: SizeExpr | int) -> SizeExpr:
+        return floor_div(self, other)
+
+    def __mod__(self, other: SizeExpr | int) -> SizeExpr:
+        return mod(self, other)
+
+    # --- use ---------------------------------------------------------------------------------------------------------
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The value for given numbers, by name; an extreme value is named `min(C)` or `max(C)`.
+
+        Raises:
+            KeyError: a name without a number, or an element of a tensor.
+            ZeroDivisionError: a divisor is 0.
+        """
+        total = self.offset
+        for mono, c in self.terms.items():
+            product = c
+            for atom in mono:
+                product *= atom_value(atom, values)
+            total += product
+        return total
+
+    def substitute(self, values: Mapping[str, SizeExpr]) -> SizeExpr:
+        """The expression with other expressions in place of names, in canonical form again."""
+        if not self.names & values.keys():
+            return self
+        total = SizeExpr({}, self.offset)
+        for mono, c in self.terms.items():
+            product = SizeExpr({}, c)
+            for atom in mono:
+                product = product * atom_substitute(atom, values)
+            total = total + product
+        return total
+
+
+ZERO = SizeExpr({}, 0)
+ONE = SizeExpr({}, 1)
+
+
+def _debug(atom: Atom) -> str:
+    if isinstance(atom, Name):
+        return atom.name
+    return f"{type(atom).__name__}({', '.join(map(repr, atom_parts(atom)))})"
+
+
+# --- constructors ----------------------------------------------------------------------------------------------------
+
+
+def constant(value: int) -> SizeExpr:
+    """The expression of an integer."""
+    return SizeExpr({}, value)
+
+
+def size(name: str, position: int = 1 << 30) -> SizeExpr:
+    """A size, at least 1 while reasoning symbolically; `position` orders the text."""
+    return of_atom(Name("size", name, (1, None), position))
+
+
+def scalar(name: str, dtype: DType, position: int = 1 << 30) -> SizeExpr:
+    """An integer rank-0 parameter, limited by its type."""
+    return of_atom(Name("scalar", name, dtype.limits, position))
+
+
+def index(name: str, position: int = 1 << 30) -> SizeExpr:
+    """An index variable."""
+    return of_atom(Name("index", name, UNLIMITED, position))
+
+
+def extreme(tensor: str, kind: str, dtype: DType) -> SizeExpr:
+    """The smallest or largest (`kind`) value of the part of an index tensor that is read."""
+    limits = UNLIMITED if dtype.is_float else dtype.limits
+    return of_atom(Name("extreme", f"{kind}({tensor})", limits))
+
+
+def of_atom(atom: Atom) -> SizeExpr:
+    """The expression that is one atom."""
+    return SizeExpr({(atom,): 1}, 0)
+
+
+def as_size_expr(value: SizeExpr | int) -> SizeExpr:
+    """`value` as an expression."""
+    return value if isinstance(value, SizeExpr) else SizeExpr({}, value)
+
+
+def _joined(left: Monomial, right: Monomial) -> Monomial:
+    """The product of two monomials, atoms in canonical order."""
+    if not left or not right:
+        return left or right
+    return tuple(sorted((*left, *right), key=lambda atom: atom.key))
+
+
+def floor_div(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
+    """`floor(a / b)` in canonical form (`ranges.md`, 2.1); division by the constant 0 is kept and fails when evaluated."""
+    a, b = as_size_expr(a), as_size_expr(b)
+    if b.is_constant and b.offset:
+        return _floor_by_integer(a, b.offset) if b.offset > 0 else _floor_by_integer(-a, -b.offset)
+    if b.is_constant:
+        return of_atom(FloorDiv(a, b))
+    quotient, rest = _divide_out(a, b)
+    if rest == ZERO:
+        return quotient
+    positive = b.limits[0] is not None and b.limits[0] >= 1
+    if positive and nonnegative(rest) and nonnegative(b - 1 - rest):
+        return quotient
+    if positive and nonnegative(-1 - rest) and nonnegative(rest + b):
+        return quotient - 1
+    if positive and rest.terms and rest.ordered()[0][1] < 0:
+        # floor(e/D) = -floor((-e - 1)/D) - 1, so that the leading coefficient is positive
+        return quotient - 1 - of_atom(FloorDiv(-rest - 1, b))
+    return quotient + of_atom(FloorDiv(rest, b))
+
+
+def _floor_by_integer(a: SizeExpr, d: int) -> SizeExpr:
+    if d == 1:
+        return a
+    inside = {mono: c for mono, c in a.terms.items() if c % d}
+    outside = SizeExpr({mono: c // d for mono, c in a.terms.items() if c % d == 0}, a.offset // d)
+    rest = a.offset % d
+    if not inside:
+        return outside
+    common = math.gcd(d, *inside.values())
+    if common > 1:
+        inside = {mono: c // common for mono, c in inside.items()}
+        rest, d = rest // common, d // common
+    sign = 1
+    if SizeExpr(inside, 0).ordered()[0][1] < 0:
+        # floor(e/d) = -floor((-e + d - 1)/d), so that the leading coefficient is positive
+        inside = {mono: -c for mono, c in inside.items()}
+        rest, sign = d - 1 - rest, -1
+    numerator = SizeExpr(inside, rest)
+    nested = _only_atom(inside)
+    if isinstance(nested, FloorDiv) and nested.divisor.is_constant and nested.divisor.offset > 0:
+        k = nested.divisor.offset
+        return outside + floor_div(nested.numerator + rest * k, d * k) * sign
+    low, high = numerator.limits
+    if low is not None and high is not None and low // d == high // d:
+        return outside + sign * (low // d)
+    return outside + of_atom(FloorDiv(numerator, constant(d))) * sign
+
+
+def _only_atom(terms: Mapping[Monomial, int]) -> Atom | None:
+    """The atom of a sum that is one atom with weight 1."""
+    if len(terms) == 1:
+        mono, c = next(iter(terms.items()))
+        if c == 1 and len(mono) == 1:
+            return mono[0]
+    return None
+
+
+def _divide_out(a: SizeExpr, b: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
+    """`(q, r)` with `a = q*b + r`, where everything that contains the symbolic divisor `b` went into `q`."""
+    if len(b.terms) == 1 and b.offset == 0:
+        (divisor, d) = next(iter(b.terms.items()))
+        quotient, rest = ZERO, constant(a.offset)
+        for mono, c in a.terms.items():
+            left = _without(mono, divisor)
+            if left is None or c % d:
+                rest = rest + SizeExpr({mono: c}, 0)
+            elif left:
+                quotient = quotient + SizeExpr({left: c // d}, 0)
+            else:
+                quotient = quotient + c // d
+        return quotient, rest
+    lead, d = b.ordered()[0]
+    quotient, rest = ZERO, a
+    for mono, c in a.terms.items():
+        left = _without(mono, lead)
+        if left is None or c % d:
+            continue
+        factor = SizeExpr({left: c // d}, 0) if left else constant(c // d)
+        shorter = rest - factor * b
+        if len(shorter.terms) < len(rest.terms):
+            quotient, rest = quotient + factor, shorter
+    return quotient, rest
+
+
+def _without(mono: Monomial, divisor: Monomial) -> Monomial | None:
+    """`mono` divided by `divisor`, or `None` if that leaves a fraction."""
+    left = list(mono)
+    for atom in divisor:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def mod(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
+    """The remainder that belongs to `floor_div`, with the sign of the divisor."""
+    a, b = as_size_expr(a), as_size_expr(b)
+    if b.is_constant and b.offset:
+        d = b.offset
+        if d < 0:
+            return -mod(-a, -d)
+        if d == 1:
+            return ZERO
+        low, high = a.limits
+        if low is not None and high is not None and low >= 0 and high < d:
+            return a
+        a = SizeExpr({mono: c % d for mono, c in a.terms.items() if c % d}, a.offset % d)
+        if not a.terms:
+            return a
+        return of_atom(Mod(a, b))
+    if b.is_constant:
+        return of_atom(Mod(a, b))
+    _, rest = _divide_out(a, b)
+    if rest == ZERO or (nonnegative(rest) and nonnegative(b - 1 - rest)):
+        return rest
+    return of_atom(Mod(rest, b))
+
+
+def minimum(*arguments: SizeExpr | int) -> SizeExpr:
+    """The smallest of the arguments, in canonical form (`ranges.md`, 2.1)."""
+    flat: list[SizeExpr] = []
+    for argument in arguments:
+        flat.extend(_flattened(as_size_expr(argument), "min"))
+    if len(flat) == 1:
+        return flat[0]
+    kept = _undominated(flat)
+    if len(kept) == 1:
+        return kept[0]
+    return _canonical_minimum(kept)
+
+
+def maximum(*arguments: SizeExpr | int) -> SizeExpr:
+    """The largest of the arguments, in canonical form."""
+    if len(arguments) == 1:
+        return as_size_expr(arguments[0])
+    return -minimum(*(-argument for argument in arguments))
+
+
+def _flattened(e: SizeExpr, kind: str) -> list[SizeExpr]:
+    """The arguments of `e` if it is a lone `min` plus a constant (or minus a `max`), else `e` itself."""
+    if len(e.terms) == 1:
+        mono, c = next(iter(e.terms.items()))
+        atom = mono[0]
+        if (
+            len(mono) == 1
+            and isinstance(atom, Extremum)
+            and ((atom.kind == kind and c == 1) or (atom.kind != kind and c == -1))
+        ):
+            return [argument * c + e.offset for argument in atom.arguments]
+    return [e]
+
+
+def _undominated(arguments: list[SizeExpr]) -> list[SizeExpr]:
+    """The arguments that can be the smallest one."""
+    kept: list[SizeExpr] = []
+    for argument in arguments:
+        if any(nonnegative(argument - other) for other in kept):
+            continue
+        kept = [other for other in kept if not nonnegative(other - argument)]
+        kept.append(argument)
+    return kept
+
+
+def _canonical_minimum(arguments: list[SizeExpr]) -> SizeExpr:
+    symbolic = [argument for argument in arguments if argument.terms]
+    shift = min(argument.offset for argument in symbolic)
+    arguments = sorted((argument - shift for argument in arguments), key=lambda a: (not a.terms, a.key))
+    positive = sum(1 for a in arguments if a.terms and a.ordered()[0][1] > 0)
+    if 2 * positive >= len(symbolic):
+        return of_atom(Extremum("min", tuple(arguments))) + shift
+    # min(-a, -b) = -max(a, b); the shift is chosen anew for the other sign
+    flipped = [-argument for argument in arguments]
+    inner = min(a.offset for a in flipped if a.terms)
+    flipped = sorted((a - inner for a in flipped), key=lambda a: (not a.terms, a.key))
+    return shift - inner - of_atom(Extremum("max", tuple(flipped)))
+
+
+def product(a: SizeExpr, b: SizeExpr) -> SizeExpr:
+    """`a * b`, kept factored where expanding would mix several terms."""
+    if len(a.terms) + bool(a.offset) <= 1 and len(b.terms) + bool(b.offset) <= 1:
+        return a * b
+    if a.is_constant or b.is_constant:
+        return a * b
+    return of_atom(Product(tuple(sorted((a, b), key=lambda e: (len(e.terms) + bool(e.offset), e.key)))))
+
+
+def choose(condition: Condition, then: SizeExpr, otherwise: SizeExpr) -> SizeExpr:
+    """`condition ? then : otherwise`."""
+    if condition.op in ("true", "false") or then == otherwise:
+        return then if condition.op != "false" else otherwise
+    return of_atom(Choice(condition, then, otherwise))
+
+
+def conjunction(parts: Iterable[Condition]) -> Condition:
+    """All of `parts`."""
+    kept = tuple(part for part in parts if part.op != "true")
+    return kept[0] if len(kept) == 1 else Condition("and", parts=kept) if kept else Condition("true")
+
+
+# --- limits and proofs -------------------------------------------------------------------------------------------------
+
+
+def _all_known(combine: Callable[[list[int]], int], values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return combine(known) if len(known) == len(values) else None
+
+
+def _any_known(combine: Callable[[list[int]], int], values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return combine(known) if known else None
+
+
+def _times(a: Limits, b: Limits) -> Limits:
+    """Limits of a product."""
+    (p, q), (r, s) = a, b
+    if p is not None and r is not None and p >= 0 and r >= 0:
+        return p * r, None if q is None or s is None else q * s
+    left = (-math.inf if p is None else p, math.inf if q is None else q)
+    right = (-math.inf if r is None else r, math.inf if s is None else s)
+    corners = [0 if 0 in (x, y) else x * y for x in left for y in right]
+    low, high = min(corners), max(corners)
+    return None if isinstance(low, float) else low, None if isinstance(high, float) else high
+
+
+def _floor_limits(a: Limits, d: Limits) -> Limits:
+    low, high = d
+    if low is None or low < 1:
+        return UNLIMITED
+    smallest = None if a[0] is None else (a[0] // low if a[0] < 0 else 0 if high is None else a[0] // high)
+    largest = None if a[1] is None else (a[1] // low if a[1] >= 0 else -1 if high is None else a[1] // high)
+    return smallest, largest
+
+
+def _limits(e: SizeExpr) -> Limits:
+    low: int | None = e.offset
+    high: int | None = e.offset
+    for mono, c in e.terms.items():
+        bottom, top = mono[0].limits
+        for atom in mono[1:]:
+            bottom, top = _times((bottom, top), atom.limits)
+        if c < 0:
+            bottom, top = top, bottom
+        low = None if low is None or bottom is None else low + c * bottom
+        high = None if high is None or top is None else high + c * top
+    return low, high
+
+
+def expanded(e: SizeExpr) -> SizeExpr:
+    """The expression with factored products multiplied out."""
+    total = constant(e.offset)
+    for mono, c in e.terms.items():
+        term = constant(c)
+        for atom in mono:
+            if isinstance(atom, Product):
+                for factor in atom.factors:
+                    term = term * expanded(factor)
+            else:
+                term = term * of_atom(atom)
+        total = total + term
+    return total
+
+
+def nonnegative(e: SizeExpr, depth: int = DEPTH) -> bool:
+    """Whether `e >= 0` is certain for all sizes >= 1; `False` may also mean "not found".
+
+    Relaxes one `floor`, `%`, `min` or `max` at a time, so it is sound and quick but not complete.
+    """
+    low, high = e.limits
+    if low is not None and low >= 0:
+        return True
+    if depth == 0 or not e.terms or (high is not None and high < 0):
+        return False
+    degree = 1
+    for mono, c in e.terms.items():
+        for atom in mono:
+            if not isinstance(atom, Name | Datum | Opaque | Choice):
+                return _relaxed(e, mono, c, atom, depth - 1)
+        degree = max(degree, len(mono))
+    return degree > 1 and _positive_polynomial(e)
+
+
+def _relaxed(e: SizeExpr, mono: Monomial, c: int, atom: Atom, depth: int) -> bool:
+    """`nonnegative` by giving one composite atom its worst value."""
+    others = list(mono)
+    others.remove(atom)
+    weight = constant(c)
+    for other in others:
+        weight = weight * of_atom(other)
+    rest = SizeExpr({m: k for m, k in e.terms.items() if m != mono}, e.offset)
+    if any(other.limits[0] is None or other.limits[0] < 0 for other in others):
+        return isinstance(atom, Product) and nonnegative(expanded(e), depth)
+    match atom:
+        case Product():
+            return nonnegative(expanded(e), depth)
+        case Extremum():
+            values = (nonnegative(rest + weight * argument, depth) for argument in atom.arguments)
+            return all(values) if (atom.kind == "min") == (c > 0) else any(values)
+        case Mod():
+            positive = atom.divisor.limits[0] is not None and atom.divisor.limits[0] >= 1
+            return positive and nonnegative(rest if c > 0 else rest + weight * (atom.divisor - 1), depth)
+        case FloorDiv():
+            return _relaxed_floor(rest, weight, c, atom, depth)
+        case Name() | Datum() | Opaque() | Choice():
+            return False
+    assert_never(atom)
+
+
+def _relaxed_floor(rest: SizeExpr, weight: SizeExpr, c: int, atom: FloorDiv, depth: int) -> bool:
+    """`rest + weight*floor(n/d) >= 0` from `n - d + 1 <= d*floor(n/d) <= n`."""
+    n, d = atom.numerator, atom.divisor
+    partner = _floor_partner(rest, weight, d)
+    if partner is not None:
+        # floor(x/d) - floor(y/d) >= floor((x - y)/d)
+        other, less = partner
+        x, y = (n, other.numerator) if c > 0 else (other.numerator, n)
+        magnitude = weight if c > 0 else -weight
+        if nonnegative(less + magnitude * floor_div(x - y, d), depth):
+            return True
+    worst = n - d + 1 if c > 0 else n
+    if d.is_constant:
+        slack = d.offset - 1  # an integer above -1 is at least 0
+        return nonnegative(rest * d + weight * worst + slack, depth)
+    if d.limits[0] is None or d.limits[0] < 1:
+        return False
+    if len(d.terms) == 1 and d.offset == 0 and len(weight.terms) == 1:
+        left, remainder = _divide_out(weight, d)
+        if remainder == ZERO:
+            return nonnegative(rest + left * worst, depth)
+    if not nonnegative(n, depth):
+        return False
+    return nonnegative(rest if c > 0 else rest + weight * n, depth)
+
+
+def _floor_partner(rest: SizeExpr, weight: SizeExpr, d: SizeExpr) -> tuple[FloorDiv, SizeExpr] | None:
+    """A floor by the same divisor with the opposite weight, and the sum without it."""
+    for mono, c in rest.terms.items():
+        for atom in mono:
+            if isinstance(atom, FloorDiv) and atom.divisor == d:
+                others = list(mono)
+                others.remove(atom)
+                factor = constant(c)
+                for other in others:
+                    factor = factor * of_atom(other)
+                if factor == -weight:
+                    return atom, SizeExpr({m: k for m, k in rest.terms.items() if m != mono}, rest.offset)
+    return None
+
+
+def _positive_polynomial(e: SizeExpr) -> bool:
+    """Whether the polynomial has no negative weight once every name is written as its lower limit plus a rest >= 0."""
+    shifts: dict[str, SizeExpr] = {}
+    for mono in e.terms:
+        for atom in mono:
+            low = atom.limits[0]
+            if not isinstance(atom, Name) or low is None:
+                return False
+            shifts[atom.name] = of_atom(Name("scalar", f"{atom.name}'", (0, None))) + low
+    moved = e.substitute(shifts)
+    return moved.offset >= 0 and all(c > 0 for c in moved.terms.values())
+
+
+# --- atoms -------------------------------------------------------------------------------------------------------------
+
+
+def atom_parts(atom: Atom) -> tuple[SizeExpr, ...]:
+    """The expressions inside an atom."""
+    match atom:
+        case Name() | Opaque():
+            return ()
+        case FloorDiv() | Mod():
+            return (atom.numerator, atom.divisor)
+        case Extremum():
+            return atom.arguments
+        case Product():
+            return atom.factors
+        case Datum():
+            return atom.index
+        case Choice():
+            return (*atom.condition.exprs(), atom.then, atom.otherwise)
+    assert_never(atom)
+
+
+def atom_value(atom: Atom, values: Mapping[str, int]) -> int:
+    """The value of an atom for given numbers."""
+    match atom:
+        case Name():
+            return values[atom.name]
+        case FloorDiv():
+            return atom.numerator.evaluate(values) // atom.divisor.evaluate(values)
+        case Mod():
+            return atom.numerator.evaluate(values) % atom.divisor.evaluate(values)
+        case Extremum():
+            pick = min if atom.kind == "min" else max
+            return pick(argument.evaluate(values) for argument in atom.arguments)
+        case Product():
+            return math.prod(factor.evaluate(values) for factor in atom.factors)
+        case Choice():
+            return (atom.then if atom.condition.evaluate(values) else atom.otherwise).evaluate(values)
+        case Datum() | Opaque():
+            raise KeyError(atom.key)
+    assert_never(atom)
+
+
+def atom_substitute(atom: Atom, values: Mapping[str, SizeExpr]) -> SizeExpr:
+    """The atom with other expressions in place of names."""
+    match atom:
+        case Name():
+            return values.get(atom.name) or of_atom(atom)
+        case FloorDiv():
+            return floor_div(atom.numerator.substitute(values), atom.divisor.substitute(values))
+        case Mod():
+            return mod(atom.numerator.substitute(values), atom.divisor.substitute(values))
+        case Extremum():
+            arguments = [argument.substitute(values) for argument in atom.arguments]
+            return minimum(*arguments) if atom.kind == "min" else maximum(*arguments)
+        case Product():
+            result = ONE
+            for factor in atom.factors:
+                result = result * factor.substitute(values)
+            return result
+        case Datum():
+            return of_atom(Datum(atom.tensor, tuple(i.substitute(values) for i in atom.index), atom.dtype, atom.expr))
+        case Choice():
+            then, otherwise = atom.then.substitute(values), atom.otherwise.substitute(values)
+            return choose(atom.condition.substitute(values), then, otherwise)
+        case Opaque():
+            return of_atom(atom)
+    assert_never(atom)
