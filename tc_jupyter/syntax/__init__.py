@@ -1,0 +1,22 @@
+"""Text -> tree: two grammars, one family of nodes, canonical text.
+
+Comes in: the text of a cell. Goes out: a tree with a span on every node, and diagnostics. Names and types have no meaning here.
+"""
+
+from .parser import in_order, parse_tc
+from .printer import expression_text, fingerprint, statement_text, to_text
+from .tokens import KEYWORDS, SCALAR_TYPES
+from .tree import Parsed, Unit
+
+__all__ = [
+    "KEYWORDS",
+    "SCALAR_TYPES",
+    "Parsed",
+    "Unit",
+    "expression_text",
+    "fingerprint",
+    "in_order",
+    "parse_tc",
+    "statement_text",
+    "to_text",
+]

@@ -1,0 +1,209 @@
+"""The nodes that the reductions of `tc.lark` make: one method per rule, called with everything the rule matched.
+
+Worked example: `sum: sum SIGN term` calls `binary([left, token, right])`, which gives `Binary("+", left, right)`.
+"""
+
+# ruff: noqa: D102  (the methods are the rules of the grammar, which says what they stand for)
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tc_jupyter.diagnostics import Span
+
+from .tokens import Token
+from .tree import (
+    Apply,
+    Binary,
+    CallStatement,
+    Clause,
+    Comprehension,
+    Conditional,
+    Exists,
+    Expression,
+    Extent,
+    Let,
+    Name,
+    Number,
+    Param,
+    Result,
+    TypeName,
+    Unary,
+    Where,
+)
+
+CHAIN = "chain "
+"""Prefix of the operator of a comparison whose left operand is an unbracketed comparison (TC106)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRange:
+    """A range with wrong brackets: what was meant, and the text to write instead of it (TC105)."""
+
+    where: Where
+    inclusive: bool
+    dotted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Brackets:
+    """Arguments with the span of their brackets."""
+
+    arguments: tuple[Expression, ...]
+
+
+class Build:
+    """The callbacks; without state, so one parser serves all threads."""
+
+    def name(self, parts: list[Token]) -> Name:
+        (token,) = parts
+        return Name(token.text, token.span)
+
+    def number(self, parts: list[Token]) -> Number:
+        (token,) = parts
+        return number(token)
+
+    def unary_(self, parts: list[Any]) -> Unary:
+        token, operand = parts
+        return Unary(token.text, operand, token.span | operand.span)
+
+    def binary(self, parts: list[Any]) -> Binary:
+        left, token, right = parts
+        return Binary(token.text, left, right, left.span | right.span, token.span)
+
+    def comparison(self, parts: list[Any]) -> Binary:
+        first = self.binary(parts[:3])
+        for i in range(3, len(parts), 2):
+            token, right = parts[i : i + 2]
+            first = Binary(CHAIN + token.text, first, right, first.span | right.span, token.span)
+        return first
+
+    def conditional(self, parts: list[Any]) -> Conditional:
+        condition, _, then, _, otherwise = parts
+        return Conditional(condition, then, otherwise, condition.span | otherwise.span)
+
+    def paren(self, parts: list[Any]) -> Expression:
+        opening, inner, closing = parts
+        return replace(inner, span=Span(opening.start, closing.end))
+
+    def extent(self, parts: list[Any]) -> Extent:
+        tensor, token = parts
+        return Extent(tensor, int(token.text[1:10]), tensor.span | token.span)
+
+    def apply(self, parts: list[Any]) -> Apply:
+        function, _, arguments, closing = parts
+        if isinstance(function, Token):
+            function = Name(function.text, function.span)
+        return Apply(function, arguments or (), Span(function.span.start, closing.end))
+
+    def exprs(self, parts: list[Any]) -> tuple[Expression, ...]:
+        return tuple(parts[::2])
+
+    names = dims = exprs
+
+    def dim(self, parts: list[Token]) -> Name | Number:
+        (token,) = parts
+        return Name(token.text, token.span) if token.type == "NAME" else number(token)
+
+    def type(self, parts: list[Any]) -> TypeName:
+        scalar, dimensions, closing = parts[0], (), parts[-1]
+        if closing is None or len(parts) == 1:
+            return TypeName(scalar.text, (), scalar.span)
+        if parts[2] is not None:
+            dimensions = parts[2]
+        return TypeName(scalar.text, dimensions, Span(scalar.start, closing.end))
+
+    def param(self, parts: list[Any]) -> Param:
+        kind, name = parts
+        return Param(kind, name, kind.span | name.span)
+
+    def result(self, parts: list[Any]) -> Result:
+        if len(parts) == 1:
+            return Result(parts[0], None, parts[0].span)
+        return Result(parts[1], parts[0], parts[0].span | parts[1].span)
+
+    def indices(self, parts: list[Any]) -> Brackets:
+        return Brackets(parts[1] or ())
+
+    def operator(self, parts: list[Token]) -> Token:
+        return parts[0]
+
+    def closing(self, parts: list[Token]) -> Token:
+        return parts[0]
+
+    def matched(self, parts: list[Any]) -> Apply:
+        return replace(self.apply(parts[1:]), span=Span(parts[0].start, parts[-1].end))
+
+    def where(self, parts: list[Any]) -> tuple[Clause | BadRange, ...]:
+        return tuple(parts[1::2])
+
+    def comprehension(self, parts: list[Any]) -> Comprehension:
+        target, indices, operator, value, matched, where = parts
+        clauses = where or ()
+        last = clauses[-1] if clauses else matched or value
+        end = last.where.span.end if isinstance(last, BadRange) else last.span.end
+        arguments = indices.arguments if indices is not None else None
+        span = Span(target.span.start, end)
+        return Comprehension(target, arguments, operator.text, value, clauses, matched, span, operator.span)
+
+    def call(self, parts: list[Any]) -> CallStatement:
+        closing, arguments, _, callee = parts[-1], parts[-2], parts[-3], parts[-4]
+        targets = tuple(part for part in parts[:-5] if isinstance(part, Name))
+        return CallStatement(targets, callee, arguments or (), Span(targets[0].span.start, closing.end))
+
+    def range(self, parts: list[Any]) -> Where:
+        index, _, lower, _, upper = parts
+        return Where(index, lower, upper, index.span | upper.span)
+
+    def half_open(self, parts: list[Any]) -> Where:
+        index, _, _, lower, _, upper, closing = parts
+        return Where(index, lower, upper, Span(index.span.start, closing.end))
+
+    def wrong_range(self, parts: list[Any]) -> BadRange:
+        closing: Token = parts[-1]
+        return BadRange(self.half_open(parts), inclusive=closing.text == "]", dotted=False)
+
+    def dotted_range(self, parts: list[Any]) -> BadRange:
+        return BadRange(self.range(parts), inclusive=False, dotted=True)
+
+    def let(self, parts: list[Any]) -> Let:
+        name, _, value = parts
+        return Let(name, value, name.span | value.span)
+
+    def exists(self, parts: list[Any]) -> Exists:
+        word, value = parts
+        return Exists(value, word.span | value.span)
+
+
+def number(token: Token) -> Number:
+    """The literal of a token; the value of a weak float is the nearest Python float, its text is kept."""
+    text = token.text
+    if text in ("true", "false"):
+        return Number(text, text == "true", "bool", token.span)
+    if text in ("inf", "nan"):
+        return Number(text, float(text), None, token.span)
+    if token.type == "INTEGER":
+        digits = text.rstrip("uUlL")
+        suffix = text[len(digits) :].lower()
+        value = int(digits, 0)
+        return Number(text, value, _integer_type(suffix, value), token.span)
+    plain = text.lower()
+    if plain.startswith("0x"):
+        return Number(text, _hex(plain.removesuffix("f")), "float32" if plain.endswith("f") else None, token.span)
+    return Number(text, float(plain.removesuffix("f")), "float32" if plain.endswith("f") else None, token.span)
+
+
+def _hex(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return float("inf")
+
+
+def _integer_type(suffix: str, value: int) -> str | None:
+    if not suffix:
+        return None
+    if "u" in suffix:
+        return "uint32" if suffix == "u" and value < 1 << 32 else "uint64"
+    return "int64"

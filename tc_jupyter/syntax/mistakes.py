@@ -1,0 +1,218 @@
+"""What to say about a piece of a cell that the grammar refuses.
+
+Worked example: in `A(i) = X(i) Y(i)` the grammar refuses `Y`; the message says that an operator is missing between `X(i)` and `Y`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
+
+from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
+
+_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "DEF", "SCALAR", "MINMAX"})
+_LITERAL_WORDS = frozenset({"true", "false", "inf", "nan"})
+_EXPECTED = {
+    "LPAR": "`(`",
+    "RPAR": "`)`",
+    "COMMA": "`,`",
+    "COLON": "`:`",
+    "QUESTION": "`?`",
+    "IN": "`in`",
+    "WHERE": "`where`",
+    "ASSIGN": "`=`",
+    "UPDATE": "`+=!`",
+    "LSQB": "`[`",
+    "SCALAR": "a type",
+    "NAME": "a name",
+    "INTEGER": "a number",
+    "END": "the end",
+}
+_PYTHON_WORDS = {
+    "if": "a choice is written `condition ? value : other`",
+    "else": "a choice is written `condition ? value : other`",
+    "for": "there are no loops: an index runs over everything it can index",
+    "while": "there are no loops: an index runs over everything it can index",
+    "return": "results are named after `->`",
+    "lambda": "functions are defined with `def`",
+    "is": "equality is `==`",
+}
+
+
+def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what: str) -> Diagnostic | None:
+    """The message about token `position` of `piece` (its length: the end came too early); `None` if one was given already.
+
+    Args:
+        accepted: terminals that may stand there, `END` for the end of the piece.
+        what: what the piece is, for the text: `statement`, `parameter`, `result`.
+    """
+    if any(token.type == "ERROR" for token in piece):
+        return None
+    opened = _unclosed(piece[:position])
+    if position >= len(piece):
+        return _too_short(piece, opened, accepted, what)
+    token = piece[position]
+    before = piece[position - 1] if position else None
+    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened)):
+        return found
+    ends_inside = token.type in ("ASSIGN", "UPDATE", "WHERE") or (token.first and token.type == "NAME")
+    if "RPAR" in accepted and opened is not None and ends_inside:
+        return _unclosed_bracket(opened, token.span)
+    if before is not None and _adjacent(before, token):
+        return _missing_operator(before, token)
+    return Diagnostic(
+        codes.SYNTAX_ERROR, token.span, f"unexpected `{shorten(token.text)}`", "here", help=expectation(accepted)
+    )
+
+
+def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[str], what: str) -> Diagnostic:
+    last = piece[-1]
+    after = Span(last.end, last.end)
+    if opened is not None and "RPAR" in accepted:
+        return _unclosed_bracket(opened, after)
+    if what == "statement" and "UPDATE" in accepted:
+        help = "a statement is `T(i, j) = expression`"
+        return Diagnostic(
+            codes.SYNTAX_ERROR, Span(piece[0].start, last.end), "this is no statement: it assigns nothing", help=help
+        )
+    message = f"the {what} ends too early: something is missing after `{shorten(last.text)}`"
+    return Diagnostic(codes.SYNTAX_ERROR, last.span, message, help=expectation(accepted))
+
+
+def _unclosed_bracket(opened: Token, place: Span) -> Diagnostic:
+    return Diagnostic(codes.SYNTAX_ERROR, place, "`)` is missing", "before this", (Label(opened.span, "opened here"),))
+
+
+def _unclosed(tokens: list[Token]) -> Token | None:
+    stack: list[Token] = []
+    for token in tokens:
+        if token.type == "LPAR":
+            stack.append(token)
+        elif token.type == "RPAR" and stack:
+            stack.pop()
+    return stack[-1] if stack else None
+
+
+def _word(token: Token, accepted: AbstractSet[str]) -> Diagnostic | None:
+    """Mistakes that a single word shows."""
+    reserved = token.type in _RESERVED or token.text in _LITERAL_WORDS or token.text in ("min=", "max=")
+    if reserved and "NAME" in accepted and token.type != "DEF":
+        name = token.text.rstrip("=")
+        fix = Fix(f"rename it to `{name}_`", (Edit(Span(token.start, token.start + len(name)), name + "_"),))
+        help = "every use has to be renamed"
+        return Diagnostic(
+            codes.RESERVED_WORD,
+            token.span,
+            f"`{name}` is a word of the language and cannot be a name",
+            help=help,
+            fix=fix,
+        )
+    if token.text in _PYTHON_WORDS:
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, f"unexpected `{token.text}`", help=_PYTHON_WORDS[token.text])
+    if "SCALAR" in accepted and token.type == "NAME":
+        return _type_word(token)
+    if token.type == "DIGIT_NAME" and "NAME" in accepted:
+        return Diagnostic(
+            codes.DIGIT_NAME, token.span, f"`{shorten(token.text)}` starts with a digit and cannot name this"
+        )
+    return None
+
+
+def _type_word(token: Token) -> Diagnostic:
+    if token.text in ("complex64", "complex128"):
+        help = "use two tensors, one for the real and one for the imaginary parts"
+        return Diagnostic(
+            codes.UNSUPPORTED, token.span, f"the type `{token.text}` is not part of this version", help=help
+        )
+    close = nearest(token.text, sorted(SCALAR_TYPES))
+    fix = Fix(f"replace it by `{close}`", (Edit(token.span, close),)) if close else None
+    help = "a parameter is a type and a name, as in `float(M, N) A`"
+    return Diagnostic(codes.SYNTAX_ERROR, token.span, f"`{shorten(token.text)}` is no type", help=help, fix=fix)
+
+
+def _symbol(piece: list[Token], position: int, opened: Token | None) -> Diagnostic | None:
+    """Mistakes that an operator or a bracket shows."""
+    token = piece[position]
+    before = piece[position - 1] if position else None
+    if token.type == "RPAR" and opened is None:
+        fix = Fix("delete `)`", (Edit(token.span, ""),))
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "`)` closes nothing", fix=fix)
+    if token.type == "LSQB" and before is not None and before.type == "NAME":
+        return _square(piece, position)
+    after = piece[position + 1] if position + 1 < len(piece) else None
+    if token.type in ("MINUS", "FACTOR") and after is not None and after.type == "ASSIGN" and after.start == token.end:
+        help = (
+            "accumulate a negated value with `+=`" if token.type == "MINUS" else "`=`, `+=`, `*=`, `min=`, `max=` exist"
+        )
+        return Diagnostic(
+            codes.SYNTAX_ERROR, Span(token.start, after.end), f"there is no operator `{token.text}=`", help=help
+        )
+    if token.type == "ASSIGN" and before is not None and opened is None and before.type in ENDS_EXPRESSION:
+        fix = Fix("compare with `==`", (Edit(token.span, "=="),))
+        help = "a statement has one assignment; a comparison is `==`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "a second `=` in one statement", help=help, fix=fix)
+    if token.type == "DOT":
+        help = "the extent of dimension 0 of `X` is `X.0`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "`.` is followed by no dimension", help=help)
+    return None
+
+
+def _square(piece: list[Token], position: int) -> Diagnostic:
+    """`A[i, j]` instead of `A(i, j)`."""
+    depth = 0
+    close = None
+    for token in piece[position:]:
+        depth += (token.type == "LSQB") - (token.type == "RSQB")
+        if depth == 0:
+            close = token
+            break
+    fix = None
+    if close is not None:
+        fix = Fix("use round brackets", (Edit(piece[position].span, "("), Edit(close.span, ")")))
+    return Diagnostic(
+        codes.SYNTAX_ERROR, piece[position].span, "elements of a tensor are read with round brackets", fix=fix
+    )
+
+
+def _adjacent(before: Token, token: Token) -> bool:
+    return before.type in ENDS_EXPRESSION and token.type in STARTS_EXPRESSION
+
+
+def _missing_operator(before: Token, token: Token) -> Diagnostic:
+    between = f"between `{shorten(before.text)}` and `{shorten(token.text)}`"
+    fix = None
+    if before.type in ("INTEGER", "NUMBER") or token.type == "LPAR":
+        fix = Fix("multiply", (Edit(Span(before.end, before.end), " *" if token.start > before.end else " * "),))
+    return Diagnostic(
+        codes.SYNTAX_ERROR,
+        token.span,
+        f"an operator is missing {between}",
+        "before this",
+        help="a product is written with `*`",
+        fix=fix,
+    )
+
+
+def expectation(accepted: AbstractSet[str]) -> str | None:
+    """What may stand at a place, in words."""
+    rest = set(accepted)
+    words: list[str] = []
+    if {"LPAR", "INTEGER", "NAME"} <= rest:
+        words.append("an expression")
+        rest -= {"LPAR", "INTEGER", "NUMBER", "NAME", "DIGIT_NAME", "SCALAR", "MINMAX", "MINUS", "BANG"}
+    if "FACTOR" in rest:
+        words.append("an operator")
+        rest -= {"RELATION", "EQUALITY", "AND", "OR", "SIGN", "MINUS", "FACTOR", "QUESTION", "MATCH", "DIMENSION"}
+        rest.discard("LPAR")
+    words += [word for kind, word in _EXPECTED.items() if kind in rest]
+    return "expected " + _listed(words) if words else None
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+
+
+def shorten(text: str) -> str:
+    """At most 40 characters."""
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,479 @@
+"""Text -> tree, with every mistake in one go. The only file that knows lark.
+
+A cell is cut into parameters, results and statements (`recovery.py`), each of which is parsed by itself with the LALR tables of
+`tc.lark`. What the grammar refuses becomes a `Broken` statement and a message; everything else is still checked.
+
+Worked example: `parse_tc(SourceText("def f(float(N) X) -> (Y) { Y(i) = X(i) }")).unit.defs[0].name.name` is `"f"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
+
+from .build import CHAIN, BadRange, Build
+from .mistakes import refused
+from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements
+from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, tokenize
+from .tree import (
+    Apply,
+    Binary,
+    Broken,
+    CallStatement,
+    Clause,
+    Comprehension,
+    Conditional,
+    Def,
+    Exists,
+    Expression,
+    Let,
+    Name,
+    Param,
+    Parsed,
+    Result,
+    TcStatement,
+    Unary,
+    Unit,
+    Where,
+    depth,
+    walk,
+)
+
+MAX_DEPTH = 150
+"""Nested brackets and operators of one expression; the stages that follow recurse over expressions."""
+MAX_TOKENS = 20_000
+"""Tokens of one statement."""
+MOST_MESSAGES = 1000
+"""Messages about one cell."""
+
+_EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
+
+
+def parse_tc(source: SourceText) -> Parsed:
+    """Parse a `%%tc` cell. Never raises, whatever the text is.
+
+    Returns:
+        The defs that could be told apart and all diagnostics, in source order.
+    """
+    scanned = tokenize(source)
+    parser = _CellParser(source, scanned.diagnostics)
+    _repair_words(scanned.tokens, parser.diagnostics)
+    before, pieces = split_defs(scanned.tokens)
+    if before or not pieces:
+        parser.stray(before, has_defs=bool(pieces))
+    defs = tuple(parser.definition(piece) for piece in pieces)
+    unit = Unit(defs, Span(0, len(source.text)))
+    return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
+
+
+def in_order(diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Diagnostics in source order, repeated ones once; after `MOST_MESSAGES` a last one says that there are more."""
+    seen = dict.fromkeys(sorted(diagnostics, key=lambda item: (item.span.start, item.span.end)))
+    found = tuple(seen)
+    if len(found) <= MOST_MESSAGES:
+        return found
+    more = f"{len(found) - MOST_MESSAGES} more messages are not listed"
+    return (*found[:MOST_MESSAGES], Diagnostic(codes.SYNTAX_ERROR, found[MOST_MESSAGES].span, more))
+
+
+@cache
+def _lark() -> Any:
+    from lark import Lark  # noqa: PLC0415  (slow: imported on the first parse)
+
+    grammar = Path(__file__).with_name("tc.lark").read_text(encoding="utf-8")
+    starts = ["param", "result", "statement"]
+    transformer: Any = Build()
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="basic",
+        start=starts,
+        keep_all_tokens=True,
+        maybe_placeholders=True,
+        transformer=transformer,
+    )
+
+
+def _parse(piece: list[Token], start: str) -> tuple[Any, Diagnostic | None]:
+    """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already."""
+    from lark import UnexpectedInput  # noqa: PLC0415
+
+    machine: Any = _lark().parse_interactive(start=start)
+    position = 0
+    try:
+        for position, token in enumerate(piece):  # noqa: B007  (the position of the refused token)
+            machine.feed_token(token)
+        position = len(piece)
+        return machine.feed_eof(), None
+    except UnexpectedInput:
+        accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
+        return None, refused(piece, position, accepted, "parameter" if start == "param" else start)
+
+
+class _CellParser:
+    """Collects the diagnostics of one cell."""
+
+    def __init__(self, source: SourceText, diagnostics: list[Diagnostic]) -> None:
+        self.source = source
+        self.diagnostics = diagnostics
+
+    def report(
+        self,
+        code: codes.Code,
+        span: Span,
+        message: str,
+        label: str = "",
+        labels: tuple[Label, ...] = (),
+        help: str | None = None,
+        fix: Fix | None = None,
+    ) -> None:
+        self.diagnostics.append(Diagnostic(code, span, message, label, labels, help, fix))
+
+    def stray(self, tokens: list[Token], has_defs: bool) -> None:
+        """Tokens outside every def."""
+        if not tokens:
+            self.report(codes.NO_DEF, Span(0, 0), "the cell has no def", help=_EXAMPLE)
+        elif all(token.type == "ERROR" for token in tokens) and has_defs:
+            return
+        elif tokens[0].type == "RBRACE":
+            fix = Fix("delete `}`", (Edit(tokens[0].span, ""),))
+            self.report(codes.SYNTAX_ERROR, tokens[0].span, "`}` closes nothing", fix=fix)
+        else:
+            span = Span(tokens[0].start, tokens[-1].end)
+            message = "text outside a def" if has_defs else "the cell has no def"
+            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=_EXAMPLE)
+
+    def definition(self, piece: DefTokens) -> Def:
+        """One def, whatever is wrong with it."""
+        count = len(self.diagnostics)
+        name, params, results = self.header(piece)
+        if piece.opening is None and len(self.diagnostics) == count:
+            place = piece.body[0].span if piece.body else _last(piece).span
+            self.report(
+                codes.SYNTAX_ERROR, place, "`{` is missing: the statements of a def stand in braces", help=_EXAMPLE
+            )
+        elif piece.opening is not None and piece.closing is None:
+            labels = (Label(piece.opening.span, "opened here"),)
+            self.report(codes.SYNTAX_ERROR, _last(piece).span, "`}` is missing", "after this", labels)
+        statements = tuple(self.statement(tokens) for tokens in split_statements(piece.body))
+        if piece.rest:
+            self.stray(piece.rest, has_defs=True)
+        wrong = any(item.is_error for item in self.diagnostics[count:]) or any(
+            isinstance(item, Broken) for item in statements
+        )
+        end = (piece.closing or _last(piece)).end
+        header_end = piece.opening.end if piece.opening else (piece.header[-1] if piece.header else piece.word).end
+        return Def(
+            name, params, results, statements, wrong, Span(piece.word.start, end), Span(piece.word.start, header_end)
+        )
+
+    def header(self, piece: DefTokens) -> tuple[Name, tuple[Param, ...], tuple[Result, ...]]:
+        """Name, parameters and results; what cannot be read is left out or has no type."""
+        tokens = piece.header
+        if tokens and tokens[0].type in ("NAME", "DIGIT_NAME"):
+            name = Name(tokens[0].text, tokens[0].span)
+        else:
+            self.bad_def_name(piece)
+            name = Name("", piece.word.span)
+        arrow = next((i for i, token in enumerate(tokens) if token.type == "ARROW"), len(tokens))
+        opening = next((i for i, token in enumerate(tokens[:2]) if token.type == "LPAR"), None)
+        if opening is None:
+            if name.name:
+                self.report(
+                    codes.SYNTAX_ERROR,
+                    name.span,
+                    f"the parameters of `{name.name}` are missing",
+                    "after this",
+                    help=_EXAMPLE,
+                )
+            return name, (), self.results(tokens[arrow:]) if arrow < len(tokens) else ()
+        close = closers(tokens).get(opening)
+        if close is None or close > arrow:
+            labels = (Label(tokens[opening].span, "opened here"),)
+            self.report(codes.SYNTAX_ERROR, tokens[arrow - 1].span, "`)` is missing", "after this", labels)
+            params = self.params(tokens[opening + 1 : arrow])
+            return name, params, self.results(tokens[arrow:]) if arrow < len(tokens) else ()
+        params, rest = self.params(tokens[opening + 1 : close]), tokens[close + 1 :]
+        if not rest:
+            self.report(
+                codes.SYNTAX_ERROR, tokens[close].span, "`->` and the results are missing", "after this", help=_EXAMPLE
+            )
+            return name, params, ()
+        return name, params, self.results(rest)
+
+    def bad_def_name(self, piece: DefTokens) -> None:
+        token = piece.header[0] if piece.header else piece.word
+        if token.type == "LPAR" or token is piece.word:
+            token = piece.word
+            self.report(codes.SYNTAX_ERROR, token.span, "the def has no name", "after this", help=_EXAMPLE)
+        elif token.text.isidentifier():
+            fix = Fix(f"rename it to `{token.text}_`", (Edit(token.span, token.text + "_"),))
+            self.report(
+                codes.RESERVED_WORD,
+                token.span,
+                f"`{token.text}` is a word of the language and cannot be a name",
+                fix=fix,
+            )
+        elif token.type != "ERROR":
+            self.report(
+                codes.SYNTAX_ERROR, token.span, f"unexpected `{token.text}`", help="expected the name of the def"
+            )
+
+    def params(self, tokens: list[Token]) -> tuple[Param, ...]:
+        return tuple(param for piece in split_commas(tokens) if (param := self.param(piece, tokens)) is not None)
+
+    def param(self, piece: list[Token], around: list[Token]) -> Param | None:
+        if not piece:
+            comma = next((token for token in around if token.type == "COMMA"), around[0])
+            self.report(codes.SYNTAX_ERROR, comma.span, "a parameter is missing beside this comma")
+            return None
+        if not self.fits(piece):
+            return None
+        node, problem = _parse(piece, "param")
+        if node is not None:
+            return node
+        if problem is not None:
+            self.diagnostics.append(problem)
+        name = next((token for token in reversed(piece) if token.type in ("NAME", "DIGIT_NAME")), None)
+        span = Span(piece[0].start, piece[-1].end)
+        return Param(None, Name(name.text, name.span), span) if name else None
+
+    def results(self, tokens: list[Token]) -> tuple[Result, ...]:
+        if tokens[0].type != "ARROW":
+            if not any(token.type == "ERROR" for token in tokens):
+                self.report(
+                    codes.SYNTAX_ERROR,
+                    tokens[0].span,
+                    f"unexpected `{tokens[0].text}`",
+                    help="expected `->` and the results",
+                )
+            return ()
+        inner = tokens[1:]
+        if not inner:
+            self.report(codes.SYNTAX_ERROR, tokens[0].span, "no result stands after `->`", help=_EXAMPLE)
+            return ()
+        if inner[0].type == "LPAR":
+            inner = self.bracketed_results(inner)
+        elif len(split_commas(inner)) > 1:
+            span = Span(inner[0].start, inner[-1].end)
+            fix = Fix(
+                "put the results in parentheses",
+                (Edit(Span(span.start, span.start), "("), Edit(Span(span.end, span.end), ")")),
+            )
+            self.report(codes.RESULT_PARENTHESES, span, "several results need parentheses", fix=fix)
+        return tuple(result for piece in split_commas(inner) if (result := self.result(piece, tokens)) is not None)
+
+    def bracketed_results(self, tokens: list[Token]) -> list[Token]:
+        close = closers(tokens).get(0)
+        if close is None:
+            self.report(
+                codes.SYNTAX_ERROR,
+                tokens[-1].span,
+                "`)` is missing",
+                "after this",
+                (Label(tokens[0].span, "opened here"),),
+            )
+            return tokens[1:]
+        if close + 1 < len(tokens):
+            after = tokens[close + 1]
+            self.report(
+                codes.SYNTAX_ERROR, after.span, f"unexpected `{after.text}`", help="expected `{` after the results"
+            )
+        return tokens[1:close]
+
+    def result(self, piece: list[Token], around: list[Token]) -> Result | None:
+        if not piece:
+            self.report(codes.SYNTAX_ERROR, around[0].span, "a result is missing beside a comma")
+            return None
+        if not self.fits(piece):
+            return None
+        node, problem = _parse(piece, "result")
+        if problem is not None:
+            self.diagnostics.append(problem)
+        return node
+
+    def statement(self, tokens: list[Token]) -> TcStatement:
+        if not self.fits(tokens):
+            return self.broken(tokens)
+        node, problem = _parse(tokens, "statement")
+        if problem is not None:
+            self.diagnostics.append(problem)
+        if node is None:
+            return self.broken(tokens)
+        if isinstance(node, CallStatement):
+            return node
+        if any(token.type == "ERROR" for token in tokens):
+            return self.broken(tokens)
+        return self.finish(node, tokens)
+
+    def fits(self, tokens: list[Token]) -> bool:
+        """Whether a piece is small enough to be parsed and walked."""
+        if bracket_depth(tokens) > MAX_DEPTH:
+            self.too_deep(Span(tokens[0].start, tokens[0].end))
+            return False
+        if len(tokens) > MAX_TOKENS:
+            message = f"the statement has {len(tokens)} words and symbols; the limit is {MAX_TOKENS}"
+            self.report(codes.DEVICE_LIMIT, tokens[0].span, message, help="split it into several statements")
+            return False
+        return True
+
+    def too_deep(self, span: Span) -> None:
+        help = f"the limit is {MAX_DEPTH} levels; split the expression with lets (`where v = ...`) or temporaries"
+        self.report(codes.SYNTAX_ERROR, span, "the expression is nested too deeply", help=help)
+
+    def broken(self, tokens: list[Token]) -> Broken:
+        targets: list[str] = []
+        for i, token in enumerate(tokens):
+            if token.type in ("ASSIGN", "UPDATE", "LPAR"):
+                break
+            if token.type in ("NAME", "DIGIT_NAME") and (i == 0 or tokens[i - 1].type == "COMMA"):
+                targets.append(token.text)
+        names = frozenset(token.text for token in tokens if token.type in ("NAME", "DIGIT_NAME"))
+        span = Span(tokens[0].start, tokens[-1].end)
+        return Broken(tuple(targets), names, self.source.slice(span), span)
+
+    def finish(self, node: Comprehension, tokens: list[Token]) -> TcStatement:
+        """Tell what the grammar accepts only to give a better message, and put what was meant in its place."""
+        clauses: list[Clause] = []
+        for clause in node.clauses:
+            if isinstance(clause, BadRange):
+                self.bad_range(clause)
+                clause = clause.where
+            clauses.append(clause)
+        node = replace(node, clauses=tuple(clauses))
+        parts = _expressions(node)
+        for part in parts:
+            if depth(part) > MAX_DEPTH:
+                self.too_deep(Span(part.span.start, part.span.start + 1))
+                return self.broken(tokens)
+        if any(isinstance(item, Binary) and item.op.startswith(CHAIN) for part in parts for item in walk(part)):
+            return self.broken_chain(node)
+        return node
+
+    def bad_range(self, bad: BadRange) -> None:
+        where = bad.where
+        upper = self.source.slice(where.upper.span) + ("+1" if bad.inclusive else "")
+        text = f"{where.index.name} in {self.source.slice(where.lower.span)}:{upper}"
+        help = "a range includes its lower and excludes its upper end" if bad.inclusive or bad.dotted else None
+        fix = Fix(f"write `{text}`", (Edit(where.span, text),))
+        self.report(
+            codes.RANGE_BRACKETS, where.span, "a range is written `k in a:b` or `k = [a, b[`", help=help, fix=fix
+        )
+
+    def broken_chain(self, node: Comprehension) -> Comprehension:
+        """Report every chain and read `a < b < c` as `a < b && b < c`."""
+        fixed = (self.unchain_clause(clause) for clause in node.clauses)
+        indices = None if node.indices is None else tuple(map(self.unchain, node.indices))
+        return replace(node, value=self.unchain(node.value), indices=indices, clauses=tuple(fixed))
+
+    def unchain_clause(self, clause: Clause) -> Clause:
+        match clause:
+            case Where():
+                return replace(clause, lower=self.unchain(clause.lower), upper=self.unchain(clause.upper))
+            case Let() | Exists():
+                return replace(clause, value=self.unchain(clause.value))
+
+    def unchain(self, node: Expression) -> Expression:
+        match node:
+            case Binary() if node.op.startswith(CHAIN):
+                left = node.left
+                while isinstance(left, Binary) and left.op.startswith(CHAIN):
+                    left = left.left
+                assert isinstance(left, Binary)
+                text = " && ".join(self.links(node))
+                fix = Fix(f"write `{text}`", (Edit(node.span, text),)) if len(text) < 200 else None
+                self.report(
+                    codes.CHAINED_COMPARISON,
+                    node.span,
+                    "comparisons do not chain",
+                    help="combine two of them with `&&`",
+                    fix=fix,
+                )
+                return self.joined(node)
+            case Unary():
+                return replace(node, operand=self.unchain(node.operand))
+            case Binary():
+                return replace(node, left=self.unchain(node.left), right=self.unchain(node.right))
+            case Conditional():
+                parts = (self.unchain(node.condition), self.unchain(node.then), self.unchain(node.otherwise))
+                return Conditional(*parts, node.span)
+            case Apply():
+                return replace(node, arguments=tuple(map(self.unchain, node.arguments)))
+            case _:
+                return node
+
+    def links(self, node: Binary) -> list[str]:
+        """The comparisons of a chain, as texts."""
+        op = node.op.removeprefix(CHAIN)
+        right = self.source.slice(node.right.span)
+        if not node.op.startswith(CHAIN):
+            return [f"{self.source.slice(node.left.span)} {op} {right}"]
+        assert isinstance(node.left, Binary)
+        return [*self.links(node.left), f"{self.source.slice(node.left.right.span)} {op} {right}"]
+
+    def joined(self, node: Binary) -> Expression:
+        if not node.op.startswith(CHAIN):
+            return replace(node, left=self.unchain(node.left), right=self.unchain(node.right))
+        assert isinstance(node.left, Binary)
+        middle, right = self.unchain(node.left.right), self.unchain(node.right)
+        last = Binary(node.op.removeprefix(CHAIN), middle, right, middle.span | right.span, node.op_span)
+        return Binary("&&", self.joined(node.left), last, node.span, node.op_span)
+
+
+def _last(piece: DefTokens) -> Token:
+    """The last token of a def, or of its header when the body is empty."""
+    return (piece.body or piece.header or [piece.word])[-1]
+
+
+def _expressions(node: Comprehension) -> list[Expression]:
+    parts: list[Expression] = [node.value, *(node.indices or ())]
+    if node.matched is not None:
+        parts += node.matched.arguments
+    for clause in node.clauses:
+        match clause:
+            case Where():
+                parts += [clause.lower, clause.upper]
+            case Let() | Exists():
+                parts.append(clause.value)
+    return parts
+
+
+def _repair_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
+    """`and`, `or`, `not` between operands become the operators that are meant (TC107)."""
+    for i, token in enumerate(tokens):
+        if token.type != "NAME" or token.text not in ("and", "or", "not") or not 0 < i < len(tokens) - 1:
+            continue
+        follows, binary = tokens[i + 1], token.text != "not"
+        if follows.type not in STARTS_EXPRESSION and follows.type not in ("BANG", "MINUS"):
+            continue
+        if (tokens[i - 1].type in ENDS_EXPRESSION) != binary or tokens[i - 1].type in ("DEF", "LBRACE", "DOT"):
+            continue
+        if follows.type == "LPAR" and binary and token.first:
+            continue
+        plain = {"and": "&&", "or": "||", "not": "!"}[token.text]
+        fix = Fix(f"replace `{token.text}` by `{plain}`", (Edit(token.span, plain),))
+        diagnostics.append(
+            Diagnostic(codes.PYTHON_OPERATOR, token.span, f"there is no operator `{token.text}`", fix=fix)
+        )
+        token.type, token.text = {"and": "AND", "or": "OR", "not": "BANG"}[token.text], plain
+
+
+def _allowed(
+    comments: tuple[tuple[str, int], ...], defs: tuple[Def, ...], source: SourceText
+) -> tuple[tuple[str, Span], ...]:
+    """The statement or def on whose line each comment stands."""
+    if not comments:
+        return ()
+    places: dict[int, Span] = {}
+    for item in defs:
+        for statement in item.statements:
+            first, last = source.position(statement.span.start)[0], source.position(statement.span.end)[0]
+            places |= {line: statement.span for line in range(first, last + 1)}
+        first, last = source.position(item.signature_span.start)[0], source.position(item.signature_span.end)[0]
+        places |= {line: item.span for line in range(first, last + 1)}
+    found = ((code, places.get(source.position(offset)[0])) for code, offset in comments)
+    return tuple((code, span) for code, span in found if span is not None)

@@ -1,0 +1,159 @@
+"""Tree -> canonical text: the basis of every cache key, and the layout of formatted cells.
+
+Parsing the text of a tree gives the tree again. Comments are not kept. Names, literals and the words for types stay as written;
+blanks, brackets and the spelling of ranges are made uniform.
+
+Worked example: `o(i)+=!A(i,j)*(B(j)) where j=[0,3[` prints as `o(i) +=! A(i, j) * B(j) where j in 0:3`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import assert_never
+
+from .tree import (
+    Apply,
+    Binary,
+    Broken,
+    CallStatement,
+    Clause,
+    Comprehension,
+    Conditional,
+    Def,
+    Exists,
+    Expression,
+    Extent,
+    Let,
+    Name,
+    Number,
+    Param,
+    Result,
+    TcStatement,
+    TypeName,
+    Unary,
+    Unit,
+    Where,
+)
+
+_WIDTH = 100
+_INDENT = "    "
+_CHOICE, _UNARY, _ATOM = 0, 7, 8
+_LEVELS = {
+    **dict.fromkeys(("||",), 1),
+    **dict.fromkeys(("&&",), 2),
+    **dict.fromkeys(("==", "!="), 3),
+    **dict.fromkeys(("<", "<=", ">", ">="), 4),
+    **dict.fromkeys(("+", "-"), 5),
+    **dict.fromkeys(("*", "/", "%"), 6),
+}
+
+
+def to_text(unit: Unit) -> str:
+    """The canonical text of a cell, with a line end after each def and a blank line between them."""
+    return "\n".join(def_text(item) for item in unit.defs)
+
+
+def fingerprint(unit: Unit | str) -> str:
+    """A hash of the canonical text, in hexadecimal digits; cells that differ in layout or comments have the same one."""
+    text = unit if isinstance(unit, str) else to_text(unit)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def def_text(item: Def) -> str:
+    """One def, statements indented by four blanks, with a final line end."""
+    params = [_param(param) for param in item.params]
+    results = ", ".join(_result(result) for result in item.results)
+    head = f"def {item.name.name}({', '.join(params)}) -> ({results}) {{"
+    if len(head) > _WIDTH:
+        head = f"def {item.name.name}(\n" + ",\n".join(_INDENT + param for param in params) + f"\n) -> ({results}) {{"
+    return "\n".join([head, *(_INDENT + statement_text(statement) for statement in item.statements), "}\n"])
+
+
+def statement_text(statement: TcStatement) -> str:
+    """A statement; long ones continue on lines indented by eight blanks (relative to the def)."""
+    match statement:
+        case Broken():
+            return " ".join(statement.text.split())
+        case CallStatement():
+            targets = ", ".join(target.name for target in statement.targets)
+            return f"{targets} = {statement.callee.name}({', '.join(name.name for name in statement.arguments)})"
+        case Comprehension():
+            return _comprehension(statement)
+    assert_never(statement)
+
+
+def _comprehension(node: Comprehension) -> str:
+    target = node.target.name
+    if node.indices is not None:
+        target += f"({_list(node.indices)})"
+    text = f"{target} {node.operator} {expression_text(node.value)}"
+    if node.matched is not None:
+        text += f" <=> {expression_text(node.matched)}"
+    if not node.clauses:
+        return text
+    clauses = ", ".join(clause_text(clause) for clause in node.clauses)
+    if len(_INDENT) + len(text) + len(" where ") + len(clauses) > _WIDTH:
+        return f"{text}\n{_INDENT * 2}where {clauses}"
+    return f"{text} where {clauses}"
+
+
+def clause_text(clause: Clause) -> str:
+    """A part of a `where`."""
+    match clause:
+        case Where():
+            return f"{clause.index.name} in {_at(clause.lower, 1)}:{_at(clause.upper, 1)}"
+        case Let():
+            return f"{clause.name.name} = {expression_text(clause.value)}"
+        case Exists():
+            return f"exists {expression_text(clause.value)}"
+    assert_never(clause)
+
+
+def expression_text(node: Expression) -> str:
+    """An expression with the fewest brackets."""
+    return _at(node, _CHOICE)
+
+
+def _at(node: Expression, level: int) -> str:
+    """The text of an operand that has to bind at least as tightly as `level`."""
+    text, own = _text(node)
+    return text if own >= level else f"({text})"
+
+
+def _text(node: Expression) -> tuple[str, int]:
+    match node:
+        case Name():
+            return node.name, _ATOM
+        case Number():
+            return node.text, _ATOM
+        case Extent():
+            return f"{node.tensor.name}.{node.dimension}", _ATOM
+        case Apply():
+            return f"{node.function.name}({_list(node.arguments)})", _ATOM
+        case Unary():
+            return node.op + _at(node.operand, _UNARY), _UNARY
+        case Binary():
+            own = _LEVELS[node.op]
+            chains = own not in (3, 4)  # comparisons do not chain
+            return f"{_at(node.left, own if chains else own + 1)} {node.op} {_at(node.right, own + 1)}", own
+        case Conditional():
+            parts = _at(node.condition, 1), _at(node.then, 1), _at(node.otherwise, _CHOICE)
+            return f"{parts[0]} ? {parts[1]} : {parts[2]}", _CHOICE
+    assert_never(node)
+
+
+def _list(nodes: tuple[Expression, ...]) -> str:
+    return ", ".join(expression_text(node) for node in nodes)
+
+
+def type_text(node: TypeName) -> str:
+    """A type with its dimensions."""
+    return f"{node.scalar}({_list(node.dimensions)})" if node.dimensions else node.scalar
+
+
+def _param(param: Param) -> str:
+    return f"{type_text(param.type)} {param.name.name}" if param.type else param.name.name
+
+
+def _result(result: Result) -> str:
+    return f"{type_text(result.type)} {result.name.name}" if result.type else result.name.name

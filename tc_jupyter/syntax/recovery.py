@@ -1,0 +1,158 @@
+"""Cutting a token list into defs and statements, so that a mistake in one leaves the others alone.
+
+Two facts make the cuts certain in a correct text: `def` is reserved, and a name never follows the end of an expression inside a
+statement. In a text with mistakes, a name that is the first on its line and is followed by an assignment starts a statement too.
+
+Worked example: `A(i) = X(i) B(i) = X(i)` is cut before `B`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .tokens import ENDS_EXPRESSION, Token
+
+_ASSIGN = ("ASSIGN", "UPDATE")
+_NAMES = ("NAME", "DIGIT_NAME")
+_HEADS = (
+    *_NAMES,
+    "SCALAR",
+    "MINMAX",
+    "NUMBER",
+    "IN",
+    "EXISTS",
+    "WHERE",
+)  # the last ones start a statement only by mistake
+
+
+@dataclass(frozen=True, slots=True)
+class DefTokens:
+    """The tokens of one def: between `def` and `{`, the body without braces, what stands after `}`."""
+
+    word: Token
+    header: list[Token]
+    opening: Token | None
+    body: list[Token]
+    closing: Token | None
+    rest: list[Token]
+
+
+def split_defs(tokens: list[Token]) -> tuple[list[Token], list[DefTokens]]:
+    """What stands before the first def, and the defs."""
+    starts = [i for i, token in enumerate(tokens) if token.type == "DEF"]
+    if not starts:
+        return tokens, []
+    ends = [*starts[1:], len(tokens)]
+    return tokens[: starts[0]], [_split_def(tokens[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def _split_def(tokens: list[Token]) -> DefTokens:
+    opening = next((i for i, token in enumerate(tokens) if token.type == "LBRACE"), None)
+    first = _header_end(tokens) if opening is None else opening + 1
+    closing = next((i for i in range(first, len(tokens)) if tokens[i].type == "RBRACE"), len(tokens))
+    return DefTokens(
+        tokens[0],
+        tokens[1 : first if opening is None else opening],
+        None if opening is None else tokens[opening],
+        tokens[first:closing],
+        tokens[closing] if closing < len(tokens) else None,
+        tokens[closing + 1 :],
+    )
+
+
+def _header_end(tokens: list[Token]) -> int:
+    """Where a body without `{` starts: after the results."""
+    arrow = next((i for i, token in enumerate(tokens) if token.type == "ARROW"), None)
+    if arrow is None:
+        starts = (i for i in range(3, len(tokens)) if tokens[i].first and _starts_statement(tokens, i, closers(tokens)))
+        return next(starts, len(tokens))
+    if arrow + 1 < len(tokens) and tokens[arrow + 1].type == "LPAR":
+        return closers(tokens).get(arrow + 1, arrow + 1) + 1
+    return min(arrow + 2, len(tokens))
+
+
+def closers(tokens: list[Token]) -> dict[int, int]:
+    """The position of the closing round bracket of every opening one that has one."""
+    pairs: dict[int, int] = {}
+    stack: list[int] = []
+    for i, token in enumerate(tokens):
+        if token.type == "LPAR":
+            stack.append(i)
+        elif token.type == "RPAR" and stack:
+            pairs[stack.pop()] = i
+    return pairs
+
+
+def bracket_depth(tokens: list[Token]) -> int:
+    """How deep round brackets are nested."""
+    depth = deepest = 0
+    for token in tokens:
+        if token.type == "LPAR":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token.type == "RPAR":
+            depth = max(0, depth - 1)
+    return deepest
+
+
+def split_commas(tokens: list[Token]) -> list[list[Token]]:
+    """The pieces between the commas outside brackets; none for no tokens."""
+    if not tokens:
+        return []
+    pieces: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.type == "LPAR") - (token.type == "RPAR")
+        if token.type == "COMMA" and depth <= 0:
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    return pieces
+
+
+def split_statements(tokens: list[Token]) -> list[list[Token]]:
+    """The statements of a body."""
+    pairs = closers(tokens)
+    cuts = [0]
+    depth = 0
+    for i, token in enumerate(tokens):
+        if token.type == "LPAR":
+            depth += 1
+        elif token.type == "RPAR":
+            depth = max(0, depth - 1)
+        elif i and token.type in _HEADS and _is_cut(tokens, i, depth, pairs):
+            cuts.append(i)
+            depth = 0
+    return [tokens[start:end] for start, end in zip(cuts, [*cuts[1:], len(tokens)], strict=True) if start < end]
+
+
+def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> bool:
+    token, before = tokens[i], tokens[i - 1]
+    if token.type not in _NAMES:
+        return token.first and depth == 0 and _ends(tokens, i - 1) and _starts_statement(tokens, i, pairs)
+    if depth == 0 and _ends(tokens, i - 1):
+        return token.first or _starts_statement(tokens, i, pairs)
+    if before.type in ("COMMA", "WHERE", "EXISTS") and depth == 0:
+        return False
+    return token.first and _starts_statement(tokens, i, pairs)
+
+
+def _ends(tokens: list[Token], i: int) -> bool:
+    """Whether token `i` may end a statement; `[` does after a bound, as in `k = [0, 2[`."""
+    kind = tokens[i].type
+    return (
+        kind in ENDS_EXPRESSION
+        or kind == "ERROR"
+        or (kind == "LSQB" and i > 0 and tokens[i - 1].type in ENDS_EXPRESSION)
+    )
+
+
+def _starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
+    """Whether `NAME [(...)] assign` or `NAME {, NAME} =` stands at `i`."""
+    after = i + 1
+    if after < len(tokens) and tokens[after].type == "LPAR":
+        after = pairs.get(after, len(tokens)) + 1
+    else:
+        while after + 1 < len(tokens) and tokens[after].type == "COMMA" and tokens[after + 1].type in _NAMES:
+            after += 2
+    return after < len(tokens) and tokens[after].type in _ASSIGN

@@ -1,0 +1,988 @@
+"""Text of a `%%sac` cell -> tree, with all mistakes in one go.
+
+A recursive-descent parser: after a mistake it goes on at the next `;` of the function, or at the next function header.
+
+Worked example: `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }` becomes `SacUnit((SacFunction(...),))`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
+
+from .sac_tree import (
+    Apply,
+    ArrayLiteral,
+    Assign,
+    Binary,
+    BrokenAssign,
+    Conditional,
+    Dot,
+    Generator,
+    PartitionClause,
+    Pattern,
+    SacExpression,
+    SacFunction,
+    SacParam,
+    SacParsed,
+    SacType,
+    SacUnit,
+    Selection,
+    SetExpr,
+    TripleDot,
+    Unary,
+    WithGenerator,
+    WithLoop,
+    sac_children,
+)
+from .tree import Name, Number
+
+BASES: dict[str, str] = {
+    "bool": "bool",
+    "int": "int32",
+    "long": "int64",
+    "float": "float32",
+    "double": "float64",
+    "int8": "int8",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+    "uint8": "uint8",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float32": "float32",
+    "float64": "float64",
+}
+"""Base types: the word of the language and its canonical element type."""
+
+OPERATORS = ("+", "-", "*", "/", "%", "++", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "!")
+"""Operators that a function may be named after."""
+
+RESERVED = frozenset({"with", "return", "true", "false", "inf", "nan"}) | frozenset(BASES)
+
+_LEVELS: tuple[tuple[str, ...], ...] = (
+    ("||",),
+    ("&&",),
+    ("==", "!="),
+    ("<", "<=", ">", ">="),
+    ("++",),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
+_POWER: dict[str, int] = {op: level for level, ops in enumerate(_LEVELS) for op in ops}
+_CONCAT = _POWER["++"]
+_RELATIONS = ("<=", "<", ">=", ">", "==", "!=")
+
+_MOST_DIAGNOSTICS = 100
+_DEEPEST = 100
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\n\f\v\u00a0\ufeff]+)
+  | (?P<comment>//[^\n]*|/\*.*?\*/)
+  | (?P<open_comment>/\*.*)
+  | (?P<number>(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|(?:\d+\.(?!\.)\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)[A-Za-z0-9_]*)
+  | (?P<name>[^\W\d]\w*)
+  | (?P<symbol>\.\.\.|->|<=|>=|==|!=|&&|\|\||\+\+|[-+*/%()\[\]{},:;?=<>!.|])
+  | (?P<unknown>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SUFFIXES = {
+    "u": "uint32",
+    "l": "int64",
+    "ll": "int64",
+    "ul": "uint64",
+    "ull": "uint64",
+    "": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str  # `number`, `name`, `symbol`, `end`
+    text: str
+    span: Span
+
+
+class _Failed(Exception):
+    """A statement cannot be read further; its message was given."""
+
+
+def parse_sac(source: SourceText) -> SacParsed:
+    """Parse a `%%sac` cell.
+
+    Returns:
+        Every function that could be told apart, with the messages of the whole text in source order. Never raises for a
+        mistake in the text, and takes time in proportion to its length.
+    """
+    return _Parser(source).cell()
+
+
+class _Parser:
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+        self.diagnostics: list[Diagnostic] = []
+        self.comments: list[Span] = []
+        self.allow: list[tuple[str, Span]] = []
+        self.tokens = self._scan()
+        self.at = 0
+        self.level = 0
+        self.starts = self._function_starts()
+
+    # Tokens
+
+    def _scan(self) -> list[_Token]:
+        tokens: list[_Token] = []
+        allowed: list[tuple[str, Span]] = []
+        for match in _TOKEN.finditer(self.source.text):
+            kind = match.lastgroup or "unknown"
+            span = Span(match.start(), match.end())
+            if kind == "space":
+                continue
+            if kind in ("comment", "open_comment"):
+                self.comments.append(span)
+                allowed += [(code, span) for code in re.findall(r"\ballow\s+(TC\d{3})", match.group())]
+                if kind == "open_comment":
+                    self.say(
+                        codes.SYNTAX_ERROR,
+                        Span(span.start, span.start + 2),
+                        "the comment is never closed",
+                        help="end it with `*/`",
+                    )
+            elif kind == "unknown":
+                self._unknown(match.group(), span)
+            else:
+                tokens.append(_Token(kind, match.group(), span))
+        end = len(self.source.text)
+        tokens.append(_Token("end", "", Span(end, end)))
+        self.allow = allowed
+        return tokens
+
+    def _unknown(self, char: str, span: Span) -> None:
+        hints = {
+            "&": "write `&&`",
+            "^": "write `pow(x, y)`",
+            "~": "write `!`",
+            "=": "",
+            "#": "comments start with `//`",
+        }
+        self.say(
+            codes.UNKNOWN_CHARACTER, span, f"`{char}` is not part of the language", help=hints.get(char, "delete it")
+        )
+
+    def _function_starts(self) -> set[int]:
+        """Indices of tokens at which a function header certainly starts: the places to go on after a mistake."""
+        starts: set[int] = set()
+        for at, token in enumerate(self.tokens):
+            if token.kind != "name" or token.text not in BASES:
+                continue
+            line = self.source.text.rfind("\n", 0, token.span.start) + 1
+            first = not self.source.text[line : token.span.start].strip()
+            if (first or (at and self.tokens[at - 1].text == "}")) and self._looks_like_header(at):
+                starts.add(at)
+        return starts
+
+    def _looks_like_header(self, at: int) -> bool:
+        """Whether `type {, type} NAME (` stands here."""
+        for _ in range(64):
+            if self.tokens[at].text not in BASES:
+                return False
+            at += 1
+            if self.tokens[at].text == "[":
+                while self.tokens[at].text not in ("]", "{", "}", ";", ""):
+                    at += 1
+                at += self.tokens[at].text == "]"
+            if self.tokens[at].text != ",":
+                break
+            at += 1
+        named = self.tokens[at].kind == "name" or self.tokens[at].text in OPERATORS
+        return named and at + 1 < len(self.tokens) and self.tokens[at + 1].text == "("
+
+    @property
+    def token(self) -> _Token:
+        return self.tokens[self.at]
+
+    @property
+    def last(self) -> _Token:
+        return self.tokens[max(self.at - 1, 0)]
+
+    def next(self) -> _Token:
+        token = self.token
+        if token.kind != "end":
+            self.at += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        if self.token.kind in ("symbol", "name") and self.token.text == text:
+            self.at += 1
+            return True
+        return False
+
+    def is_at(self, *texts: str) -> bool:
+        return self.token.kind in ("symbol", "name") and self.token.text in texts
+
+    def expect(self, text: str, after: str, help: str | None = None) -> _Token:
+        if self.is_at(text):
+            return self.next()
+        self.fail(f"expected `{text}` {after}, found {self.found()}", help=help)
+
+    def found(self) -> str:
+        return "the end of the text" if self.token.kind == "end" else f"`{self.token.text}`"
+
+    # Messages
+
+    def say(
+        self, code: Code, span: Span, message: str, *, label: str = "", help: str | None = None, fix: Fix | None = None
+    ) -> None:
+        if len(self.diagnostics) < _MOST_DIAGNOSTICS:
+            self.diagnostics.append(Diagnostic(code, span, message, label=label, help=help or None, fix=fix))
+
+    def fail(
+        self, message: str, *, code: Code = codes.SYNTAX_ERROR, span: Span | None = None, help: str | None = None
+    ) -> NoReturn:
+        self.say(code, span or self.token.span, message, help=help)
+        raise _Failed
+
+    # Functions
+
+    def cell(self) -> SacParsed:
+        functions: list[SacFunction] = []
+        while self.token.kind != "end":
+            functions += self.function_or_skip()
+        if not functions and not self.diagnostics:
+            self.say(
+                codes.NO_DEF,
+                Span(0, len(self.source.text)),
+                "the cell has no function",
+                help="for example `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }`",
+            )
+        diagnostics = tuple(sorted(self.diagnostics, key=lambda d: (d.span.start, d.span.end)))
+        unit = SacUnit(tuple(functions), Span(0, len(self.source.text)))
+        return SacParsed(unit, diagnostics, tuple(self._allowed(functions)), tuple(self.comments))
+
+    def _allowed(self, functions: list[SacFunction]) -> list[tuple[str, Span]]:
+        """A comment allows a code for the statement on its line, or for the function whose header is there."""
+        found: list[tuple[str, Span]] = []
+        for code, span in self.allow:
+            line = self.source.position(span.start)[0]
+            for function in functions:
+                if self.source.position(function.signature_span.start)[0] == line:
+                    found.append((code, function.span))
+                places = [assign.span for assign in function.body] + [function.return_span]
+                found += [(code, place) for place in places if self._on_line(place, line)]
+        return found
+
+    def _on_line(self, span: Span, line: int) -> bool:
+        return self.source.position(span.start)[0] <= line <= self.source.position(span.end)[0]
+
+    def function_or_skip(self) -> list[SacFunction]:
+        start = self.at
+        try:
+            return [self.function()]
+        except _Failed:
+            self.at = max(self.at, start + 1)
+            while self.token.kind != "end" and self.at not in self.starts:
+                self.at += 1
+            return []
+
+    def function(self) -> SacFunction:
+        begin = self.token.span
+        if not (
+            self.token.kind == "name"
+            and (self.token.text in BASES or self.tokens[self.at + 1].kind in ("name", "symbol"))
+        ):
+            self.fail(
+                f"expected a function, found {self.found()}",
+                code=codes.NO_DEF,
+                help="a function starts with its result type",
+            )
+        types = [self.type()]
+        while self.accept(","):
+            types.append(self.type())
+        name = self.function_name()
+        self.expect("(", "after the function name")
+        params = self.params()
+        signature = begin | self.last.span
+        self.expect("{", "before the body of the function")
+        return self.body(begin, tuple(types), name, params, signature)
+
+    def body(
+        self, begin: Span, types: tuple[SacType | None, ...], name: Name, params: tuple[SacParam, ...], signature: Span
+    ) -> SacFunction:
+        assigns: list[Assign | BrokenAssign] = []
+        results: tuple[SacExpression, ...] = ()
+        return_span = signature
+        returned, broken = False, False
+        while not self.is_at("}") and self.token.kind != "end" and self.at not in self.starts:
+            start = self.at
+            try:
+                if self.is_at("return"):
+                    if returned:
+                        self.say(
+                            codes.NO_RETURN,
+                            self.token.span,
+                            f"`{name.name}` returns twice",
+                            help="keep one `return` at the end",
+                        )
+                    returned, return_span = True, self.token.span
+                    results, return_span = self.result()
+                else:
+                    assigns.append(self.assign())
+                    if returned:
+                        self.say(
+                            codes.NO_RETURN,
+                            assigns[-1].span,
+                            "a statement after `return` is never reached",
+                            help="move it before `return`",
+                        )
+            except _Failed:
+                broken = True
+                assigns.append(self.skip_statement(start))
+        if not self.accept("}"):
+            self.say(codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`")
+            broken = True
+        if not returned and not broken:
+            self.say(
+                codes.NO_RETURN,
+                name.span,
+                f"`{name.name}` returns nothing",
+                help="end the body with `return expression;`",
+            )
+            broken = True
+        elif returned and not broken and len(results) != len(types):
+            self.say(
+                codes.NO_RETURN,
+                return_span,
+                f"`{name.name}` declares {len(types)} results and returns {len(results)}",
+                help="give one type per result before the name of the function",
+            )
+            broken = True
+        broken = broken or None in types or any(param.type is None for param in params)
+        return SacFunction(
+            types, name, params, tuple(assigns), results, broken, begin | self.last.span, signature, return_span
+        )
+
+    def skip_statement(self, start: int) -> BrokenAssign:
+        """Go to the end of the statement that starts at token `start`."""
+        begin = self.tokens[start]
+        names = begin.kind == "name" and self.tokens[start + 1].text == "="
+        depth = 0
+        for token in self.tokens[start : self.at]:
+            depth += (token.text == "{") - (token.text == "}")
+        while self.token.kind != "end" and self.at not in self.starts:
+            if self.is_at(";") and depth <= 0:
+                self.next()
+                break
+            if self.is_at("}") and depth <= 0:
+                break
+            depth += self.is_at("{") - self.is_at("}")
+            self.next()
+        if self.at == start:
+            self.next()
+        self.level = 0
+        return BrokenAssign(begin.text if names else None, begin.span | self.last.span)
+
+    def function_name(self) -> Name:
+        token = self.token
+        if token.kind == "symbol" and token.text in OPERATORS:
+            self.next()
+            return Name(token.text, token.span)
+        return self.name("as the name of the function")
+
+    def name(self, role: str) -> Name:
+        token = self.token
+        if token.kind == "number" and re.fullmatch(r"\d+[A-Za-z_]\w*", token.text):
+            self.next()
+            self.say(codes.DIGIT_NAME, token.span, f"`{token.text}` is not a name", help="a name starts with a letter")
+            return Name(token.text, token.span)
+        if token.kind != "name":
+            self.fail(f"expected a name {role}, found {self.found()}")
+        if token.text in RESERVED:
+            self.fail(
+                f"`{token.text}` is reserved and cannot stand {role}",
+                code=codes.RESERVED_WORD,
+                help="choose another name",
+            )
+        self.next()
+        return Name(token.text, token.span)
+
+    def params(self) -> tuple[SacParam, ...]:
+        found: list[SacParam] = []
+        if self.accept(")"):
+            return ()
+        while True:
+            start = self.token.span
+            type_ = self.type()
+            found.append(SacParam(type_, self.name("after the type of a parameter"), start | self.last.span))
+            if self.accept(")"):
+                return tuple(found)
+            self.expect(",", "or `)` after a parameter")
+
+    def type(self) -> SacType | None:
+        """A type; `None` after a message when its shape or word is wrong but its end is clear."""
+        token = self.token
+        if token.kind != "name":
+            self.fail(f"expected a type, found {self.found()}", help="for example `float[*]`, `int[.,3]`, `double`")
+        self.next()
+        right = True
+        if token.text not in BASES:
+            right = False
+            near = nearest(token.text, BASES)
+            help = f"did you mean `{near}`?" if near else f"types are {', '.join(BASES)}"
+            if token.text == "byte":
+                help = "write `int8` or `uint8`: the sign of `byte` differs between languages"
+            self.say(codes.BAD_TYPE, token.span, f"`{token.text}` is not a type", help=help)
+        shape: tuple[int | None, ...] | str | None = ()
+        if self.accept("["):
+            shape = self.type_shape(token)
+        if not right or shape is None:
+            return None
+        return SacType(token.text, shape, token.span | self.last.span)
+
+    def type_shape(self, base: _Token) -> tuple[int | None, ...] | str | None:
+        if self.is_at("*", "+") and self.tokens[self.at + 1].text == "]":
+            text = self.next().text
+            self.next()
+            return text
+        items: list[int | None] = []
+        right = not self.is_at("]")
+        while not self.is_at("]"):
+            token = self.token
+            if token.kind == "end" or token.text in ("(", ")", "{", "}", ";"):
+                self.fail(f"the shape of the type `{base.text}` is not closed", code=codes.BAD_TYPE, help="add `]`")
+            self.next()
+            if token.text == ".":
+                items.append(None)
+            elif token.kind == "number" and token.text.isdigit() and int(token.text) < 1 << 63:
+                items.append(int(token.text))
+            else:
+                right = False
+            if not self.is_at("]") and not self.accept(","):
+                right = False
+        self.next()
+        if not right:
+            self.say(
+                codes.BAD_TYPE,
+                base.span | self.last.span,
+                f"`{self.source.slice(base.span | self.last.span)}` is not the shape of a type",
+                help="write `[*]` (any rank), `[+]` (rank 1 or more), or one `.` or number per axis, as in `[.,3]`",
+            )
+            return None
+        return tuple(items)
+
+    # Statements
+
+    def assign(self) -> Assign:
+        token = self.token
+        self.refuse_statement(token)
+        name = self.name("on the left of `=`")
+        if self.is_at("[", "+", "-", "*", "/", "%", "++"):
+            text = "arrays are not changed in place" if self.is_at("[") else "only `=` assigns"
+            help = (
+                f"write `{name.name} = {{ [i] -> ..; iv -> {name.name}[iv] }};`"
+                if self.is_at("[")
+                else f"write `{name.name} = {name.name} ..;`"
+            )
+            self.fail(text, help=help)
+        self.expect(
+            "=", f"after `{name.name}`", help="a function is made of assignments `name = expression;` and one `return`"
+        )
+        value = self.whole()
+        self.expect(";", "after the expression")
+        return Assign(name, value, token.span | self.last.span)
+
+    def refuse_statement(self, token: _Token) -> None:
+        if token.text in ("for", "while", "do", "if", "else", "goto") and token.kind == "name":
+            help = "choose with `condition ? a : b`" if token.text in ("if", "else") else "use a comprehension"
+            self.fail(f"`{token.text}` is not part of the language", help=help)
+        if token.text in BASES and self.tokens[self.at + 1].text != "(":
+            self.fail("variables are not declared", help="write `name = expression;`")
+        if token.text == "def":
+            self.fail("`def` belongs to `%%tc`", help="a function starts with its result type")
+
+    def result(self) -> tuple[tuple[SacExpression, ...], Span]:
+        begin = self.next().span
+        if self.is_at(";"):
+            self.fail("`return` needs an expression")
+        listed = self.is_at("(") and self._closes_statement()
+        if listed:
+            self.next()
+        found = [self.whole()]
+        while self.accept(","):
+            found.append(self.whole())
+        if listed:
+            self.expect(")", "after the results")
+        self.expect(";", "after the results")
+        return tuple(found), begin | self.last.span
+
+    def _closes_statement(self) -> bool:
+        """Whether the bracket at this token closes directly before `;`."""
+        depth, at = 0, self.at
+        while self.tokens[at].kind != "end":
+            depth += (self.tokens[at].text in "([{") - (self.tokens[at].text in ")]}")
+            if depth == 0:
+                return self.tokens[at + 1].text == ";"
+            at += 1
+        return False
+
+    # Expressions
+
+    def whole(self) -> SacExpression:
+        """One complete expression, refused if it is so deep that later passes could not walk it."""
+        node = self.expression()
+        deepest, stack = 0, [(node, 1)]
+        while stack:
+            current, level = stack.pop()
+            deepest = max(deepest, level)
+            stack.extend((child, level + 1) for child in sac_children(current))
+        if deepest > _DEEPEST:
+            self.fail(
+                f"the expression nests {deepest} levels deep, {_DEEPEST} are allowed",
+                span=node.span,
+                help="give parts of it a name",
+            )
+        return node
+
+    def expression(self) -> SacExpression:
+        self.level += 1
+        if self.level > _DEEPEST:
+            self.fail(f"more than {_DEEPEST} brackets are open here", help="give parts of the expression a name")
+        condition = self.binary(0)
+        node = condition
+        if self.accept("?"):
+            then = self.expression()
+            self.expect(":", "of `c ? a : b`")
+            otherwise = self.expression()
+            node = Conditional(condition, then, otherwise, condition.span | otherwise.span)
+        self.level -= 1
+        return node
+
+    def binary(self, power: int) -> SacExpression:
+        left = self.unary()
+        while True:
+            token = self.token
+            level = _POWER.get(token.text) if token.kind == "symbol" else None
+            if level is None or level < power:
+                return left
+            self.next()
+            right = self.binary(level + 1)
+            if (
+                level in (_POWER["<"], _POWER["=="])
+                and isinstance(left, Binary)
+                and _POWER.get(left.op) == level
+                and not self._parenthesised(left)
+            ):
+                self.say(
+                    codes.CHAINED_COMPARISON,
+                    token.span,
+                    "comparisons do not chain",
+                    help="write `a < b && b < c`; a generator stands behind `|`",
+                )
+            left = Binary(token.text, left, right, left.span | right.span, token.span)
+
+    def _parenthesised(self, node: SacExpression) -> bool:
+        return (
+            self.source.text[node.span.start : node.span.start + 1] == "("
+            and self.source.text[node.span.end - 1 : node.span.end] == ")"
+        )
+
+    def unary(self) -> SacExpression:
+        signs: list[_Token] = []
+        while self.is_at("-", "!"):
+            signs.append(self.next())
+        node = self.postfix(self.primary())
+        if len(signs) > _DEEPEST:
+            self.fail("too many signs", span=signs[0].span)
+        for sign in reversed(signs):
+            node = Unary(sign.text, node, sign.span | node.span)
+        return node
+
+    def postfix(self, node: SacExpression) -> SacExpression:
+        while self.is_at("["):
+            self.next()
+            indices: list[SacExpression | Dot | TripleDot] = []
+            while not self.is_at("]"):
+                indices.append(self.dot() or self.expression())
+                if not self.accept(","):
+                    break
+            self.expect("]", "after the indices of a selection")
+            node = Selection(node, tuple(indices), node.span | self.last.span)
+        return node
+
+    def dot(self) -> Dot | TripleDot | None:
+        """`.` or `...` (also written `. . .`), or nothing."""
+        begin = self.token.span
+        if self.accept("..."):
+            return TripleDot(begin)
+        if not self.accept("."):
+            return None
+        if self.is_at(".") and self.tokens[self.at + 1].text == ".":
+            self.at += 2
+            return TripleDot(begin | self.last.span)
+        return Dot(begin)
+
+    def primary(self) -> SacExpression:
+        token = self.token
+        if token.kind == "number":
+            self.next()
+            return self.number(token)
+        if token.kind == "name":
+            return self.word(token)
+        if self.accept("("):
+            inner = self.expression()
+            if self.is_at(","):
+                self.fail("several values stand in parentheses", help="an array is written `[a, b]`")
+            self.expect(")", "to close the bracket")
+            return inner
+        if self.accept("["):
+            return self.literal(token)
+        if self.is_at("{"):
+            return self.comprehension()
+        if self.is_at(".", "..."):
+            self.fail(f"`{token.text}` can stand only in a pattern, a selection, or alone as a bound")
+        self.fail(f"expected an expression, found {self.found()}", help=self._expression_hint(token))
+
+    def _expression_hint(self, token: _Token) -> str | None:
+        if token.text == "*" and self.last.text == "*":
+            return "a power is written `pow(x, y)`"
+        if token.text in ("=", ">") and self.last.text in ("=", "<", ">"):
+            return "comparisons are `< <= > >= == !=`"
+        return None
+
+    def word(self, token: _Token) -> SacExpression:
+        if token.text == "with":
+            return self.with_loop()
+        self.next()
+        if token.text in ("true", "false"):
+            return Number(token.text, token.text == "true", "bool", token.span)
+        if token.text in ("inf", "nan"):
+            return Number(token.text, float(token.text), None, token.span)
+        name = Name(token.text, token.span)
+        if self.accept("("):
+            arguments: list[SacExpression] = []
+            while not self.is_at(")"):
+                arguments.append(self.expression())
+                if not self.accept(","):
+                    break
+            self.expect(")", f"after the arguments of `{token.text}`")
+            return Apply(name, tuple(arguments), token.span | self.last.span)
+        if token.text in ("and", "or", "not"):
+            good = {"and": "&&", "or": "||", "not": "!"}[token.text]
+            fix = Fix(f"write `{good}`", (Edit(token.span, good),))
+            self.say(
+                codes.PYTHON_OPERATOR,
+                token.span,
+                f"`{token.text}` is an operator of Python",
+                help=f"write `{good}`",
+                fix=fix,
+            )
+            raise _Failed
+        if token.text in RESERVED:
+            self.fail(
+                f"`{token.text}` is reserved",
+                code=codes.RESERVED_WORD,
+                span=token.span,
+                help="a cast is written `float(x)`",
+            )
+        return name
+
+    def literal(self, begin: _Token) -> ArrayLiteral:
+        elements: list[SacExpression] = []
+        while not self.is_at("]"):
+            elements.append(self.expression())
+            if not self.accept(","):
+                break
+        self.expect("]", "after the elements of an array")
+        return ArrayLiteral(tuple(elements), begin.span | self.last.span)
+
+    def number(self, token: _Token) -> Number:
+        text = token.text
+        match = re.fullmatch(
+            r"(0[xX][0-9A-Fa-f]+|0[bB][01]+)([A-Za-z]*)|((?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)(\w*)", text
+        )
+        digits = (match.group(1) or match.group(3)) if match else ""
+        suffix = ((match.group(2) or match.group(4) or "") if match else "?").lower()
+        is_float = digits[:2].lower() not in ("0x", "0b") and any(c in digits for c in ".eE")
+        if is_float and suffix in ("", "f"):
+            return Number(text, float(digits), "float32" if suffix else None, token.span)
+        if not is_float and suffix in _SUFFIXES:
+            return self.integer(token, digits, suffix)
+        if re.fullmatch(r"\d+[A-Za-z_]\w*", text) and suffix not in _SUFFIXES:
+            self.say(
+                codes.DIGIT_NAME,
+                token.span,
+                f"`{text}` is neither a number nor a name",
+                help=f"did you mean `{digits}*{text[len(digits) :]}`?",
+            )
+        else:
+            self.say(
+                codes.BAD_NUMBER,
+                token.span,
+                f"`{text}` is not a number",
+                help="suffixes are `u l ll ul ull` for integers and `f` for floats",
+            )
+        return Number("0", 0, None, token.span)
+
+    def integer(self, token: _Token, digits: str, suffix: str) -> Number:
+        if len(digits) > 400:
+            self.say(codes.BAD_NUMBER, token.span, "the number is beyond the range of `uint64`")
+            return Number("0", 0, None, token.span)
+        if re.fullmatch(r"0\d+", digits):
+            self.say(
+                codes.BAD_NUMBER,
+                token.span,
+                f"`{token.text}` has a leading zero",
+                help=f"write `{digits.lstrip('0') or '0'}`",
+            )
+            return Number("0", 0, None, token.span)
+        value = int(digits, 0)
+        type_ = _SUFFIXES[suffix]
+        if type_ == "uint32" and value >= 1 << 32:
+            type_ = "uint64"
+        limit = 1 << (63 if type_ == "int64" else 64)
+        if value >= limit:
+            self.say(codes.BAD_NUMBER, token.span, f"`{token.text}` is beyond the range of `{type_ or 'uint64'}`")
+            return Number("0", 0, None, token.span)
+        return Number(token.text, value, type_, token.span)
+
+    # Comprehensions
+
+    def comprehension(self) -> SetExpr:
+        begin = self.next().span
+        found: list[PartitionClause] = []
+        while not self.is_at("}"):
+            found.append(self.partition())
+            if not self.accept(";"):
+                break
+        self.expect(
+            "}",
+            "after the partitions of a comprehension",
+            help="partitions are separated by `;`, a generator stands behind `|`",
+        )
+        span = begin | self.last.span
+        if not found:
+            self.fail("a comprehension needs a partition", span=span, help="for example `{ iv -> A[iv] + 1 }`")
+        return SetExpr(tuple(found), span)
+
+    def partition(self) -> PartitionClause:
+        begin = self.token.span
+        pattern = self.pattern()
+        self.expect("->", "after the pattern")
+        body = self.expression()
+        generator = self.generator(pattern) if self.accept("|") else None
+        return PartitionClause(pattern, body, generator, begin | self.last.span)
+
+    def pattern(self) -> Pattern:
+        begin = self.token.span
+        if not self.is_at("["):
+            name = self.name("as a pattern")
+            return Pattern((name,), True, name.span)
+        self.next()
+        items: list[Name | Dot | TripleDot] = []
+        while not self.is_at("]"):
+            items.append(self.dot() or self.name("in a pattern"))
+            if not self.accept(","):
+                break
+        self.expect("]", "after the items of a pattern")
+        triples = [item for item in items if isinstance(item, TripleDot)]
+        if len(triples) > 1:
+            edits = tuple(Edit(extra.span, ".") for extra in triples[1:])
+            self.say(
+                codes.TRIPLE_DOTS,
+                triples[1].span,
+                "a pattern has more than one `...`",
+                help="use `.` for each further axis",
+                fix=Fix("replace by `.`", edits),
+            )
+            items = [Dot(i.span) if isinstance(i, TripleDot) and i is not triples[0] else i for i in items]
+        self.say_repeated(tuple(item for item in items if isinstance(item, Name)))
+        return Pattern(tuple(items), False, begin | self.last.span)
+
+    def say_repeated(self, names: tuple[Name, ...]) -> None:
+        seen: set[str] = set()
+        for name in names:
+            if name.name in seen:
+                self.say(
+                    codes.DUPLICATE_NAME,
+                    name.span,
+                    f"`{name.name}` is bound twice in one pattern",
+                    help="give each axis a name of its own, or `.`",
+                )
+            seen.add(name.name)
+
+    def bound(self) -> SacExpression | Dot:
+        begin = self.token.span
+        if self.is_at("...") or not self.accept("."):
+            return self.binary(_CONCAT)
+        return Dot(begin)
+
+    def generator(self, pattern: Pattern) -> Generator:
+        begin = self.token.span
+        parts: list[SacExpression | Dot] = [self.bound()]
+        relations: list[_Token] = []
+        while self.is_at(*_RELATIONS) and len(relations) < 2:
+            relations.append(self.next())
+            parts.append(self.bound())
+        if not relations:
+            self.fail(
+                "expected `<=` or `<` in the generator",
+                help="a generator is `lower <= iv < upper`, `iv < upper` or `lower <= iv`",
+            )
+        span = begin | self.last.span
+        position = self._variables_at(pattern, parts, relations)
+        self.check_variables(pattern, parts[position])
+        lower = parts[position - 1] if position else None
+        upper = parts[position + 1] if position + 1 < len(parts) else None
+        if position and relations[position - 1].text != "<=":
+            self.wrong_relation(relations[position - 1], lower, parts[position], is_lower=True)
+        if upper is not None and relations[position].text != "<":
+            self.wrong_relation(relations[position], upper, parts[position], is_lower=False)
+        return Generator(lower, upper, "<=", "<", span)
+
+    def _variables_at(self, pattern: Pattern, parts: list[SacExpression | Dot], relations: list[_Token]) -> int:
+        """Which part of a generator names the indices."""
+        if len(parts) == 3:
+            return 1
+        for at, part in enumerate(parts):
+            if _variables(part) == _pattern_names(pattern):
+                return at
+        listed = [at for at, part in enumerate(parts) if _variables(part) is not None and not isinstance(part, Name)]
+        if len(listed) == 1:
+            return listed[0]
+        return 0 if relations[0].text in ("<", ">", ">=") else 1
+
+    def check_variables(self, pattern: Pattern, part: SacExpression | Dot) -> None:
+        wanted, found = _pattern_names(pattern), _variables(part)
+        if found != wanted and not (isinstance(found, str) and wanted == (found,)):
+            text = wanted if isinstance(wanted, str) else f"[{', '.join(wanted)}]"
+            self.say(
+                codes.GENERATOR_NAMES,
+                part.span,
+                "the generator names other indices than the pattern",
+                help=f"write `{text}`: the pattern without its dots",
+                fix=Fix(f"write `{text}`", (Edit(part.span, text),)),
+            )
+
+    def wrong_relation(
+        self, relation: _Token, bound: SacExpression | Dot | None, variables: SacExpression | Dot, *, is_lower: bool
+    ) -> None:
+        assert bound is not None
+        text, names = self.source.slice(bound.span), self.source.slice(variables.span)
+        if isinstance(bound, Binary) and bound.op == "++":
+            text = f"({text})"
+        shifts = relation.text in ("<", ">") if is_lower else relation.text in ("<=", ">=")
+        good = f"{text} + 1" if shifts else text
+        whole = f"{good} <= {names}" if is_lower else f"{names} < {good}"
+        fix = None
+        if relation.text in ("<", "<=") and not isinstance(bound, Dot):
+            fix = Fix(
+                f"write `{whole}`", (Edit(bound.span | relation.span, f"{good} <=" if is_lower else f"< {good}"),)
+            )
+        self.say(
+            codes.GENERATOR_RELATION,
+            relation.span,
+            f"`{relation.text}` cannot stand here: a generator is `lower <= indices < upper`",
+            help=f"write `{whole}`" if not isinstance(bound, Dot) else "write `. <= indices < .`",
+            fix=fix,
+        )
+
+    # With-loops
+
+    def with_loop(self) -> WithLoop:
+        begin = self.next().span
+        self.expect("{", "after `with`")
+        generators: list[WithGenerator] = []
+        while self.is_at("("):
+            generators.append(self.with_generator())
+            if not self.accept(";"):
+                self.accept(",")
+        self.expect(
+            "}", "after the generators of a with-loop", help="a generator is `(lower <= iv < upper) : expression;`"
+        )
+        self.accept(",")
+        self.expect(":", "before the operator of a with-loop")
+        return self.with_operator(begin, tuple(generators))
+
+    def with_operator(self, begin: Span, generators: tuple[WithGenerator, ...]) -> WithLoop:
+        token = self.token
+        if token.text not in ("genarray", "modarray", "fold"):
+            self.fail(f"expected `genarray`, `modarray` or `fold`, found {self.found()}")
+        self.next()
+        self.expect("(", f"after `{token.text}`")
+        function = None
+        if token.text == "fold":
+            function = self.fold_function()
+            self.expect(",", "after the function of `fold`", help="`fold(+, 0)` names a function and a neutral element")
+        arguments = [self.expression()]
+        if token.text == "genarray" and self.accept(","):
+            arguments.append(self.expression())
+        self.expect(")", f"after the arguments of `{token.text}`")
+        return WithLoop(generators, token.text, function, tuple(arguments), begin | self.last.span)
+
+    def fold_function(self) -> Name:
+        token = self.token
+        if token.kind == "symbol" and token.text in OPERATORS and token.text != "!":
+            self.next()
+            return Name(token.text, token.span)
+        return self.name("as the function of `fold`")
+
+    def with_generator(self) -> WithGenerator:
+        begin = self.next().span
+        lower = self.bound()
+        first = self.relation()
+        pattern = self.pattern()
+        for item in pattern.items:
+            if not isinstance(item, Name):
+                self.say(
+                    codes.SYNTAX_ERROR,
+                    item.span,
+                    "a with-loop has no dots between its names",
+                    help="use a comprehension `{ [i, .] -> .. }`",
+                )
+        second = self.relation()
+        upper = self.bound()
+        self.expect(")", "after the bounds of a generator")
+        span = begin | self.last.span
+        assigns: list[Assign] = []
+        if self.accept("{"):
+            while not self.is_at("}") and self.token.kind != "end":
+                assigns.append(self.assign())
+            self.expect("}", "after the assignments of a generator")
+        self.expect(":", "before the body of a generator")
+        body = self.expression()
+        return WithGenerator(
+            pattern, Generator(lower, upper, first, second, span), tuple(assigns), body, begin | self.last.span
+        )
+
+    def relation(self) -> str:
+        if not self.is_at("<", "<="):
+            self.fail(
+                f"expected `<` or `<=`, found {self.found()}",
+                code=codes.GENERATOR_RELATION,
+                help="a generator is `(lower <= iv < upper)`",
+            )
+        return self.next().text
+
+
+def _variables(part: SacExpression | Dot) -> str | tuple[str, ...] | None:
+    """`iv` or the names of `[i, j]`, if that is what stands here."""
+    if isinstance(part, Name):
+        return part.name
+    if isinstance(part, ArrayLiteral) and all(isinstance(e, Name) for e in part.elements):
+        return tuple(e.name for e in part.elements if isinstance(e, Name))
+    return None
+
+
+def _pattern_names(pattern: Pattern) -> str | tuple[str, ...]:
+    return (
+        pattern.items[0].name
+        if pattern.vector and isinstance(pattern.items[0], Name)
+        else tuple(n.name for n in pattern.names)
+    )

@@ -1,0 +1,369 @@
+"""Text -> tokens of the `%%tc` language, with what is wrong with single characters and numbers.
+
+The types of tokens are the terminals of `tc.lark`. A mistake whose repair is certain (`;`, `=<`, `&`) is told and repaired, so
+that the rest of the statement is still checked; any other leaves an `ERROR` token, about which later stages stay silent.
+
+Worked example: `o(i) +=! 2` is `NAME LPAR NAME RPAR UPDATE INTEGER`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
+
+_TYPE_WORDS = """
+    bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 int byte half float double
+"""
+SCALAR_TYPES = frozenset(_TYPE_WORDS.split())
+"""Names of element types, the other names included."""
+
+KEYWORDS: dict[str, str] = {
+    "def": "DEF",
+    "where": "WHERE",
+    "in": "IN",
+    "exists": "EXISTS",
+    "min": "MINMAX",
+    "max": "MINMAX",
+    "true": "NUMBER",
+    "false": "NUMBER",
+    "inf": "NUMBER",
+    "nan": "NUMBER",
+} | dict.fromkeys(SCALAR_TYPES, "SCALAR")
+"""Reserved words and the terminals they make."""
+
+_SYMBOLS = {
+    "<=>": "MATCH",
+    "->": "ARROW",
+    "<=": "RELATION",
+    ">=": "RELATION",
+    "<": "RELATION",
+    ">": "RELATION",
+    "==": "EQUALITY",
+    "!=": "EQUALITY",
+    "&&": "AND",
+    "||": "OR",
+    "+": "SIGN",
+    "-": "MINUS",
+    "*": "FACTOR",
+    "/": "FACTOR",
+    "%": "FACTOR",
+    "(": "LPAR",
+    ")": "RPAR",
+    "[": "LSQB",
+    "]": "RSQB",
+    "{": "LBRACE",
+    "}": "RBRACE",
+    ",": "COMMA",
+    ":": "COLON",
+    "?": "QUESTION",
+    "=": "ASSIGN",
+    "!": "BANG",
+    ".": "DOT",
+    "..": "DOTS",
+    "...": "DOTS",
+}
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\n\f\v]+)
+  | (?P<comment>\#[^\n]*)
+  | (?P<block>/\*(?s:.*?)(?:\*/|\Z))
+  | (?P<slashes>//+)
+  | (?P<reduce>(?:min|max|argmin|argmax|any|all)=(?!=)!|(?:min|max)=(?!=)|[+*]=(?!=)!?)
+  | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<dimension>(?<=[A-Za-z0-9_])\.[0-9]+)
+  | (?P<number>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]\w*
+      | (?:[0-9]+\.(?!\.)[0-9]*|\.[0-9]+|[0-9]+(?=[eE][+-]?[0-9]))(?:[eE][+-]?[0-9]+)?\w*
+      | [0-9]\w*)
+  | (?P<python>=<|=>|\*\*)
+  | (?P<symbol><=>|->|<=|>=|==|!=|&&|\|\||\.\.\.?|[-+*/%()\[\]{},:?=<>!.])
+  | (?P<quote>"[^"\n]*"?|'[^'\n]*'?)
+  | (?P<semicolon>;)
+  | (?P<logical>[&|])
+  | (?P<unknown>[^\sA-Za-z0-9_\#+*/%()\[\]{},:?=<>!.;&|"'-]+|[^\S\ \t\r\n\f\v]+)
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_INTEGER = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?:u|l|ll|ul|ull)?", re.IGNORECASE)
+_FLOAT = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?[fF]?")
+_HEX_FLOAT = re.compile(r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fF]?")
+_ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
+_PROSE = re.compile(r"[A-Za-z]{2,}[ \t]+[A-Za-z]{2,}")
+_GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "η": "eta", "θ": "theta", "λ": "lambda_", "μ": "mu",
+    "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi", "ω": "omega", "Δ": "Delta", "Σ": "Sigma", "Ω": "Omega",
+}  # fmt: skip
+_TYPOGRAPHIC = {
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "×": "*",
+    "·": "*",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "→": "->",
+    "∧": "&&",
+    "∨": "||",
+}
+_MOST_DIGITS = 400  # of an integer: far beyond uint64, and below the length at which Python refuses to convert
+
+
+@dataclass(slots=True)
+class Token:
+    """A token. `type` is a terminal of the grammar; `first` says that it is the first on its line."""
+
+    type: str
+    text: str
+    start: int
+    end: int
+    first: bool = False
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return Span(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A text as tokens; `allow` pairs the code of an `# allow` comment with the offset of the comment."""
+
+    tokens: list[Token]
+    diagnostics: list[Diagnostic]
+    comments: tuple[Span, ...]
+    allow: tuple[tuple[str, int], ...]
+
+
+def tokenize(source: SourceText) -> Tokens:
+    """All tokens of a text. Time is linear in its length, but for very long words."""
+    scanner = _Scanner(source)
+    scanner.run()
+    return Tokens(scanner.tokens, scanner.diagnostics, tuple(scanner.comments), tuple(scanner.allow))
+
+
+class _Scanner:
+    """The state of one pass over a text."""
+
+    def __init__(self, source: SourceText) -> None:
+        self.text = source.text
+        self.tokens: list[Token] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.comments: list[Span] = []
+        self.allow: list[tuple[str, int]] = []
+        self.first = True
+
+    def run(self) -> None:
+        position, text = 0, self.text
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            if match is None:  # a lone character that no class names
+                self.unknown(text[position], position, position + 1)
+                position += 1
+                continue
+            start, position = position, match.end()
+            kind = match.lastgroup
+            word = match.group()
+            if kind == "space":
+                self.first = self.first or "\n" in word
+            elif kind == "name":
+                self.add(KEYWORDS.get(word, "NAME"), word, start, position)
+            elif kind == "symbol":
+                self.add(_SYMBOLS[word], word, start, position)
+            elif kind == "number":
+                self.number(word, start, position)
+            elif kind == "reduce":
+                self.add("UPDATE", word, start, position)
+            elif kind == "dimension":
+                self.add("DIMENSION", word, start, position)
+            else:
+                position = self.rare(kind or "", word, start, position)
+
+    def add(self, kind: str, word: str, start: int, end: int) -> None:
+        self.tokens.append(Token(kind, word, start, end, self.first))
+        self.first = False
+
+    def rare(self, kind: str, word: str, start: int, end: int) -> int:
+        """Comments, and everything that is a mistake. Returns the offset to go on from."""
+        match kind:
+            case "comment":
+                self.comment(word, start, end)
+            case "block":
+                self.block(word, start, end)
+            case "slashes":
+                return self.slashes(start, end)
+            case "python":
+                self.python(word, start, end)
+            case "semicolon":
+                fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
+                self.report(
+                    codes.UNKNOWN_CHARACTER, start, end, "`;` is not needed: statements are not separated", fix=fix
+                )
+            case "logical":
+                fix = Fix(f"replace `{word}` by `{word * 2}`", (Edit(Span(start, end), word * 2),))
+                self.report(
+                    codes.UNKNOWN_CHARACTER,
+                    start,
+                    end,
+                    f"there is no operator `{word}`",
+                    f"`{word * 2}` is the logical operator",
+                    fix,
+                )
+                self.add("AND" if word == "&" else "OR", word * 2, start, end)
+            case "quote":
+                self.report(
+                    codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", "comments start with `#`"
+                )
+                self.add("ERROR", word, start, end)
+            case _:
+                self.unknown(word, start, end)
+        return end
+
+    def report(
+        self, code: codes.Code, start: int, end: int, message: str, help: str | None = None, fix: Fix | None = None
+    ) -> None:
+        self.diagnostics.append(Diagnostic(code, Span(start, end), message, help=help, fix=fix))
+
+    def comment(self, word: str, start: int, end: int) -> None:
+        self.comments.append(Span(start, end))
+        if found := _ALLOW.match(word):
+            self.allow += [(code, start) for code in re.findall(r"TC[0-9]{3}", found.group(1))]
+
+    def block(self, word: str, start: int, end: int) -> None:
+        inner = word[2:].removesuffix("*/")
+        fix = None
+        if "\n" not in inner and "\n" in self.text[end : end + 1] + "\n":
+            fix = Fix("start the comment with `#`", (Edit(Span(start, end), "#" + inner.rstrip()),))
+        self.report(
+            codes.DOUBLE_SLASH,
+            start,
+            min(end, start + 2),
+            "`/*` does not start a comment",
+            "a comment starts with `#` and ends with its line",
+            fix,
+        )
+        self.first = self.first or "\n" in word
+
+    def slashes(self, start: int, end: int) -> int:
+        """`//` is meant as floor division between two operands, else as a comment."""
+        stop = self.text.find("\n", end)
+        rest = self.text[end : stop if stop >= 0 else len(self.text)]
+        before = self.tokens[-1].type if self.tokens and not self.first else ""
+        operand = (
+            before in ENDS_EXPRESSION
+            and re.match(r"[ \t]*[\w(.]", rest)
+            and not _PROSE.search(re.split(r"//|#", rest)[0])
+            and end - start == 2
+        )
+        if operand:
+            fix = Fix("replace `//` by `/`", (Edit(Span(start, end), "/"),))
+            self.report(codes.DOUBLE_SLASH, start, end, "`//` is no operator", "`/` of two integers rounds down", fix)
+            self.add("FACTOR", "/", start, end)
+            return end
+        fix = Fix("start the comment with `#`", (Edit(Span(start, end), "#"),))
+        self.report(
+            codes.DOUBLE_SLASH,
+            start,
+            end,
+            "`//` does not start a comment",
+            "a comment starts with `#`; `/` is division",
+            fix,
+        )
+        return end + len(rest)
+
+    def python(self, word: str, start: int, end: int) -> None:
+        if word == "**":
+            self.report(
+                codes.PYTHON_OPERATOR,
+                start,
+                end,
+                "there is no operator `**`",
+                "write `pow(a, b)`, or a product for a small power",
+                self.power(start, end),
+            )
+            self.add("ERROR", word, start, end)
+            return
+        right = word[::-1] if word == "=<" else ">="
+        fix = Fix(f"replace `{word}` by `{right}`", (Edit(Span(start, end), right),))
+        self.report(codes.PYTHON_OPERATOR, start, end, f"there is no operator `{word}`", fix=fix)
+        self.add("RELATION", right, start, end)
+
+    def power(self, start: int, end: int) -> Fix | None:
+        """`pow(a, b)` where both operands are a single word."""
+        right = re.match(r"[ \t]*([\w.]+)(?!\w*[ \t]*[(.])", self.text[end : end + 80])
+        left = self.tokens[-1] if self.tokens else None
+        if right is None or left is None or left.type not in ("NAME", "INTEGER", "NUMBER"):
+            return None
+        return Fix("use `pow`", (Edit(Span(left.start, end + right.end()), f"pow({left.text}, {right.group(1)})"),))
+
+    def unknown(self, word: str, start: int, end: int) -> None:
+        char = word[0]
+        if len(word) == 1 and char in _TYPOGRAPHIC:
+            plain = _TYPOGRAPHIC[char]
+            fix = Fix(f"replace it by `{plain}`", (Edit(Span(start, end), plain),))
+            self.report(
+                codes.UNKNOWN_CHARACTER, start, end, f"`{char}` is not part of the language", f"write `{plain}`", fix
+            )
+            self.add(_SYMBOLS[plain], plain, start, end)
+            return
+        if word.isspace() or char in "\ufeff\u200b":
+            fix = Fix("replace it by a blank", (Edit(Span(start, end), " "),))
+            self.report(codes.UNKNOWN_CHARACTER, start, end, f"U+{ord(char):04X} is no blank of the language", fix=fix)
+            return
+        shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char))
+        self.add("ERROR", word, start, end)
+
+    def number(self, word: str, start: int, end: int) -> None:
+        kind, problem = classify_number(word)
+        if problem is not None:
+            message, plain = problem
+            fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),)) if plain else None
+            self.report(codes.BAD_NUMBER, start, end, message, fix=fix)
+        self.add(kind, word, start, end)
+
+
+ENDS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "RPAR", "RSQB", "DIMENSION"})
+STARTS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "LPAR", "SCALAR", "MINMAX"})
+
+
+def _advice(char: str) -> str:
+    if char == "^":
+        return "a power is `pow(a, b)`"
+    if char in _GREEK:
+        return f"names are made of the letters A-Z and a-z, digits and `_`: write `{_GREEK[char]}`"
+    if char.isalpha():
+        return "names are made of the letters A-Z and a-z, digits and `_`"
+    return "delete it, or start a comment with `#`"
+
+
+def classify_number(word: str) -> tuple[str, tuple[str, str | None] | None]:
+    """The terminal of a word that starts with a digit or `.`; and what is wrong with it, with the right spelling if certain."""
+    if _INTEGER.fullmatch(word):
+        return _check_integer(word)
+    if _FLOAT.fullmatch(word) or _HEX_FLOAT.fullmatch(word):
+        return "NUMBER", None
+    if not re.fullmatch(r"\w+", word, re.ASCII):
+        return "ERROR", (f"`{_short(word)}` is no number", None)
+    if re.fullmatch(r"[0-9][0-9_]*", word):
+        return "ERROR", ("digits are not grouped with `_`", word.replace("_", "").lstrip("0") or "0")
+    if re.fullmatch(r"[0-9]+[uUlL]+", word):
+        return "ERROR", (f"`{_short(word)}` has an unknown suffix: `u`, `l`, `ll`, `ul`, `ull` are known", None)
+    return "DIGIT_NAME", None
+
+
+def _check_integer(word: str) -> tuple[str, tuple[str, str | None] | None]:
+    digits = word.rstrip("uUlL")
+    if digits.isdigit() and len(digits) > 1 and digits[0] == "0":
+        plain = digits.lstrip("0") or "0"
+        return "ERROR", ("an integer has no leading zero", plain + word[len(digits) :])
+    if len(digits) > _MOST_DIGITS or int(digits, 0) >= 1 << 64:
+        return "ERROR", (f"`{_short(word)}` is larger than every integer type", None)
+    return "INTEGER", None
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= 40 else word[:37] + "..."

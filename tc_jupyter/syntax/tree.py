@@ -1,0 +1,264 @@
+"""What was written: one node per construct, sugar kept, a span on every node.
+
+Spans do not count in comparisons, so two trees are equal when they say the same.
+
+Worked example: `o(i) +=! A(i,j)` is `Comprehension(Name("o"), (Name("i"),), "+=!", Apply(Name("A"), (Name("i"), Name("j"))))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name: of a tensor, scalar, size, let, index, function or def."""
+
+    name: str
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal.
+
+    Attributes:
+        text: as written (`0x1F`, `7.f`, `true`, `inf`); it is what the value is made from, once, in its final type.
+        value: an `int`, a `bool`, or the nearest Python float.
+        type: the type that a suffix or `true`/`false` gives; `None` for a weak literal.
+    """
+
+    text: str
+    value: int | float | bool
+    type: str | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`-` or `!`."""
+
+    op: str
+    operand: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An operator with two operands; `op_span` is the place of the operator alone."""
+
+    op: str
+    left: Expression
+    right: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+    op_span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`condition ? then : otherwise`."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """`f(a, b)`: a read of a tensor, a function, a cast (`function` is a type name), `min` or `max`."""
+
+    function: Name
+    arguments: tuple[Expression, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """`T.k`: the extent of dimension `k` of `T`."""
+
+    tensor: Name
+    dimension: int
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Expression: TypeAlias = Name | Number | Unary | Binary | Conditional | Apply | Extent
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """`float(N, 4)`: a scalar type with dimensions. `float` and `float()` have none. `scalar` is as written (`half`, `byte`)."""
+
+    scalar: str
+    dimensions: tuple[Name | Number, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter; `type` is `None` where the text is wrong (a message was given)."""
+
+    type: TypeName | None
+    name: Name
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result of a def; usually its type is left open."""
+
+    name: Name
+    type: TypeName | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """`index in lower:upper`, upper excluded; `index = [lower, upper[` is the same."""
+
+    index: Name
+    lower: Expression
+    upper: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """`name = value`, for one statement."""
+
+    name: Name
+    value: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """`exists value`: the reads in `value` take part in inference; it is never evaluated."""
+
+    value: Expression
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Clause: TypeAlias = Where | Let | Exists
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """`target(indices) operator value where clauses`; `indices` is `None` when there are no parentheses.
+
+    `H = layer(X)` has this form too: the checker decides whether it is a call of a def.
+    `matched` is the accepted and ignored `<=> library(...)`.
+    """
+
+    target: Name
+    indices: tuple[Expression, ...] | None
+    operator: str
+    value: Expression
+    clauses: tuple[Clause, ...] = ()
+    matched: Apply | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+    operator_span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CallStatement:
+    """`P, Q = split(X)`: a call of a def with several results."""
+
+    targets: tuple[Name, ...]
+    callee: Name
+    arguments: tuple[Name, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A statement that could not be read. Messages were given; what it would define stays unknown.
+
+    Attributes:
+        targets: names it would define.
+        names: all names in it; they count as used.
+        text: as written.
+    """
+
+    targets: tuple[str, ...]
+    names: frozenset[str]
+    text: str
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+TcStatement: TypeAlias = Comprehension | CallStatement | Broken
+
+
+@dataclass(frozen=True, slots=True)
+class Def:
+    """One def. `broken` is set when a part of it could not be read; `span` ends after the closing brace."""
+
+    name: Name
+    params: tuple[Param, ...]
+    results: tuple[Result, ...]
+    statements: tuple[TcStatement, ...]
+    broken: bool = False
+    span: Span = field(default=NO_SPAN, compare=False)
+    signature_span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A cell."""
+
+    defs: tuple[Def, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A text after parsing: all defs that could be told apart, and what is wrong, in source order.
+
+    Attributes:
+        allow: code and place (a statement or a whole def) of every `# allow TC323` comment.
+        comments: the places of all comments, for tools that keep them.
+    """
+
+    unit: Unit
+    diagnostics: tuple[Diagnostic, ...] = ()
+    allow: tuple[tuple[str, Span], ...] = ()
+    comments: tuple[Span, ...] = ()
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    """The direct operands, left to right."""
+    match node:
+        case Name() | Number() | Extent():
+            return ()
+        case Unary():
+            return (node.operand,)
+        case Binary():
+            return (node.left, node.right)
+        case Conditional():
+            return (node.condition, node.then, node.otherwise)
+        case Apply():
+            return node.arguments
+    assert_never(node)
+
+
+def walk(node: Expression) -> Iterator[Expression]:
+    """All nodes of an expression, parents before children, left to right; never recurses."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(children(current)))
+
+
+def depth(node: Expression) -> int:
+    """The number of nodes on the longest path; never recurses."""
+    deepest, stack = 0, [(node, 1)]
+    while stack:
+        current, level = stack.pop()
+        deepest = max(deepest, level)
+        stack.extend((child, level + 1) for child in children(current))
+    return deepest
