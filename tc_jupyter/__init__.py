@@ -16,4 +16,88 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `function`: what the user holds and calls;
 * `bench`, `distributed`, `ide`: suites against peers, chunked arrays, answers for editors;
 * `cli`, `notebook`: the command line, the magics and widgets.
+
+Worked example:
+
+    import tc_jupyter as tc
+    module = tc.compile("def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i,j) * B(j) }")
+    module.mv(A, B)
+
+The public names are loaded when they are first used: importing the package costs a few milliseconds.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .compiler import Analysis, analyze
+    from .diagnostics import CallError, CompileError, Diagnostic, explain
+    from .function import Function, Module, compile
+    from .notebook import view
+    from .runtime.arrays import register_arrays
+    from .runtime.doctor import doctor
+    from .runtime.memory import empty_cache
+    from .runtime.threads import set_threads
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Analysis": ".compiler",
+    "analyze": ".compiler",
+    "CallError": ".diagnostics",
+    "CompileError": ".diagnostics",
+    "Diagnostic": ".diagnostics",
+    "explain": ".diagnostics",
+    "Function": ".function",
+    "Module": ".function",
+    "compile": ".function",
+    "view": ".notebook",
+    "register_arrays": ".runtime.arrays",
+    "doctor": ".runtime.doctor",
+    "empty_cache": ".runtime.memory",
+    "set_threads": ".runtime.threads",
+}
+
+__all__ = [
+    "Analysis",
+    "CallError",
+    "CompileError",
+    "Diagnostic",
+    "Function",
+    "Module",
+    "analyze",
+    "compile",
+    "doctor",
+    "empty_cache",
+    "explain",
+    "register_arrays",
+    "set_threads",
+    "view",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted({*globals(), *_HOMES})
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """`%load_ext tc_jupyter`: register the magics."""
+    import_module(".notebook", __name__).load_ipython_extension(ipython)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """`%unload_ext tc_jupyter`: take the magics away again."""
+    import_module(".notebook", __name__).unload_ipython_extension(ipython)

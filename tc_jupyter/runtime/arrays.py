@@ -613,9 +613,8 @@ def _shape_at(view: ArrayView) -> NDArray:
 
 
 def index_bits(view: ArrayView) -> int:
-    """32 if every element offset of the array, in elements from element 0, fits a signed 32-bit integer; else 64."""
+    """32 if every byte offset from element 0 and the number of elements fit a signed 32-bit integer; else 64."""
     size = view.dtype.bytes if view.dtype else 1
-    reach = sum(
-        abs(stride) * (extent - 1) for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1
-    )
-    return 32 if reach // size <= 0x7FFF_FFFF and view.elements <= 0x7FFF_FFFF else 64
+    steps = zip(view.shape, view.strides, strict=True)
+    reach = sum(abs(stride) * (extent - 1) for extent, stride in steps if extent > 1) + size
+    return 32 if reach <= 0x7FFF_FFFF and view.elements <= 0x7FFF_FFFF else 64

@@ -176,6 +176,18 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return np.ndarray(shape, dtype, POOL.take(nbytes))
 
 
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> np.ndarray[Any, Any]:
+    """As `empty`, with the address of element 0 a multiple of `align` bytes (a power of two, at most a page)."""
+    nbytes = dtype.itemsize
+    for extent in shape:
+        nbytes *= extent
+    if nbytes >= SMALL_BYTES or align <= 8:
+        return empty(shape, dtype)
+    block = np.empty(nbytes + align, np.uint8)
+    skip = -int(block.__array_interface__["data"][0]) % align
+    return np.ndarray(shape, dtype, block, skip)
+
+
 def empty_cache() -> int:
     """Return the unused buffers of the result pool to the operating system; returns how many bytes that were."""
     return POOL.clear()

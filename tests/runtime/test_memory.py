@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from tc_jupyter.runtime.memory import HUGE_PAGE_BYTES, SMALL_BYTES, Pool, _capacity, empty, empty_cache
+from tc_jupyter.runtime.memory import HUGE_PAGE_BYTES, SMALL_BYTES, Pool, _capacity, aligned_empty, empty, empty_cache
 
 F4 = np.dtype(np.float32)
 
@@ -146,3 +146,12 @@ def test_threads_never_share_a_buffer():
         thread.join()
     assert not failures
     assert pool.reused > 0
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 7), (0, 4), (1000, 1000)])
+def test_aligned_arrays(shape):
+    for _ in range(5):
+        array = aligned_empty(shape, F4, 64)
+        assert array.shape == shape
+        assert address(array) % 64 == 0
+        array[...] = 1

@@ -1,0 +1,381 @@
+"""A def bound to an engine: reads the arguments of a call, checks, allocates, launches, hands back.
+
+Comes in: a checked program with its call-time numbers (`CallNumbers`) and one runner per kernel. Goes out: `BoundKernel`, which
+runs any arrays of the layout class it was built for.
+
+Worked example: for `C(i,j) +=! A(i,k) * B(k,j)` the call reads `A` and `B`, finds `M, K, N`, asks `numbers` for the shape of `C`,
+allocates it in the library of `A`, runs the kernels in order and returns `C`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.loops import Buffer, Kernel
+from tc_jupyter.program import DType, IndexVar, Program, Read, Statement, walk
+
+from .arguments import (
+    Number,
+    Parameter,
+    call_error,
+    fail,
+    one_device,
+    read_array,
+    read_scalar,
+    unify,
+)
+from .arrays import (
+    CUPY,
+    NUMPY,
+    ArgumentProblem,
+    ArrayView,
+    Library,
+    copied,
+    copy_into,
+    index_bits,
+    share_memory,
+    storage_dtype,
+    view_of,
+)
+from .launch import Failure, Runner, integers
+from .memory import aligned_empty
+
+_LARGEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What the sizes of one call make of a def.
+
+    Attributes:
+        sizes: every size, integer scalar and extent (`T.0`) by name.
+        shapes: extents of every computed tensor.
+        origins: logical index of element 0 of every computed tensor.
+    """
+
+    sizes: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+    origins: Mapping[str, tuple[int, ...]]
+
+
+class CallNumbers(Protocol):
+    """The generated numbers of a def; both raise nothing and return what failed."""
+
+    def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
+        """Ranges, shapes and size preconditions as numbers."""
+        ...
+
+    def scan(self, statement: str, numbers: Numbers, tensors: Mapping[str, ArrayView]) -> Diagnostic | None:
+        """Check the index tensors that a statement reads."""
+        ...
+
+    def scanned(self, statement: str) -> tuple[str, ...]:
+        """The index tensors that `scan` reads for a statement."""
+        ...
+
+    def point(self, kernel: Kernel, failure: Failure) -> Diagnostic:
+        """The message of a check inside the loops."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The arguments of one call.
+
+    Attributes:
+        arrays: rank 1 and more, by name.
+        scalars: rank 0, by name.
+        sizes: values of the size names of the signature and of integer scalars.
+        device: of all arrays.
+        library: makes the results: the first library that is not NumPy.
+    """
+
+    arrays: Mapping[str, ArrayView]
+    scalars: Mapping[str, Number]
+    sizes: Mapping[str, int]
+    device: str
+    library: Library
+
+
+def read_inputs(program: Program, parameters: Sequence[Parameter], values: Sequence[object]) -> Inputs:
+    """Check and read every argument.
+
+    Raises:
+        CallError: TC605, TC607, TC608, TC609.
+    """
+    arrays: dict[str, ArrayView] = {}
+    scalars: dict[str, Number] = {}
+    given: list[Parameter] = []
+    library = NUMPY
+    for parameter, value in zip(parameters, values, strict=True):
+        if parameter.rank == 0:
+            scalars[parameter.name] = read_scalar(parameter, value, program)
+            continue
+        view = read_array(parameter, value, program)
+        arrays[parameter.name] = view
+        given.append(parameter)
+        if library is NUMPY:
+            library = view.library
+    views = [arrays[parameter.name] for parameter in given]
+    sizes = unify(given, [view.shape for view in views], program)
+    for name, value in scalars.items():
+        if isinstance(value, int):
+            sizes[name] = int(value)
+    return Inputs(arrays, scalars, sizes, one_device(given, views, program), library)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One launch.
+
+    Attributes:
+        statements: those whose index tensors are scanned before it.
+        temporaries: the buffers of scope `global` that the kernel uses, and their extents from the sizes.
+    """
+
+    kernel: Kernel
+    run: Runner
+    statements: tuple[str, ...]
+    temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, int]], tuple[int, ...]]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The layout class of a call: which buffers have general strides, how wide index arithmetic is, what `out=` means.
+
+    Attributes:
+        strided: names of arguments and results that are not row-major.
+        index_bits: 32 or 64.
+        accumulate: results are combined onto the content of `out=`.
+    """
+
+    strided: frozenset[str]
+    index_bits: int
+    accumulate: bool = False
+
+
+def layout_of(
+    inputs: Inputs, outputs: Mapping[str, ArrayView], shapes: Mapping[str, tuple[int, ...]], program: Program
+) -> Layout:
+    """The layout class of the arrays of a call; arrays that must be copied anyway count as row-major."""
+    arrays = {**inputs.arrays, **outputs}
+    strided = frozenset(name for name, view in arrays.items() if view.usable and not view.contiguous)
+    wide = any(index_bits(view) == 64 for view in arrays.values()) or any(
+        math.prod(shape) * program.tensor(name).dtype.bytes > 0x7FFF_FFFF for name, shape in shapes.items()
+    )
+    wide = wide or any(not -0x8000_0000 <= size <= 0x7FFF_FFFF for size in inputs.sizes.values())
+    return Layout(strided, 64 if wide else 32)
+
+
+# overlap -------------------------------------------------------------------------------------------------------------------------
+
+
+def root_of(program: Program, name: str) -> str:
+    """The tensor whose storage `name` is."""
+    tensor = program.tensor(name)
+    while tensor.view_of is not None:
+        tensor = program.tensor(tensor.view_of)
+    return tensor.name
+
+
+def same_position(program: Program, source: str, target: str) -> bool:
+    """Whether every read of `source` is at the element that its statement writes to `target`, and happens before that."""
+    for statement in program.statements:
+        reads = [read for read in _reads(statement) if root_of(program, read.tensor) == source]
+        if not reads:
+            continue
+        if root_of(program, statement.target) != target or statement.reduction_indices:
+            return False
+        own = tuple(index.name for index in statement.output_indices)
+        if any(_plain_names(read) != own for read in reads):
+            return False
+    writers = [s for s in program.statements if root_of(program, s.target) == target]
+    return len(writers) == 1
+
+
+def _reads(statement: Statement) -> tuple[Read, ...]:
+    return tuple(node for node in walk(statement.value) if isinstance(node, Read))
+
+
+def _plain_names(read: Read) -> tuple[str, ...] | None:
+    if all(isinstance(index, IndexVar) for index in read.indices):
+        return tuple(index.name for index in read.indices if isinstance(index, IndexVar))
+    return None
+
+
+def resolve_overlap(
+    program: Program, inputs: Inputs, outputs: Mapping[str, ArrayView], origins: Mapping[str, tuple[int, ...]]
+) -> Inputs:
+    """Refuse `out=` that shares memory in a way that changes results; copy an input that may be overwritten in place.
+
+    Raises:
+        CallError: TC611.
+    """
+    names = list(outputs)
+    for position, name in enumerate(names):
+        for other in names[:position]:
+            if share_memory(outputs[name], outputs[other]):
+                span = program.tensor(name).span
+                fail(
+                    codes.OVERLAP,
+                    f"`out=` for `{other}` and `{name}` share memory",
+                    program.source,
+                    span,
+                    help="pass a copy",
+                )
+    arrays = dict(inputs.arrays)
+    for name, view in inputs.arrays.items():
+        for result, target in outputs.items():
+            if not share_memory(view, target):
+                continue
+            same = (view.address, view.shape, view.strides) == (target.address, target.shape, target.strides)
+            if not same or any(origins[result]) or not same_position(program, name, root_of(program, result)):
+                message = f"`out=` for `{result}` shares memory with `{name}`, which is read elsewhere than at the written position"
+                fail(
+                    codes.OVERLAP, message, program.source, program.tensor(result).span, help=f"pass a copy of `{name}`"
+                )
+            # an engine may compute elements twice (overlapping vectors): the values must not change meanwhile
+            arrays[name] = replace(copied(view), library=view.library)
+    return replace(inputs, arrays=arrays)
+
+
+# the call ------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BoundKernel:
+    """A def on an engine, for one layout class; called with any sizes.
+
+    Attributes:
+        engine: `interpreter`, `cpu` or `cuda`.
+    """
+
+    program: Program
+    numbers: CallNumbers
+    steps: tuple[Step, ...]
+    layout: Layout
+    engine: str
+
+    def run(
+        self, inputs: Inputs, numbers: Numbers, outputs: Mapping[str, ArrayView], check: str
+    ) -> tuple[ArrayView, ...]:
+        """Allocate, launch, and return the results in order.
+
+        Args:
+            outputs: the arrays of `out=` by result, or nothing.
+            check: `all`, `sizes` or `none`.
+
+        Raises:
+            CallError: TC502, TC504, TC604, TC612.
+        """
+        program = self.program
+        storage = {name: self._prepared(name, view) for name, view in inputs.arrays.items()}
+        results = self._results(inputs, numbers, outputs)
+        storage.update({root_of(program, name): view for name, view in results.items()})
+        self._temporaries(storage, numbers, inputs.device)
+        for step in self.steps:
+            if check == "all":
+                self._scan(step, numbers, storage)
+            failure = step.run(storage, numbers.sizes, inputs.scalars)
+            if failure is not None and check == "all":
+                raise call_error(self.numbers.point(step.kernel, failure), program.source)
+        return tuple(self._finished(name, results, outputs) for name in program.results)
+
+    def _prepared(self, name: str, view: ArrayView) -> ArrayView:
+        if view.usable and (view.contiguous or name in self.layout.strided):
+            return view
+        return self._memory(lambda: copied(view), name, self._dtype(name), view.shape)
+
+    def _results(self, inputs: Inputs, numbers: Numbers, outputs: Mapping[str, ArrayView]) -> dict[str, ArrayView]:
+        results: dict[str, ArrayView] = {}
+        for name in self.program.results:
+            given = outputs.get(name)
+            if given is not None and given.usable:
+                results[name] = given
+            elif given is not None and self.layout.accumulate:
+                results[name] = self._memory(lambda view=given: copied(view), name, self._dtype(name), given.shape)
+            else:
+                results[name] = self._allocate(inputs.library, name, numbers.shapes[name], inputs.device)
+        return results
+
+    def _temporaries(self, storage: dict[str, ArrayView], numbers: Numbers, device: str) -> None:
+        for step in self.steps:
+            for buffer, extents in step.temporaries:
+                if buffer.name not in storage:
+                    shape = extents(numbers.sizes)
+                    make = _scratch(buffer, shape, device)
+                    storage[buffer.name] = self._memory(make, buffer.name, buffer.dtype, shape)
+
+    def _allocate(self, library: Library, name: str, shape: tuple[int, ...], device: str) -> ArrayView:
+        dtype = self._dtype(name)
+        try:
+            return self._memory(lambda: library.allocate(shape, dtype, device), name, dtype, shape)
+        except ArgumentProblem as problem:
+            message = f"`{name}` has elements of type {dtype.value}; {problem.came}"
+            fail(codes.DEVICE_TYPE, message, self.program.source, self.program.tensor(name).span, help=problem.help)
+
+    def _dtype(self, name: str) -> DType:
+        return self.program.tensor(name).dtype
+
+    def _memory(self, make: Callable[[], ArrayView], name: str, dtype: DType, shape: tuple[int, ...]) -> ArrayView:
+        program = self.program
+        span = next((tensor.span for tensor in program.tensors if tensor.name == name), program.span)
+        nbytes = math.prod(shape) * dtype.bytes
+        if nbytes > _LARGEST:
+            fail(codes.TOO_LARGE, f"`{name}` of shape {shape} has more than 2^63 - 1 bytes", program.source, span)
+        try:
+            return make()
+        except MemoryError:
+            pass
+        message = f"`{name}` of shape {shape} needs {nbytes:,} bytes, which this device does not have"
+        fail(codes.OUT_OF_MEMORY, message, program.source, span)
+
+    def _scan(self, step: Step, numbers: Numbers, storage: Mapping[str, ArrayView]) -> None:
+        for statement in step.statements:
+            problem = self.numbers.scan(statement, numbers, storage)
+            if problem is not None:
+                raise call_error(problem, self.program.source)
+
+    def _finished(self, name: str, results: Mapping[str, ArrayView], outputs: Mapping[str, ArrayView]) -> ArrayView:
+        given = outputs.get(name)
+        if given is not None and results[name] is not given:
+            copy_into(given, results[name])
+        return results[name] if given is None else given
+
+
+def _scratch(buffer: Buffer, shape: tuple[int, ...], device: str) -> Callable[[], ArrayView]:
+    """Makes the memory of a temporary; rows have the pitch that `buffer.pad` asks for."""
+    pitched = (*shape[:-1], shape[-1] + buffer.pad) if shape else shape
+
+    def make() -> ArrayView:
+        if device != "cpu":
+            view = CUPY.allocate(pitched, buffer.dtype, device)
+        else:
+            array = aligned_empty(pitched, storage_dtype(buffer.dtype), buffer.align)
+            view = replace(view_of(array), dtype=buffer.dtype)
+        return replace(view, shape=shape) if buffer.pad and shape else view
+
+    return make
+
+
+def bind_kernel(
+    program: Program,
+    numbers: CallNumbers,
+    kernels: Sequence[Kernel],
+    runners: Sequence[Runner],
+    layout: Layout,
+    engine: str,
+) -> BoundKernel:
+    """A callable def from its kernels in order and one runner for each."""
+    steps = tuple(_step(kernel, run, numbers) for kernel, run in zip(kernels, runners, strict=True))
+    return BoundKernel(program, numbers, steps, layout, engine)
+
+
+def _step(kernel: Kernel, run: Runner, numbers: CallNumbers) -> Step:
+    scanned = tuple(name for name in kernel.statements if numbers.scanned(name))
+    owned = [buffer for buffer in kernel.buffers if buffer.scope == "global"]
+    return Step(kernel, run, scanned, tuple((buffer, integers(buffer.shape, kernel.sizes)) for buffer in owned))
