@@ -172,7 +172,9 @@ class Kernel:
         body: the loops.
         statements: names of the statements it computes.
         checks: number of `Check` nodes; if not 0 the kernel takes an error record.
-        source_comment: lines shown at the top of generated text (def, ranges).
+        comment: lines shown at the top of generated text (def, ranges).
+        multiples: sizes (or strides, `A.stride.0`) that the launcher has found to be multiples of a number: (name, number).
+        min_blocks: blocks that should fit into a GPU's multiprocessor at once; limits registers. 0 = the compiler's choice.
     """
 
     name: str
@@ -183,6 +185,8 @@ class Kernel:
     statements: tuple[str, ...] = ()
     checks: int = 0
     comment: tuple[str, ...] = ()
+    multiples: tuple[tuple[str, int], ...] = ()
+    min_blocks: int = 0
 
 
 def sub_blocks(stmt: Stmt) -> tuple[Block, ...]:
