@@ -1,5 +1,44 @@
-"""Ranges -> schedule and bounds: in which loops a program runs, and what every loop and stage must cover."""
+"""Ranges -> schedule and bounds: in which loops a program runs, and what every loop and stage must cover.
 
+Comes in: a `Program` with its `Ranges`, and a `Target`. Goes out: a `Schedule` (stages, loops, attachment) and its `Bounds`. A schedule
+never changes ranges, shapes or results. No loops exist here; `loops.lower` makes them.
+"""
+
+from .bounds import Bounds, Range, StageNeed, infer_bound
+from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
+from .primitives import identity_of
+from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
+from .space import default_schedule
+from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, stage_graph
 from .target import INTERPRETER, Target
 
-__all__ = ["INTERPRETER", "Target"]
+__all__ = [
+    "GPU_AXES",
+    "INTERPRETER",
+    "Attach",
+    "Bounds",
+    "Fuse",
+    "IterVar",
+    "Range",
+    "Schedule",
+    "Split",
+    "Stage",
+    "StageBounds",
+    "StageGraph",
+    "StageNeed",
+    "Step",
+    "Storage",
+    "SymbolicBounds",
+    "Target",
+    "default_schedule",
+    "identity_of",
+    "infer_bound",
+    "infer_symbolic",
+    "schedule_of",
+    "scope_of",
+    "stage_graph",
+    "steps_from_data",
+    "steps_to_data",
+    "variable",
+    "view_shift",
+]

@@ -1,0 +1,660 @@
+"""The only way from schedules to loops: one kernel per stage at root, with everything attached inside it.
+
+Loops run over the boxes of `infer_bound`, with exact extents at tails (`min(factor, extent - factor*outer)`); a guard is left only
+where an extent cannot say it (a fused axis over a split one, a GPU axis whose launch must be uniform). Origins are subtracted here:
+element 0 of a buffer is the first element of its box.
+
+Worked example: `o(i) +=! A(i,j) * B(j)` on its default schedule becomes the kernel shown in `ir.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from tc_jupyter.program import (
+    Binary,
+
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Size,
+    Statement,
+    Tensor,
+    children,
+    rebuild,
+    rewrite,
+    walk,
+)
+from tc_jupyter.ranges import (
+    Choice,
+    Datum,
+    Extremum,
+    FloorDiv,
+    Opaque,
+    Scope,
+    SizeExpr,
+    constant,
+    floor_div,
+    from_expr,
+    interval,
+    minimum,
+    mod,
+    nonnegative,
+    to_expr,
+)
+from tc_jupyter.schedule import (
+    GPU_AXES,
+    Split,
+    Stage,
+    StageBounds,
+    StageGraph,
+    SymbolicBounds,
+    identity_of,
+    scope_of,
+    variable,
+    view_shift,
+)
+
+from .ir import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store, expressions, walk_statements
+
+
+@dataclass(frozen=True, slots=True)
+class PointCheck:
+    """A subscript to be checked at each point (`ranges.md`, POINTWISE), in logical terms of a statement."""
+
+    statement: str
+    condition: Expr
+    values: tuple[Expr, ...]
+    number: int
+
+
+def lower(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Kernel, ...]:
+    """The kernels of a scheduled program, in order of execution.
+
+    Args:
+        bounds: from `infer_symbolic`.
+        checks: subscripts to be checked at each point; a check that fails skips its statement at that point.
+
+    Returns:
+        One kernel per stage at root. Temporaries at root are buffers of scope `global`, which the launcher allocates.
+    """
+    graph = bounds.graph
+    checks = tuple(checks)
+    roots = [stage for stage in graph.stages if stage.attach.kind == "root"]
+    return tuple(_Nest(bounds, root, checks).kernel(number) for number, root in enumerate(roots))
+
+
+@dataclass(slots=True)
+class _Place:
+    """The storage of a tensor inside a kernel: its buffer, the logical index of element 0, tiles of a packed layout."""
+
+    buffer: Buffer
+    base: tuple[SizeExpr, ...]
+    layout: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(slots=True)
+class _Nest:
+    """Builds the loops of one kernel."""
+
+    bounds: SymbolicBounds
+    root: Stage
+    checks: tuple[PointCheck, ...]
+    names: dict[str, str] = field(default_factory=dict)
+    places: dict[str, _Place] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
+
+    @property
+    def graph(self) -> StageGraph:
+        return self.bounds.graph
+
+    # --- the kernel --------------------------------------------------------------------------------------------------
+
+    def kernel(self, number: int) -> Kernel:
+        self.scope = scope_of(self.graph)
+        members = [stage for stage in self.graph.stages if self._belongs(stage)]
+        self._name_loops(members)
+        body = self._produce((self.root,))
+        used = _used_buffers(body)
+        buffers = tuple(self._argument(name) for name in self._arguments() if name in used)
+        return Kernel(
+            f"{_identifier(self.graph.program.name)}_{number}_{_identifier(self.root.name)}",
+            buffers,
+            self._sizes(body, buffers),
+            self._scalars(body, buffers),
+            body,
+            tuple(stage.name for stage in members),
+            sum(isinstance(stmt, Check) for stmt in walk_statements(body)),
+        )
+
+    def _belongs(self, stage: Stage) -> bool:
+        path = self.graph.attach_path(stage.name)
+        return stage.name == self.root.name or (bool(path) and path[-1][0] == self.root.name)
+
+    def _name_loops(self, members: list[Stage]) -> None:
+        """Give every loop a name of its own in the kernel: the leaf's name where it is free."""
+        taken = set(self.graph.program.sizes)
+        for stage in sorted(members, key=lambda stage: len(self.graph.attach_path(stage.name))):
+            shared = self._shared_leaves(stage)
+            for depth, leaf in enumerate(stage.leaves):
+                if depth < len(shared):
+                    self.names[variable(stage.name, leaf)] = self.names[variable(stage.attach.stage, shared[depth])]
+                    continue
+                name = leaf if leaf not in taken else f"{stage.name}.{leaf}"
+                taken.add(name)
+                self.names[variable(stage.name, leaf)] = name
+
+    def _shared_leaves(self, stage: Stage) -> tuple[str, ...]:
+        """The leaves of the other stage whose loops this one shares (`compute_with`)."""
+        if stage.attach.kind != "with":
+            return ()
+        other = self.graph.stage(stage.attach.stage)
+        return other.leaves[: other.leaves.index(stage.attach.axis) + 1]
+
+    def _arguments(self) -> tuple[str, ...]:
+        program = self.graph.program
+        owners = [t.name for t in program.tensors if t.view_of is None]
+        order = [*program.parameters, *(self.graph.storage_name(result) for result in program.results), *owners]
+        return tuple(dict.fromkeys(order))
+
+    def _argument(self, name: str) -> Buffer:
+        buffer = self._place(name).buffer
+        role = self.written.get(name, "input")
+        return replace(buffer, role=role) if buffer.scope in ("argument", "global") else buffer
+
+    def _sizes(self, body: Block, buffers: tuple[Buffer, ...]) -> tuple[str, ...]:
+        found = {node.name for expr in _all_expressions(body, buffers) for node in walk(expr) if isinstance(node, Size)}
+        order = [*self.graph.program.sizes, *sorted(found)]
+        return tuple(name for name in dict.fromkeys(order) if name in found)
+
+    def _scalars(self, body: Block, buffers: tuple[Buffer, ...]) -> tuple[tuple[str, DType], ...]:
+        local = {stmt.buffer.name for stmt in walk_statements(body) if isinstance(stmt, Allocate)}
+        known = {buffer.name for buffer in buffers} | local
+        found = {
+            node.tensor: node.dtype
+            for expr in _all_expressions(body, buffers)
+            for node in walk(expr)
+            if isinstance(node, Read) and not node.indices and node.tensor not in known
+        }
+        return tuple((name, found[name]) for name in self.graph.program.parameters if name in found)
+
+    # --- storage -----------------------------------------------------------------------------------------------------
+
+    def _place(self, tensor: str) -> _Place:
+        """Where the elements of a storage tensor are; arguments and temporaries at root are placed on first use."""
+        if tensor not in self.places:
+            self.places[tensor] = self._root_place(self.graph.program.tensor(tensor))
+        return self.places[tensor]
+
+    def _root_place(self, tensor: Tensor) -> _Place:
+        results = {self.graph.storage_name(result) for result in self.graph.program.results}
+        if tensor.kind == "input" or tensor.name in results:
+            box = self.graph.boxes[tensor.name]
+            shape = tuple(self._expr(extent) for extent in box.shape)
+            return _Place(Buffer(tensor.name, tensor.dtype, shape, strided=True), box.origin)
+        stage = self.graph.stages_on(tensor.name)[0]
+        bounds = self.bounds[stage.name]
+        return self._allocation(tensor, stage, bounds, "global", [extent for _, extent in bounds.box])
+
+    def _allocation(
+        self, tensor: Tensor, stage: Stage, bounds: StageBounds, scope: str, extents: list[SizeExpr]
+    ) -> _Place:
+        storage = stage.storage
+        shape = _packed_shape(extents, storage.layout)
+        buffer = Buffer(
+            tensor.name,
+            tensor.dtype,
+            tuple(self._expr(extent) for extent in shape),
+            scope,
+            align=64,
+            pad=storage.pad,
+            swizzle=storage.swizzle,
+        )
+        return _Place(buffer, tuple(low for low, _ in bounds.box), storage.layout)
+
+    def _attached_place(self, stage: Stage) -> _Place:
+        """Storage at the attach point, large enough for every visit."""
+        bounds = self.bounds[stage.name]
+        extents = [self._largest(extent, stage) for _, extent in bounds.box]
+        scope = stage.storage.scope if stage.storage.scope != "global" else "local"
+        return self._allocation(self.graph.program.tensor(self._storage(stage.target)), stage, bounds, scope, extents)
+
+    def _largest(self, extent: SizeExpr, stage: Stage) -> SizeExpr:
+        """The largest value of an extent over all visits; a constant where there is one."""
+        if extent.limits[1] is not None:
+            return constant(max(0, extent.limits[1]))
+        for consumer, leaf in self.graph.attach_path(stage.name):
+            name = variable(consumer, leaf)
+            if name in extent.indices:
+                last = self.bounds[consumer].lineage.extents[leaf] - 1
+                high = interval(extent, {name: (constant(0), last)}).upper
+                whole = self.graph.boxes[self._storage(stage.target)]
+                extent = high if high is not None else max(whole.shape, key=repr)
+        return extent
+
+    def _storage(self, tensor: str) -> str:
+        return self.graph.storage_name(tensor)
+
+    def _positions(self, tensor: str, logical: list[SizeExpr]) -> tuple[Expr, ...]:
+        """Storage indices of an element: origin subtracted, packed layout applied."""
+        place = self._place(tensor)
+        local = [value - base for value, base in zip(logical, place.base, strict=True)]
+        return tuple(self._expr(value) for value in _packed(local, place.layout))
+
+    # --- expressions -------------------------------------------------------------------------------------------------
+
+    def _expr(self, value: SizeExpr) -> Expr:
+        """A size expression over symbolic loop variables as an expression over the kernel's loop variables."""
+        return rewrite(loop_expr(value), self._rename)
+
+    def _rename(self, expr: Expr) -> Expr | None:
+        if isinstance(expr, IndexVar) and expr.name in self.names:
+            return IndexVar(self.names[expr.name], expr.span)
+        return None
+
+    def _value(self, expr: Expr, values: Mapping[str, SizeExpr]) -> Expr:
+        """A statement's expression with indices replaced by loop variables and tensors by buffers."""
+        match expr:
+            case Read(indices=()) if self._is_scalar(expr.tensor):
+                return expr
+            case Read():
+                return self._read(expr, values)
+            case IndexVar():
+                return self._expr(values[expr.name]) if expr.name in values else expr
+            case Size():
+                return self._expr(self.scope.sizes[expr.name]) if expr.name in self.scope.sizes else expr
+            case _:
+                return rebuild(expr, tuple(self._value(child, values) for child in children(expr)))
+
+    def _is_scalar(self, tensor: str) -> bool:
+        found = self.graph.program.tensor(tensor)
+        return found.kind == "input" and found.rank == 0
+
+    def _read(self, read: Read, values: Mapping[str, SizeExpr]) -> Expr:
+        storage = self._storage(read.tensor)
+        place = self._place(storage)
+        shift = view_shift(self.graph, read.tensor)
+        scope = replace(self.scope, indices=values)
+        converted = [self._affine(subscript, scope) for subscript in read.indices]
+        if all(value is not None for value in converted):
+            logical = [value + s for value, s in zip(converted, shift, strict=True) if value is not None]
+            return Read(place.buffer.name, self._positions(storage, logical), read.dtype, read.span)
+        positions = [
+            self._subtract(self._value(subscript, values), base - s)
+            for subscript, base, s in zip(read.indices, place.base, shift, strict=True)
+        ]
+        return Read(place.buffer.name, _packed_expr(positions, place.layout), read.dtype, read.span)
+
+    def _affine(self, subscript: Expr, scope: Scope) -> SizeExpr | None:
+        """The subscript as a size expression, or `None` where it depends on data."""
+        if any(isinstance(node, Read) and not self._is_scalar(node.tensor) for node in walk(subscript)):
+            return None
+        value = from_expr(subscript, scope)
+        return None if any(isinstance(atom, Datum | Choice | Opaque) for atom in value.atoms()) else value
+
+    def _subtract(self, value: Expr, base: SizeExpr) -> Expr:
+        return value if base == constant(0) else Binary("-", value, self._expr(base), DType.INT64)
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def _produce(self, family: tuple[Stage, ...]) -> Block:
+        """The loops of the stages that write one tensor, one after the other."""
+        return Block(tuple(self._stage(stage) for stage in family))
+
+    def _stage(self, stage: Stage) -> Block:
+        loops = _StageLoops(self, stage, self.bounds[stage.name])
+        return Block(loops.build(len(self._shared_leaves(stage))).body, stage.statement.text)
+
+    def attached(self, stage: Stage, leaf: str) -> list[tuple[Stage, ...]]:
+        """Families of stages computed at a leaf, in program order."""
+        families: list[tuple[Stage, ...]] = []
+        seen: set[str] = set()
+        for each in self.graph.stages:
+            if each.attach.kind == "at" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
+                storage = self._storage(each.target)
+                if storage not in seen:
+                    seen.add(storage)
+                    families.append(self.graph.stages_on(each.target))
+        return families
+
+    def around(self, stage: Stage, leaf: str, block: Block) -> Block:
+        """Add what is computed at `leaf` before, and what shares the loop after, the rest of its body."""
+        families = self.attached(stage, leaf)
+        for family in families:
+            self.places[self._storage(family[0].target)] = self._attached_place(family[0])
+        produced: list[Block] = []
+        for family in families:
+            block_of = self._produce(family)
+            if family[0].storage.scope == "shared":
+                block_of = Block((Barrier(), *block_of.body, Barrier()), block_of.comment)
+            produced.append(block_of)
+        with_it = [
+            each for each in self.graph.stages if each.attach.kind == "with"
+            and (each.attach.stage, each.attach.axis) == (stage.name, leaf)
+        ]
+        if not families and not with_it:
+            return block
+        shared = tuple(self._stage(each) for each in with_it)
+        result: Block = Block((*produced, block, *shared))
+        for family in reversed(families):
+            place = self.places[self._storage(family[0].target)]
+            result = Block((Allocate(place.buffer, result),))
+        return result
+
+
+@dataclass(slots=True)
+class _StageLoops:
+    """Builds the loops of one stage, from its leaves."""
+
+    nest: _Nest
+    stage: Stage
+    bounds: StageBounds
+    accumulator: Buffer | None = None
+
+    @property
+    def statement(self) -> Statement:
+        return self.stage.statement
+
+    def build(self, start: int) -> Block:
+        """All loops from leaf `start` inwards; outer ones are shared with another stage."""
+        self._mark_written()
+        return self._loops(start, frozenset(self.stage.leaves[:start]))
+
+    def _mark_written(self) -> None:
+        nest, statement = self.nest, self.statement
+        storage = nest.graph.storage_name(statement.target)
+        reads = any(nest.graph.storage_name(read.tensor) == storage for read in statement.reads())
+        present = statement.accumulate or reads
+        if storage not in nest.written:
+            nest.written[storage] = "inout" if present else "output"
+
+    # --- order of loops ----------------------------------------------------------------------------------------------
+
+    @property
+    def _first_reduction(self) -> int:
+        kinds = [self.stage.kind(leaf) for leaf in self.stage.leaves]
+        return kinds.index("reduction") if "reduction" in kinds else len(kinds)
+
+    @property
+    def _is_reduction(self) -> bool:
+        return self.statement.operator != "="
+
+    def _loops(self, depth: int, placed: frozenset[str]) -> Block:
+        leaves = self.stage.leaves
+        if depth == self._first_reduction and self._is_reduction and self.accumulator is None:
+            return self._reduction(depth, placed)
+        if depth == len(leaves):
+            return self._store()
+        return self._loop(leaves[depth], depth, placed, lambda: self._loops(depth + 1, placed | {leaves[depth]}))
+
+    def _loop(self, leaf: str, depth: int, placed: frozenset[str], body: object) -> Block:
+        assert callable(body)
+        inner = body()
+        assert isinstance(inner, Block)
+        inner = self.nest.around(self.stage, leaf, inner)
+        return self._for(leaf, placed, inner)
+
+    def _for(self, leaf: str, placed: frozenset[str], body: Block) -> Block:
+        extent = self._extent(leaf, placed)
+        kind = self.stage.annotation(leaf) or "serial"
+        var = self.nest.names[variable(self.stage.name, leaf)]
+        return Block((For(var, to_expr(constant(0)), self.nest._expr(extent), body, kind, leaf),))
+
+    # --- extents and guards ------------------------------------------------------------------------------------------
+
+    def _constraints(self) -> tuple[tuple[SizeExpr, SizeExpr], ...]:
+        """Tails to respect; a padded stage computes whole tiles of its output."""
+        related = self.bounds.lineage
+        if not self.stage.storage.padded:
+            return related.constraints
+        return tuple((v, limit) for v, limit in related.constraints if self._involves_reduction(v))
+
+    def _involves_reduction(self, value: SizeExpr) -> bool:
+        leaves = {variable(self.stage.name, leaf): leaf for leaf in self.stage.leaves}
+        return any(self.stage.kind(leaves[name]) == "reduction" for name in value.indices if name in leaves)
+
+    def _extent(self, leaf: str, placed: frozenset[str]) -> SizeExpr:
+        """Iterations of a leaf, given the loops around it: exact where the constraints are sums."""
+        extent = self._full(leaf)
+        if self._uniform(leaf):
+            return extent
+        for value, limit in self._constraints():
+            most = self._tail(leaf, placed, value, limit)
+            if most is not None and not nonnegative(most - extent):
+                extent = most if nonnegative(extent - most) else minimum(extent, most)
+        return extent
+
+    def _full(self, leaf: str) -> SizeExpr:
+        """Iterations without a tail: the factor for the inner part of a split, whose end its constraint limits."""
+        for relation in self.stage.relations:
+            if isinstance(relation, Split) and relation.inner == leaf:
+                return self.bounds.lineage.factors[relation.parent]
+        return self.bounds.lineage.extents[leaf]
+
+    def _uniform(self, leaf: str) -> bool:
+        """Loops bound to GPU axes have one length in the whole launch; vector and unrolled loops keep theirs."""
+        return self.stage.annotation(leaf) in GPU_AXES
+
+    def _tail(self, leaf: str, placed: frozenset[str], value: SizeExpr, limit: SizeExpr) -> SizeExpr | None:
+        """Largest number of iterations of `leaf` that `value < limit` admits, other open loops at 0."""
+        name = variable(self.stage.name, leaf)
+        weights = self._weights(value)
+        if weights is None or name not in weights:
+            return None
+        here = {variable(self.stage.name, other) for other in placed}
+        rest = value.substitute({n: constant(0) for n in weights if n not in here})
+        factor = weights[name]
+        return floor_div(limit - rest + factor - 1, factor)
+
+    def _weights(self, value: SizeExpr) -> dict[str, SizeExpr] | None:
+        """Per loop variable of this stage its weight, if `value` is their weighted sum with positive weights."""
+        own = {variable(self.stage.name, leaf) for leaf in self.stage.leaves}
+        names = sorted(value.indices & own)
+        zero = {name: constant(0) for name in names}
+        rest = value.substitute(zero)
+        weights = {name: value.substitute({**zero, name: constant(1)}) - rest for name in names}
+        total = rest
+        for name in names:
+            total = total + weights[name] * next(e for e in [self._leaf_variable(name)])
+        if total != value or any(not nonnegative(weight - 1) for weight in weights.values()):
+            return None
+        return weights
+
+    def _leaf_variable(self, name: str) -> SizeExpr:
+        leaf = next(leaf for leaf in self.stage.leaves if variable(self.stage.name, leaf) == name)
+        return self.bounds.lineage.leaf(leaf)
+
+    def _guard(self, reductions: bool) -> Expr | None:
+        """What no loop extent guarantees, as one condition."""
+        guard: Expr | None = None
+        for value, limit in self._constraints():
+            if not reductions and self._involves_reduction(value):
+                continue
+            if not self._implied(value):
+                test = Binary("<", self.nest._expr(value), self.nest._expr(limit), DType.BOOL)
+                guard = test if guard is None else Binary("&&", guard, test, DType.BOOL)
+        return guard
+
+    def _implied(self, value: SizeExpr) -> bool:
+        """Whether the innermost loop of a constraint ends where the constraint says."""
+        weights = self._weights(value)
+        if weights is None:
+            return False
+        last = [leaf for leaf in self.stage.leaves if variable(self.stage.name, leaf) in weights][-1]
+        return not self._uniform(last)
+
+    # --- stores ------------------------------------------------------------------------------------------------------
+
+    def _logical(self) -> list[SizeExpr]:
+        values = self.bounds.lineage.values
+        return [values[index.name] for index in self.statement.output_indices]
+
+    def _target(self) -> tuple[str, tuple[Expr, ...]]:
+        nest = self.nest
+        storage = nest.graph.storage_name(self.statement.target)
+        shift = view_shift(nest.graph, self.statement.target)
+        logical = [value + s for value, s in zip(self._logical(), shift, strict=True)]
+        return nest._place(storage).buffer.name, nest._positions(storage, logical)
+
+    def _store(self) -> Block:
+        statement, nest = self.statement, self.nest
+        value = nest._value(statement.value, self.bounds.lineage.values)
+        operator = statement.operator if self._is_reduction else None
+        if self.accumulator is not None:
+            stmt: Stmt = self._put(self.accumulator.name, self._inner_positions(), value, operator)
+        else:
+            name, where = self._target()
+            stmt = self._put(name, where, value, operator)
+        return self._guarded(self._checked(stmt), reductions=True)
+
+    def _put(self, buffer: str, where: tuple[Expr, ...], value: Expr, operator: str | None) -> Store:
+        return Store(buffer, where, value, operator, statement=self.statement.name, span=self.statement.span)
+
+    def _checked(self, stmt: Stmt) -> Stmt:
+        for check in self.nest.checks:
+            if check.statement == self.statement.name:
+                values = self.bounds.lineage.values
+                condition = self.nest._value(check.condition, values)
+                shown = tuple(self.nest._value(value, values) for value in check.values)
+                stmt = Check(condition, check.number, shown, Block((stmt,)))
+        return stmt
+
+    def _guarded(self, stmt: Stmt, reductions: bool) -> Block:
+        guard = self._guard(reductions)
+        return Block((stmt,)) if guard is None else Block((If(guard, Block((stmt,))),))
+
+    # --- reductions --------------------------------------------------------------------------------------------------
+
+    def _reduction(self, depth: int, placed: frozenset[str]) -> Block:
+        """Start from the identity, then combine: around the loops from the first reduction leaf inwards."""
+        target = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target))
+        if target.dtype.compute is not target.dtype:
+            return self._rounded_once(depth, placed, target)
+        if not self.statement.initialize:
+            return self._combine(depth, placed)
+        name, where = self._target()
+        start = self._put(name, where, identity_of(self.statement.operator, target.dtype.compute), None)
+        return Block((self._over_outputs(depth, placed, start), self._combine(depth, placed)))
+
+    def _combine(self, depth: int, placed: frozenset[str]) -> Block:
+        leaves = self.stage.leaves
+        if depth == len(leaves):
+            return self._store()
+        return self._loop(
+            leaves[depth], depth, placed, lambda: self._combine(depth + 1, placed | {leaves[depth]})
+        )
+
+    def _inner_outputs(self) -> tuple[str, ...]:
+        return tuple(leaf for leaf in self.stage.leaves[self._first_reduction :] if self.stage.kind(leaf) == "output")
+
+    def _inner_positions(self) -> tuple[Expr, ...]:
+        return tuple(self.nest._expr(self.bounds.lineage.leaf(leaf)) for leaf in self._inner_outputs())
+
+    def _over_outputs(self, depth: int, placed: frozenset[str], stmt: Stmt) -> Block:
+        """The output loops inside the first reduction loop, around one store."""
+        inner = self._inner_outputs()
+        block = self._guarded(stmt, reductions=False)
+        for number in range(len(inner) - 1, -1, -1):
+            block = self._for(inner[number], placed | set(inner[:number]), block)
+        return block
+
+    def _rounded_once(self, depth: int, placed: frozenset[str], target: Tensor) -> Block:
+        """16-bit sums are kept in `float32` until they are complete (`language.md`, statements)."""
+        compute = target.dtype.compute
+        related = self.bounds.lineage
+        shape = tuple(self.nest._expr(self.nest._largest(related.extents[leaf], self.stage)) for leaf in self._inner_outputs())
+        name = f"{self.statement.name}.sum"
+        self.accumulator = Buffer(name, compute, shape, "local")
+        where = self._inner_positions()
+        start = self._put(name, where, identity_of(self.statement.operator, compute), None)
+        total = Read(name, where, compute)
+        out, position = self._target()
+        operator = None if self.statement.initialize else self.statement.operator
+        finish = self._put(out, position, total, operator)
+        body = Block(
+            (
+                self._over_outputs(depth, placed, start),
+                self._combine(depth, placed),
+                self._over_outputs(depth, placed, finish),
+            )
+        )
+        buffer, self.accumulator = self.accumulator, None
+        return Block((Allocate(buffer, body),))
+
+
+def loop_expr(value: SizeExpr) -> Expr:
+    """As `to_expr`, but written as one writes loop bounds: `min(4, N - 4*o)` and not `-max(4*o - N, -4)`."""
+    terms = value.ordered()
+    if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] == -1:
+        atom = terms[0][0][0]
+        if isinstance(atom, Extremum):
+            kind = "min" if atom.kind == "max" else "max"
+            parts = [loop_expr(value.offset - argument) for argument in atom.arguments]
+            return reduce(lambda a, b: Binary(kind, a, b, DType.INT64), parts)
+        if isinstance(atom, FloorDiv) and value.offset == 0:
+            top = loop_expr(atom.divisor - 1 - atom.numerator)
+            return Binary("//", top, to_expr(atom.divisor), DType.INT64)
+    return to_expr(value)
+
+
+# --- packed layouts --------------------------------------------------------------------------------------------------
+
+
+def _tile_of(layout: tuple[tuple[int, int], ...], dimension: int) -> int:
+    """Size of the tile of a dimension, 1 if it has none."""
+    return next((tile for d, tile in layout if d == dimension and tile), 1)
+
+
+def _packed_shape(extents: list[SizeExpr], layout: tuple[tuple[int, int], ...] | None) -> list[SizeExpr]:
+    if layout is None:
+        return extents
+    return [
+        constant(tile) if tile else floor_div(extents[d] + _tile_of(layout, d) - 1, _tile_of(layout, d))
+        for d, tile in layout
+    ]
+
+
+def _packed(local: list[SizeExpr], layout: tuple[tuple[int, int], ...] | None) -> list[SizeExpr]:
+    if layout is None:
+        return local
+    return [mod(local[d], tile) if tile else floor_div(local[d], _tile_of(layout, d)) for d, tile in layout]
+
+
+def _packed_expr(local: list[Expr], layout: tuple[tuple[int, int], ...] | None) -> tuple[Expr, ...]:
+    if layout is None:
+        return tuple(local)
+
+    def part(op: str, d: int, tile: int) -> Expr:
+        return Binary(op, local[d], to_expr(constant(tile)), DType.INT64)
+
+    return tuple(part("%", d, t) if t else part("//", d, _tile_of(layout, d)) for d, t in layout)
+
+
+# --- what a kernel uses ----------------------------------------------------------------------------------------------
+
+
+def _all_expressions(body: Block, buffers: tuple[Buffer, ...]) -> list[Expr]:
+    found = [extent for buffer in buffers for extent in buffer.shape]
+    for stmt in walk_statements(body):
+        found += expressions(stmt)
+    return found
+
+
+def _used_buffers(body: Block) -> set[str]:
+    local = {stmt.buffer.name for stmt in walk_statements(body) if isinstance(stmt, Allocate)}
+    stored = {stmt.buffer for stmt in walk_statements(body) if isinstance(stmt, Store)}
+    moved = {op.tensor for stmt in walk_statements(body) if isinstance(stmt, Intrinsic) for op in stmt.operands}
+    read = {n.tensor for e in _all_expressions(body, ()) for n in walk(e) if isinstance(n, Read)}
+    return (stored | moved | read) - local
+
+
+def _identifier(name: str) -> str:
+    clean = "".join(char if char.isascii() and char.isalnum() else "_" for char in name)
+    return clean if clean and not clean[0].isdigit() else f"_{clean}"
+
+
+__all__ = ["PointCheck", "lower"]

@@ -1,0 +1,406 @@
+"""Where every loop runs and what every stage must compute: TVM's InferBound pass on stages, before any loop exists.
+
+Consumers are visited before their producers. For each stage: the full range if it writes a result, else what its consumers ask
+for (`requests`: leaves of the consumer -> roots (`pass_up`) -> elements of the tensor), united (`gather`); then the derived axes
+(`pass_down`). Here the sets are boxes whose ends are symbolic expressions of sizes and of the loops around the stage: what the
+loops are generated from, `exact` where the box is known to be what is needed. `exact_sets.py` has the same phases on integer sets,
+`intervals.py` with TVM's rules.
+
+Worked example (`schedule.md`, Ex. 5): `D(i,j) = C(i,j) * 2`, `split(D[j], 8)`, C attached at `j.outer`. `i` is on the attach path,
+hence a point; `j.inner` is not, hence relaxed to `[0, 8)`; so C needs `[i, i + 1) x [8*j.outer, 8*j.outer + 8)`.
+
+Source: TVM, "InferBound Pass"; `schedule.md` 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tc_jupyter.program import Expr, IndexVar, Read, walk
+from tc_jupyter.ranges import (
+    Condition,
+    Extremum,
+    Scope,
+    SizeExpr,
+    choose,
+    constant,
+    floor_div,
+    from_expr,
+    interval,
+    maximum,
+    minimum,
+    mod,
+    nonnegative,
+    of_atom,
+)
+
+from .lineage import Domain, Lineage, bounded, default_domain, lineage
+from .stage import GPU_AXES, Fuse, Split, Stage, StageGraph, children_of
+
+Interval = tuple[SizeExpr, SizeExpr]
+"""Smallest and largest value, both included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one access of one consumer asks of a tensor, per dimension; `None` for a whole dimension (phase 3)."""
+
+    consumer: str
+    read: Read
+    box: tuple[Interval | None, ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StageBounds:
+    """The symbolic bounds of one stage.
+
+    Attributes:
+        domain: minimum and extent of every root, in terms of sizes and of the loops on the attach path.
+        requests: what the consumers ask for; empty for results and for stages that compute everything.
+        lineage: values and extents of all axes.
+        box: minimum and extent per dimension of what is stored: the union over all stages on the tensor.
+        exact: the box is known to hold nothing that is not asked for.
+    """
+
+    stage: Stage
+    domain: Domain
+    requests: tuple[Request, ...]
+    lineage: Lineage
+    box: tuple[tuple[SizeExpr, SizeExpr], ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicBounds:
+    """`StageBounds` of every stage, by name, and the graph they belong to (inlined stages have been substituted)."""
+
+    graph: StageGraph
+    stages: Mapping[str, StageBounds] = field(hash=False)
+
+    def __getitem__(self, stage: str) -> StageBounds:
+        return self.stages[stage]
+
+
+def variable(stage: str, leaf: str) -> str:
+    """The name of a loop variable in symbolic bounds: unique in the graph."""
+    return f"{stage}[{leaf}]"
+
+
+def infer_symbolic(graph: StageGraph, tvm: bool = False) -> SymbolicBounds:
+    """Infer the bounds of all stages, consumers first; every stage is visited once and never changed afterwards.
+
+    Args:
+        graph: without inlined stages (`inline.inject_inline`).
+        tvm: use TVM's rule where a fused axis is split: both parts fall back to their whole ranges.
+    """
+    found: dict[str, StageBounds] = {}
+    for stage in reversed(graph.stages):
+        if stage.name not in found:
+            for member, bounds in _family_bounds(graph, stage, found, tvm).items():
+                found[member] = bounds
+    return SymbolicBounds(graph, found)
+
+
+def _family_bounds(
+    graph: StageGraph, stage: Stage, found: Mapping[str, StageBounds], tvm: bool
+) -> dict[str, StageBounds]:
+    """Bounds of all stages that write one tensor: they run together and share the storage."""
+    family = graph.stages_on(stage.target)
+    whole = _whole_box(graph, stage)
+    requests: tuple[Request, ...] = ()
+    box, exact = whole, True
+    asked = stage.name not in graph.outputs and stage.attach.kind != "with"
+    if asked:
+        requests = tuple(request for user in graph.consumers(stage.name) for request in requests_of(graph, stage, user, found, tvm))
+        if requests:
+            box, exact = gather(requests, whole)
+    result: dict[str, StageBounds] = {}
+    for member in family:
+        domain = default_domain(member)
+        outputs = [root for root in member.roots if root.kind == "output"]
+        if asked and requests:
+            for root, (low, extent) in zip(outputs, box, strict=True):
+                low, extent = _clip(low, extent, *domain[root.name])
+                domain[root.name] = (low, _whole_tile(extent) if member.storage.padded else extent)
+        related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
+        result[member.name] = StageBounds(member, domain, requests, related, box, exact)
+    return result
+
+
+def _whole_box(graph: StageGraph, stage: Stage) -> tuple[tuple[SizeExpr, SizeExpr], ...]:
+    box = graph.boxes[graph.storage_name(stage.target)]
+    return tuple((low, high - low) for low, high in box.bounds)
+
+
+def extent_between(low: SizeExpr, high: SizeExpr) -> SizeExpr:
+    """`high + 1 - low` with `low` moved into a `min` or `max` of `high`, so that `min(4*o + 3, N - 1)` gives `min(4, N - 4*o)`."""
+    total = high + 1 - low
+    found = [(mono, c) for mono, c in total.ordered() if len(mono) == 1 and isinstance(mono[0], Extremum)]
+    if len(found) != 1 or abs(found[0][1]) != 1:
+        return total
+    (atom,), sign = found[0]
+    assert isinstance(atom, Extremum)
+    rest = total - of_atom(atom) * sign
+    kind = minimum if (atom.kind == "min") == (sign > 0) else maximum
+    return kind(*(argument * sign + rest for argument in atom.arguments))
+
+
+def _clip(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
+    """The part of `[low, low + extent)` inside the default range."""
+    high, dom_high = low + extent, dom_low + dom_extent
+    if (low, extent) == (dom_low, dom_extent):
+        return low, extent
+    new_low = low if nonnegative(low - dom_low) else dom_low if nonnegative(dom_low - low) else maximum(low, dom_low)
+    new_high = high if nonnegative(dom_high - high) else dom_high if nonnegative(high - dom_high) else minimum(high, dom_high)
+    return new_low, extent_between(new_low, new_high - 1)
+
+
+def _whole_tile(extent: SizeExpr) -> SizeExpr:
+    """The largest value of an extent, where it has one: what a padded stage computes at the edge as well."""
+    most = extent.limits[1]
+    return extent if most is None else constant(most)
+
+
+# --- phases 1 to 3 ---------------------------------------------------------------------------------------------------
+
+
+def requests_of(
+    graph: StageGraph, producer: Stage, consumer: Stage, found: Mapping[str, StageBounds], tvm: bool = False
+) -> tuple[Request, ...]:
+    """What `consumer` reads of `producer`'s tensor during one visit of the producer (phases 1 to 3, one request per read)."""
+    storage = graph.storage_name(producer.target)
+    path = frozenset(variable(*loop) for loop in path_points(graph, producer))
+    bounds = found[consumer.name]
+    roots = pass_up(consumer, bounds, path, tvm)
+    box = {name: ends for name, (ends, _) in roots.items()}
+    joint = all(exact for _, exact in roots.values())
+    requests: list[Request] = []
+    for read in consumer.statement.reads():
+        if graph.storage_name(read.tensor) == storage:
+            ends, exact = _access_box(graph, read, box)
+            relaxed = [_relax(graph, end, consumer, found, path) for end in ends]
+            requests.append(Request(consumer.name, read, tuple(relaxed), exact and joint and len(ends) <= 1))
+    return tuple(requests)
+
+
+def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ...]:
+    """The loops on the attach path that are points for the producer's storage (`schedule.md`, thread axes and memory scopes).
+
+    Shared storage is read by all threads of the block, so loops bound to `threadIdx` are relaxed; global storage by all blocks.
+    """
+    path = graph.attach_path(producer.name)
+    scope = producer.storage.scope
+    relaxed: tuple[str, ...] = ()
+    if scope == "shared":
+        relaxed = GPU_AXES[3:]
+    return tuple(loop for loop in path if graph.stage(loop[0]).annotation(loop[1]) not in relaxed)
+
+
+def pass_up(
+    stage: Stage, bounds: StageBounds, path: frozenset[str], tvm: bool = False
+) -> dict[str, tuple[Interval, bool]]:
+    """From leaves to roots (phases 1 and 2): a leaf on `path` is a point, any other is relaxed to its whole range.
+
+    Returns:
+        Per root its interval in terms of the loops on the path, and whether it is exact.
+    """
+    related = bounds.lineage
+    relations = {relation.parent: relation for relation in stage.relations if isinstance(relation, Split)}
+    fuses = {axis: relation for relation in stage.relations if isinstance(relation, Fuse) for axis in (relation.outer, relation.inner)}
+
+    def leaves_below(axis: str) -> set[str]:
+        for relation in stage.relations:
+            if isinstance(relation, Split) and relation.parent == axis:
+                return leaves_below(relation.outer) | leaves_below(relation.inner)
+            if isinstance(relation, Fuse) and axis in (relation.outer, relation.inner):
+                return leaves_below(relation.fused)
+        return {axis}
+
+    def values_of(axis: str) -> tuple[Interval, bool]:
+        """Interval of a derived or root axis, counted from 0."""
+        last = related.extents[axis] - 1
+        below = leaves_below(axis)
+        if not any(variable(stage.name, leaf) in path for leaf in below):
+            return (constant(0), last), True
+        if axis in relations:
+            relation = relations[axis]
+            factor = related.factors[axis]
+            (outer_low, outer_high), outer_exact = values_of(relation.outer)
+            (inner_low, inner_high), inner_exact = values_of(relation.inner)
+            if inner_low == constant(0) and inner_high == related.extents[relation.inner] - 1:
+                inner_high = factor - 1  # the end of the parent limits it below, more simply than `min(factor, extent)` here
+            high = outer_high * factor + inner_high
+            high = high if mod(related.extents[axis], factor) == constant(0) else minimum(high, last)
+            dense = outer_low == outer_high or inner_high - inner_low == factor - 1
+            return (outer_low * factor + inner_low, high), outer_exact and inner_exact and dense
+        if axis in fuses:
+            fused = values_of(fuses[axis].fused)
+            if tvm and fused[0][0] != fused[0][1]:
+                return (constant(0), last), False
+            return _unfuse(fused, related.extents[fuses[axis].inner], axis == fuses[axis].outer)
+        point = bounded(variable(stage.name, axis), related.extents[axis])
+        return (point, point), True
+
+    result: dict[str, tuple[Interval, bool]] = {}
+    for root in stage.roots:
+        (low, high), exact = values_of(root.name)
+        start = bounds.domain[root.name][0]
+        result[root.name] = ((start + low, start + high), exact)
+    return result
+
+
+def _unfuse(fused: tuple[Interval, bool], row: SizeExpr, outer: bool) -> tuple[Interval, bool]:
+    """The rows (`outer`) or the columns that a run of fused positions touches; exact when it stays in one row or covers rows."""
+    (low, high), exact = fused
+    first, last = floor_div(low, row), floor_div(high, row)
+    if outer:
+        return (first, last), exact
+    column = mod(low, row)
+    if first == last:
+        return (column, column + (high - low)), exact
+    if column == constant(0) and mod(high + 1, row) == constant(0):
+        return (constant(0), row - 1), exact
+    # a run inside one row has its own columns, a longer one touches all
+    same = Condition("==", (last - first,))
+    return (choose(same, column, constant(0)), choose(same, mod(high, row), row - 1)), False
+
+
+def _access_box(
+    graph: StageGraph, read: Read, box: Mapping[str, Interval]
+) -> tuple[list[Interval | None], bool]:
+    """Interval of each subscript of a read, in the coordinates of the storage; `None` where data decide."""
+    shift = view_shift(graph, read.tensor)
+    ends: list[Interval | None] = []
+    exact = True
+    scope = scope_of(graph)
+    for dimension, subscript in enumerate(read.indices):
+        if any(isinstance(node, Read) and node.indices for node in walk(subscript)):
+            ends.append(None)
+            exact = False
+            continue
+        found = interval(from_expr(subscript, scope), box)
+        low, high = found.lower, found.upper
+        if low is None or high is None:
+            ends.append(None)
+            exact = False
+        else:
+            ends.append((low + shift[dimension], high + shift[dimension]))
+            exact = exact and found.exact
+    return ends, exact
+
+
+def view_shift(graph: StageGraph, tensor: str) -> tuple[SizeExpr, ...]:
+    """What to add to an index of `tensor` to get the logical index in the tensor that owns the elements."""
+    shift = tuple(constant(0) for _ in range(graph.program.tensor(tensor).rank))
+    while (owner := graph.program.tensor(tensor).view_of) is not None:
+        here, there = graph.boxes[tensor], graph.boxes[owner]
+        shift = tuple(s + b[0] - a[0] for s, a, b in zip(shift, here.bounds, there.bounds, strict=True))
+        tensor = owner
+    return shift
+
+
+def scope_of(graph: StageGraph) -> Scope:
+    """The extents `T.k` of computed tensors as expressions of the sizes."""
+    sizes: dict[str, SizeExpr] = {}
+    for name, box in graph.boxes.items():
+        for k, (low, high) in enumerate(box.bounds):
+            sizes[f"{name}.{k}"] = high - low
+    return Scope(sizes=sizes)
+
+
+def _relax(
+    graph: StageGraph,
+    ends: Interval | None,
+    consumer: Stage,
+    found: Mapping[str, StageBounds],
+    path: frozenset[str],
+) -> Interval | None:
+    """Replace the loops around the consumer that are not around the producer by their ranges, innermost first."""
+    if ends is None:
+        return None
+    low, high = ends
+    for stage_name, leaf in graph.attach_path(consumer.name):
+        name = variable(stage_name, leaf)
+        if name in path or name not in low.indices | high.indices:
+            continue
+        last = found[stage_name].lineage.extents[leaf] - 1
+        box = {name: (constant(0), last)}
+        bottom, top = interval(low, box).lower, interval(high, box).upper
+        if bottom is None or top is None:
+            return None
+        low, high = bottom, top
+    return low, high
+
+
+# --- phase 4 ---------------------------------------------------------------------------------------------------------
+
+
+def gather(
+    requests: tuple[Request, ...], whole: tuple[tuple[SizeExpr, SizeExpr], ...]
+) -> tuple[tuple[tuple[SizeExpr, SizeExpr], ...], bool]:
+    """The smallest box that covers all requests, inside the tensor's box (phase 4, GatherBound).
+
+    Returns:
+        Minimum and extent per dimension, and whether the box holds only what one of the requests asks for.
+    """
+    box: list[tuple[SizeExpr, SizeExpr]] = []
+    exact = all(request.exact for request in requests)
+    for dimension, (dom_low, dom_extent) in enumerate(whole):
+        ends = [request.box[dimension] for request in requests]
+        lows = [end[0] for end in ends if end is not None]
+        highs = [end[1] for end in ends if end is not None]
+        if len(lows) < len(ends):
+            box.append((dom_low, dom_extent))
+            continue
+        low, high = _least(lows, minimum), _least(highs, maximum)
+        exact = exact and len(set(lows)) == 1 and len(set(highs)) == 1
+        box.append(_inside(low, extent_between(low, high), dom_low, dom_extent))
+    return tuple(box), exact
+
+
+def _least(values: list[SizeExpr], pick: Callable[..., SizeExpr]) -> SizeExpr:
+    return pick(*dict.fromkeys(values))
+
+
+def _inside(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
+    """Limit a request to the tensor; an end that is not known to be inside is limited by an explicit `min` or `max`."""
+    return _clip(low, extent, dom_low, dom_extent)
+
+
+def pass_down(stage: Stage, related: Lineage) -> dict[str, tuple[SizeExpr, SizeExpr]]:
+    """Minimum and extent of every axis with exact tails: the inner part of a split has `min(factor, extent - factor*outer)`."""
+    result: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+    for axis in stage.axes:
+        result[axis] = (constant(0), related.extents[axis])
+    for relation in stage.relations:
+        if isinstance(relation, Split) and mod(related.extents[relation.parent], related.factors[relation.parent]) != constant(0):
+            factor, extent = related.factors[relation.parent], related.extents[relation.parent]
+            outer = related.values[relation.outer]
+            result[relation.inner] = (constant(0), minimum(factor, extent - factor * outer))
+    return result
+
+
+def axis_expr(expr: Expr, values: Mapping[str, Expr]) -> Expr | None:
+    """Rule for `rewrite`: an index variable becomes its value."""
+    return values.get(expr.name) if isinstance(expr, IndexVar) else None
+
+
+__all__ = [
+    "Interval",
+    "Request",
+    "StageBounds",
+    "SymbolicBounds",
+    "axis_expr",
+    "children_of",
+    "gather",
+    "infer_symbolic",
+    "pass_down",
+    "pass_up",
+    "path_points",
+    "requests_of",
+    "scope_of",
+    "variable",
+    "view_shift",
+]

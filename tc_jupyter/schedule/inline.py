@@ -1,0 +1,59 @@
+"""Puts inlined producers into their consumers, before bounds are inferred.
+
+Worked example: `T(i) = 2*X(i)` inlined into `O(i) = T(i) + T(i+1)` leaves `O(i) = 2*X(i) + 2*X(i+1)`.
+
+Source: Halide, `inline`; TVM, `InjectInline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, rewrite
+from tc_jupyter.ranges import constant, to_expr
+
+from .infer_bound import scope_of, view_shift
+from .stage import Stage, StageGraph
+
+
+def inject_inline(graph: StageGraph) -> StageGraph:
+    """The graph without inlined stages: every read of one is replaced by its expression at the read's indices."""
+    for stage in graph.stages:
+        if stage.attach.kind == "inline":
+            graph = _remove(graph, graph.stage(stage.name))
+    return graph
+
+
+def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:
+    storage = graph.storage_name(inlined.target)
+    extents = {name: to_expr(value) for name, value in scope_of(graph).sizes.items() if name.startswith(f"{storage}.")}
+
+    def substitute(expr: Expr) -> Expr | None:
+        if isinstance(expr, Size) and expr.name in extents:
+            return extents[expr.name]
+        if isinstance(expr, Read) and graph.storage_name(expr.tensor) == storage:
+            return _value_at(graph, inlined, expr)
+        return None
+
+    stages: list[Stage] = []
+    for stage in graph.stages:
+        if stage.name != inlined.name:
+            value = rewrite(stage.statement.value, substitute)
+            stages.append(replace(stage, statement=replace(stage.statement, value=value)))
+    return graph.with_stages(tuple(stages))
+
+
+def _value_at(graph: StageGraph, inlined: Stage, read: Read) -> Expr:
+    """The producer's expression at the indices of one read, rounded to the tensor's type as a stored value would be."""
+    shift = view_shift(graph, read.tensor)
+    values: dict[str, Expr] = {}
+    for index, subscript, by in zip(inlined.statement.output_indices, read.indices, shift, strict=True):
+        moved = subscript if by == constant(0) else Binary("+", subscript, to_expr(by), DType.INT64)
+        values[index.name] = moved
+    value = rewrite(inlined.statement.value, lambda expr: _index_value(expr, values))
+    return value if value.dtype is read.dtype else Cast(value, read.dtype)
+
+
+def _index_value(expr: Expr, values: Mapping[str, Expr]) -> Expr | None:
+    return values.get(expr.name) if isinstance(expr, IndexVar) else None

@@ -1,0 +1,152 @@
+"""What the axes of one stage have to do with each other: values of roots in terms of leaves, extents, and constraints at tails.
+
+Worked example: root `i` over `0:n`, split by 16. `values["i"]` is `16*i.outer + i.inner`, `extents` of the leaves are
+`(n + 15)//16` and `min(16, n)`, and `16*i.outer + i.inner < n` is the one constraint (none if 16 divides `n`).
+
+Source: TVM, "InferBound Pass", PassDownDomain and PassUpDomain; `schedule.md` 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tc_jupyter.program import Binary, DType, Expr
+from tc_jupyter.ranges import Name, SizeExpr, constant, floor_div, minimum, mod, nonnegative, of_atom, to_expr
+
+from .stage import IterVar, Split, Stage, children_of, parents_of
+
+Domain = Mapping[str, tuple[SizeExpr, SizeExpr]]
+"""Per root: smallest value and extent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The axes of a stage over one domain.
+
+    Attributes:
+        values: every axis in terms of leaf variables; roots with their minimum, derived axes from 0.
+        extents: number of values of every axis, without tails (TVM's pass down).
+        factors: per split axis the length of a full inner loop.
+        constraints: `value < limit`, what tails leave to check; every leaf runs from 0 to its extent.
+        leaves: the loop variable of every leaf.
+    """
+
+    values: Mapping[str, SizeExpr]
+    extents: Mapping[str, SizeExpr]
+    factors: Mapping[str, SizeExpr]
+    constraints: tuple[tuple[SizeExpr, SizeExpr], ...]
+    leaves: Mapping[str, SizeExpr]
+
+    def leaf(self, name: str) -> SizeExpr:
+        """The loop variable of a leaf."""
+        return self.leaves[name]
+
+
+def default_domain(stage: Stage) -> dict[str, tuple[SizeExpr, SizeExpr]]:
+    """The default range of every root, as minimum and extent."""
+    return {root.name: (root.dom[0], root.dom[1] - root.dom[0]) for root in stage.roots}
+
+
+def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lineage:
+    """Relate the axes of `stage` while its roots run over `domain`; `variable` names the loop variable of a leaf."""
+    extents = {root: extent for root, (_, extent) in domain.items()}
+    factors: dict[str, SizeExpr] = {}
+    for relation in stage.relations:
+        if isinstance(relation, Split):
+            extent = extents[relation.parent]
+            factor = _factor(relation, extent)
+            factors[relation.parent] = factor
+            extents[relation.outer] = ceil_div(extent, factor)
+            extents[relation.inner] = minimum(factor, extent)
+        else:
+            extents[relation.fused] = extents[relation.outer] * extents[relation.inner]
+    relative = {leaf: bounded(variable(leaf), extents[leaf]) for leaf in stage.leaves}
+    leaves = dict(relative)
+    constraints: list[tuple[SizeExpr, SizeExpr]] = []
+    for relation in reversed(stage.relations):
+        if isinstance(relation, Split):
+            factor = factors[relation.parent]
+            value = relative[relation.outer] * factor + relative[relation.inner]
+            relative[relation.parent] = value
+            extent = extents[relation.parent]
+            if mod(extent, factor) != constant(0):
+                constraints.append((value, extent))
+        else:
+            fused, inner = relative[relation.fused], extents[relation.inner]
+            relative[relation.outer] = floor_div(fused, inner)
+            relative[relation.inner] = mod(fused, inner)
+    values = {axis: value + domain[axis][0] if axis in domain else value for axis, value in relative.items()}
+    return Lineage(values, extents, factors, tuple(constraints), leaves)
+
+
+def bounded(name: str, extent: SizeExpr) -> SizeExpr:
+    """A loop variable that runs from 0 to `extent`: its limits let quotients and remainders simplify."""
+    most = extent.limits[1]
+    return of_atom(Name("index", name, (0, None if most is None else max(0, most - 1))))
+
+
+def _factor(relation: Split, extent: SizeExpr) -> SizeExpr:
+    if relation.factor is not None:
+        return constant(relation.factor)
+    assert relation.nparts is not None
+    parts = ceil_div(extent, constant(relation.nparts))
+    return parts if nonnegative(parts - 1) else _at_least_one(parts)
+
+
+def _at_least_one(value: SizeExpr) -> SizeExpr:
+    return -minimum(-value, constant(-1))
+
+
+def ceil_div(value: SizeExpr, divisor: SizeExpr) -> SizeExpr:
+    """`ceil(value / divisor)` for a divisor of at least 1."""
+    return floor_div(value + divisor - 1, divisor)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafDomain:
+    """One reduction leaf made an index of its own (`rfactor`).
+
+    Attributes:
+        roots: the reduction indices of the partial result: the leaves that come from the same roots, and all other roots.
+        values: the old reduction indices in terms of the new ones.
+        guard: what tails leave to check, or `None`.
+    """
+
+    roots: tuple[IterVar, ...]
+    values: Mapping[str, Expr]
+    guard: Expr | None
+
+    def index(self, name: str) -> IterVar:
+        """The new index of that name."""
+        return next(root for root in self.roots if root.name == name)
+
+
+def leaf_domain(stage: Stage, axis: str) -> LeafDomain:
+    """Rewrite the reduction roots behind leaf `axis` as their leaves, each an index over its whole range."""
+    family = _family(stage, axis)
+    related = lineage(stage, default_domain(stage), lambda leaf: leaf)
+    roots: list[IterVar] = []
+    for leaf in stage.leaves:
+        if leaf in family:
+            roots.append(IterVar(leaf, "reduction", (constant(0), related.extents[leaf])))
+    old = [root for root in stage.roots if root.kind == "reduction" and root.name in family]
+    roots += [root for root in stage.roots if root.kind == "reduction" and root.name not in family]
+    leaves = {leaf for leaf in stage.leaves if leaf in family}
+    guard: Expr | None = None
+    for value, limit in related.constraints:
+        if value.indices <= leaves and value.indices:
+            test = Binary("<", to_expr(value), to_expr(limit), DType.BOOL)
+            guard = test if guard is None else Binary("&&", guard, test, DType.BOOL)
+    return LeafDomain(tuple(roots), {root.name: to_expr(related.values[root.name]) for root in old}, guard)
+
+
+def _family(stage: Stage, axis: str) -> frozenset[str]:
+    """All axes connected with `axis` through relations."""
+    family = {axis}
+    for _ in stage.relations:
+        for relation in stage.relations:
+            members = {*parents_of(relation), *children_of(relation)}
+            if members & family:
+                family |= members
+    return frozenset(family)

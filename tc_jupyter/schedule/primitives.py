@@ -1,0 +1,732 @@
+"""The schedule primitives: each a function `StageGraph -> StageGraph` that leaves its argument unchanged.
+
+A schedule never changes ranges, shapes or results; it changes loop order, storage, and how often a value is computed. Every
+primitive refuses an illegal use with a diagnostic (TC4xx, `CompileError`). Names and meaning follow Halide and TVM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render
+from tc_jupyter.program import (
+    Binary,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    Index,
+    IndexVar,
+    Read,
+    Select,
+    Statement,
+    Tensor,
+    int64,
+    rewrite,
+    walk,
+)
+from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, to_expr
+
+from .stage import ANNOTATIONS, GPU_AXES, SCOPES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, Tensorize
+
+# --- loops of one stage ----------------------------------------------------------------------------------------------
+
+
+def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, nparts: int | None = None) -> StageGraph:
+    """Split a loop into an outer and an inner loop of `factor` iterations; the last inner loop may be shorter.
+
+    Rewrite:
+        for i in 0:n                 S(i)
+        ->
+        for i.outer in 0:ceil(n/f)
+          for i.inner in 0:min(f, n - f*i.outer)
+            S(f*i.outer + i.inner)
+
+    Args:
+        factor: iterations of the inner loop, in iterations; larger than the extent is legal (one short loop).
+        nparts: instead of `factor`: number of iterations of the outer loop; the factor is `ceil(n/nparts)`.
+
+    Raises:
+        CompileError: TC403 (no leaf), TC405 (factor below 1), TC410 (the leaf is annotated or part of a tensorized step).
+
+    Source: TVM, "InferBound Pass", IterVarRelation Split.
+    """
+    old = find_stage(graph, stage)
+    _leaf(graph, old, axis)
+    _free(graph, old, axis, "split")
+    number = factor if nparts is None else nparts
+    if (factor is None) == (nparts is None) or isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        given = f"`factor={factor}`, `nparts={nparts}`" if nparts is not None else f"`{factor}`"
+        message = f"`{stage}[{axis}]` cannot be split by {given}"
+        raise refuse(graph, codes.BAD_FACTOR, old, message, "give one of `factor` and `nparts`, an integer of 1 or more")
+    relation = Split(axis, f"{axis}.outer", f"{axis}.inner", factor, nparts)
+    leaves = _replace_leaves(old, axis, (relation.outer, relation.inner))
+    return graph.replace_stage(replace(old, relations=(*old.relations, relation), leaves=leaves))
+
+
+def fuse(graph: StageGraph, stage: str, outer: str, inner: str) -> StageGraph:
+    """Make one loop of two neighbours.
+
+    Rewrite:
+        for i in 0:n
+          for j in 0:m               S(i, j)
+        ->
+        for i.j.fused in 0:n*m       S(i.j.fused // m, i.j.fused % m)
+
+    Raises:
+        CompileError: TC403 (no leaf), TC404 (not neighbours in this order), TC406 (an output with a reduction axis),
+            TC410 (annotated leaf).
+
+    Source: TVM, "InferBound Pass", IterVarRelation Fuse.
+    """
+    old = find_stage(graph, stage)
+    for axis in (outer, inner):
+        _leaf(graph, old, axis)
+        _free(graph, old, axis, "fuse")
+    if old.leaves.index(inner) != old.leaves.index(outer) + 1:
+        message = f"`{outer}` and `{inner}` are not neighbours in the loops of `{stage}`"
+        order = ", ".join(old.leaves)
+        raise refuse(graph, codes.FUSE_NOT_ADJACENT, old, message, f"the order is {order}; `reorder` first")
+    if old.kind(outer) != old.kind(inner):
+        message = f"`{outer}` is an {old.kind(outer)} axis and `{inner}` a {old.kind(inner)} axis of `{stage}`"
+        raise refuse(graph, codes.MIXED_FUSE, old, message, "fuse two output axes or two reduction axes")
+    relation = Fuse(outer, inner, f"{outer}.{inner}.fused")
+    leaves = tuple(relation.fused if leaf == outer else leaf for leaf in old.leaves if leaf != inner)
+    return graph.replace_stage(replace(old, relations=(*old.relations, relation), leaves=leaves))
+
+
+def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
+    """Permute the named loops in the places that they occupy.
+
+    Rewrite (`reorder("C", "j", "i")`):
+        for i
+          for j    S(i, j)
+        ->
+        for j
+          for i    S(i, j)
+
+    Always legal: the points of a statement are independent or combined by an associative, commutative operator. Floating sums
+    may round differently.
+
+    Raises:
+        CompileError: TC403 (no leaf, or one named twice).
+    """
+    old = find_stage(graph, stage)
+    for axis in axes:
+        _leaf(graph, old, axis)
+    if len(set(axes)) != len(axes):
+        raise refuse(graph, codes.UNKNOWN_AXIS, old, f"an axis of `{stage}` is named twice in `reorder`", "name each once")
+    places = iter(axes)
+    leaves = tuple(next(places) if leaf in axes else leaf for leaf in old.leaves)
+    return graph.replace_stage(replace(old, leaves=leaves))
+
+
+def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor: int) -> StageGraph:
+    """Split two loops and put the inner ones inside: `x.outer, y.outer, x.inner, y.inner`.
+
+    Rewrite:
+        for i, for j  ->  for i.outer, for j.outer, for i.inner, for j.inner
+
+    Raises:
+        CompileError: as `split` and `reorder`.
+    """
+    graph = split(split(graph, stage, x, x_factor), stage, y, y_factor)
+    return reorder(graph, stage, f"{x}.outer", f"{y}.outer", f"{x}.inner", f"{y}.inner")
+
+
+def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> StageGraph:
+    """Say how a loop runs: `parallel`, `vectorize`, `unroll`, or a GPU axis. Bounds do not change.
+
+    Raises:
+        CompileError: TC403 (no leaf), TC410 (a reduction leaf made parallel or bound to a GPU axis, a loop whose length is not
+            constant vectorized, one GPU axis bound twice, a leaf annotated twice).
+    """
+    old = find_stage(graph, stage)
+    _leaf(graph, old, axis)
+    problem = _annotation_problem(graph, old, axis, annotation)
+    if problem is not None:
+        raise refuse(graph, codes.BAD_ANNOTATION, old, f"`{stage}[{axis}]` cannot be `{annotation}`: {problem[0]}", problem[1])
+    return graph.replace_stage(replace(old, annotations=(*old.annotations, (axis, annotation))))
+
+
+def parallel(graph: StageGraph, stage: str, axis: str) -> StageGraph:
+    """Run the iterations of an output loop on the CPU's threads, in no fixed order. See `annotate`."""
+    return annotate(graph, stage, axis, "parallel")
+
+
+def vectorize(graph: StageGraph, stage: str, axis: str) -> StageGraph:
+    """Run the iterations of a loop of constant length as the lanes of vectors. See `annotate`."""
+    return annotate(graph, stage, axis, "vectorize")
+
+
+def unroll(graph: StageGraph, stage: str, axis: str) -> StageGraph:
+    """Write the iterations of a loop of constant length one after the other. See `annotate`."""
+    return annotate(graph, stage, axis, "unroll")
+
+
+def bind(graph: StageGraph, stage: str, axis: str, thread: str) -> StageGraph:
+    """Run the iterations of a loop on the blocks or threads of a GPU launch (`blockIdx.x`, `threadIdx.y`, ...). See `annotate`."""
+    return annotate(graph, stage, axis, thread)
+
+
+def tensorize(graph: StageGraph, stage: str, axes: tuple[str, ...], intrinsic: str) -> StageGraph:
+    """Replace the innermost loops `axes` by one intrinsic, for instance a 16x8x16 matrix step.
+
+    Raises:
+        CompileError: TC403 (no leaf), TC410 (not the innermost leaves, or extents, dtypes or operator do not match).
+    """
+    from .intrinsics import match_intrinsic  # noqa: PLC0415  (the table of intrinsics reads stages)
+
+    old = find_stage(graph, stage)
+    for axis in axes:
+        _leaf(graph, old, axis)
+    problem = match_intrinsic(graph, old, axes, intrinsic)
+    if problem is not None:
+        message = f"`{stage}` has no `{intrinsic}` step over {', '.join(f'`{axis}`' for axis in axes)}: {problem}"
+        raise refuse(graph, codes.BAD_ANNOTATION, old, message, "split the axes to the extents of the intrinsic first")
+    return graph.replace_stage(replace(old, tensorize=Tensorize(axes, intrinsic)))
+
+
+# --- where a stage runs ----------------------------------------------------------------------------------------------
+
+
+def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> StageGraph:
+    """Run a producer inside a loop of its consumer: each visit computes the elements that the rest of that loop body reads.
+
+    Rewrite (`compute_at("B", "C", "i")`):
+        for i: for j: B(i, j)
+        for i: for j: C(i, j) reads B(i, j)
+        ->
+        for i
+          for j: B(i, j)             # one row
+          for j: C(i, j)
+
+    All stages on the producer's tensor move together. Values do not change; elements that several visits need are computed
+    several times (TC408).
+
+    Raises:
+        CompileError: TC403 (no leaf), TC401 (a rule of `check_attach` is violated; names the other consumer).
+
+    Source: TVM, "InferBound Pass", InferBound with compute_at; Halide, `compute_at`.
+    """
+    producer, user = find_stage(graph, stage), find_stage(graph, consumer)
+    _leaf(graph, user, axis)
+    problem = attach_problem(graph, producer, user, axis)
+    if problem is not None:
+        message = f"`{stage}` cannot be computed at `{consumer}[{axis}]`: {problem[0]}"
+        raise refuse(graph, codes.BAD_ATTACH, producer, message, problem[1])
+    return _attach(graph, producer, Attach("at", consumer, axis))
+
+
+def compute_root(graph: StageGraph, stage: str) -> StageGraph:
+    """Run a stage outside all loops of others: its default place.
+
+    Raises:
+        CompileError: TC411 (no such stage).
+    """
+    return _attach(graph, find_stage(graph, stage), Attach())
+
+
+def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
+    """Put the producer's expression in the place of every read of it.
+
+    Rewrite:
+        for i: T(i) = f(X(i))
+        for i: O(i) = T(i) + T(i+1)
+        ->
+        for i: O(i) = f(X(i)) + f(X(i+1))
+
+    Raises:
+        CompileError: TC401 (a reduction, an output, a stage with later statements on its tensor, or a received tensor).
+    """
+    old = find_stage(graph, stage)
+    problem = None
+    if old.statement.operator != "=" or old.statement.reduction_indices:
+        problem = "it is a reduction"
+    elif stage in graph.outputs:
+        problem = "it is a result"
+    elif len(graph.stages_on(old.target)) > 1:
+        problem = f"`{old.target}` is written by several statements"
+    elif any(tensor.view_of == old.target for tensor in graph.program.tensors):
+        problem = f"`{old.target}` is received by a caller as a tensor of its own"
+    if problem is not None:
+        raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
+    return _attach(graph, old, Attach("inline"))
+
+
+def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageGraph:
+    """Run two stages in one loop nest down to `axis` of `other`: one shared loop, no recomputation.
+
+    Rewrite (`compute_with("S", "M", "i")`):
+        for i: M(i)
+        for i: S(i)
+        ->
+        for i
+          M(i)
+          S(i)
+
+    The leaves of `stage` down to the same depth must have the same ranges; each producer must still run before its consumers
+    (proved with integer sets).
+
+    Raises:
+        CompileError: TC403 (no leaf), TC401 (loops differ, or already attached), TC407 (a dependence would run backwards, with
+            a witness, or this cannot be excluded).
+    """
+    from .legality import check_with  # noqa: PLC0415  (legality reads graphs, primitives make them)
+
+    late, early = find_stage(graph, stage), find_stage(graph, other)
+    _leaf(graph, early, axis)
+    problem = check_with(graph, late, early, axis)
+    if problem is not None:
+        raise refuse(graph, problem.code, late, problem.message, problem.help)
+    return graph.replace_stage(replace(late, attach=Attach("with", other, axis)))
+
+
+def storage(
+    graph: StageGraph,
+    stage: str,
+    scope: str | None = None,
+    layout: tuple[tuple[int, int], ...] | None = None,
+    padded: bool | None = None,
+    pad: int | None = None,
+    swizzle: tuple[int, int] | None = None,
+    double: int | None = None,
+) -> StageGraph:
+    """Choose where the elements of a stage live and in which order; see `Storage`.
+
+    Raises:
+        CompileError: TC410 (the scope does not fit the attach point, a malformed layout, a result stored elsewhere).
+    """
+    old = find_stage(graph, stage)
+    changes = {"scope": scope, "layout": layout, "padded": padded, "pad": pad, "swizzle": swizzle, "double": double}
+    new = replace(old.storage, **{key: value for key, value in changes.items() if value is not None})
+    problem = _storage_problem(graph, old, new)
+    if problem is not None:
+        raise refuse(graph, codes.BAD_ANNOTATION, old, f"`{stage}` cannot be stored so: {problem[0]}", problem[1])
+    for each in graph.stages_on(old.target):
+        graph = graph.replace_stage(replace(each, storage=new))
+    return graph
+
+
+# --- new stages ------------------------------------------------------------------------------------------------------
+
+
+def cache_read(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGraph, str]:
+    """Add a stage that copies `tensor` for one consumer; it is attached and bounded like any stage.
+
+    Rewrite:
+        for i: C(i) = f(A(i))
+        ->
+        for d: A.cache(d) = A(d)
+        for i: C(i) = f(A.cache(i))
+
+    Returns:
+        The new graph and the name of the new stage (`A.cache`, `A.cache#2`, ...).
+
+    Raises:
+        CompileError: TC401 (the consumer does not read the tensor).
+    """
+    user = find_stage(graph, consumer)
+    reads = [read for read in user.statement.reads() if read.tensor == tensor]
+    if not reads or not reads[0].indices:
+        message = f"`{consumer}` does not read a tensor `{tensor}`"
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(read.tensor for read in user.statement.reads()))
+        raise refuse(graph, codes.BAD_ATTACH, user, message, f"it reads {names}" if names else "it reads nothing")
+    if tensor == user.target:
+        message = f"`{consumer}` updates `{tensor}` in place"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, "use `cache_write`")
+    source = graph.program.tensor(tensor)
+    name = _fresh(graph, f"{tensor}.cache")
+    box = graph.boxes[tensor]
+    names = _copy_indices(reads[0], len(box.bounds), graph)
+    copy = Statement(
+        name,
+        name,
+        tuple(_given(index, bounds) for index, bounds in zip(names, box.bounds, strict=True)),
+        "=",
+        False,
+        False,
+        _as_compute(Read(tensor, tuple(IndexVar(index) for index in names), source.dtype)),
+        text=f"{name}({', '.join(names)}) = {tensor}({', '.join(names)})",
+        span=user.statement.span,
+    )
+    cached = Tensor(name, source.dtype, source.rank, "temporary")
+
+    def redirect(expr: Expr) -> Expr | None:
+        return replace(expr, tensor=name) if isinstance(expr, Read) and expr.tensor == tensor else None
+
+    value = rewrite(user.statement.value, redirect)
+    graph = graph.replace_stage(replace(user, statement=replace(user.statement, value=value)))
+    return _insert(graph, consumer, _default_stage(copy, box, ()), cached, box), name
+
+
+def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
+    """Let the statement compute into a new stage; `stage` becomes the copy of it into the tensor.
+
+    Rewrite:
+        for i, k: C(i) += f(i, k)
+        ->
+        for i, k: C.cache(i) += f(i, k)
+        for i: C(i) = C.cache(i)
+
+    The new stage starts with default loops; `stage` keeps its output loops. The element type of the new stage is the type that
+    the sum is computed in, so a 16-bit result is rounded once.
+
+    Returns:
+        The new graph and the name of the new stage (`C.cache`).
+
+    Raises:
+        CompileError: TC401 (the stage is attached already, or updates its tensor in place).
+    """
+    old = find_stage(graph, stage)
+    statement = old.statement
+    if old.attach.kind != "root":
+        raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `cache_write` first")
+    if any(read.tensor == statement.target for read in statement.reads()):
+        raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` updates its own tensor in place", "use another tensor")
+    name = _fresh(graph, f"{stage}.cache")
+    target = graph.program.tensor(statement.target)
+    inner = replace(statement, name=name, target=name, initialize=statement.operator != "=", accumulate=False)
+    outputs = statement.output_indices
+    value = Read(name, tuple(IndexVar(index.name) for index in outputs), target.dtype.compute)
+    copy = replace(
+        statement, indices=outputs, value=value, operator=statement.operator if statement.accumulate else "=",
+        initialize=False, exists=(),
+    )
+    box = Box(tuple(root.dom for root in old.roots if root.kind == "output"))
+    kept = _keep_output(old)
+    roots = tuple(root for root in old.roots if root.kind == "output")
+    graph = graph.replace_stage(replace(kept, statement=copy, roots=roots))
+    computed = Stage(inner, old.roots, leaves=tuple(root.name for root in old.roots))
+    cached = Tensor(name, target.dtype.compute, target.rank, "temporary")
+    return _insert(graph, stage, computed, cached, box), name
+
+
+def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
+    """Compute partial results along one reduction loop, and combine them in `stage`.
+
+    Rewrite (after `split("S", "k", 4)`; `rfactor("S", "k.inner")`):
+        for k.outer, k.inner: S += X(4*k.outer + k.inner)
+        ->
+        for k.inner, k.outer: S.rf(k.inner) += X(4*k.outer + k.inner)
+        for k.inner: S += S.rf(k.inner)
+
+    The leaf becomes the first dimension of the new tensor. Where the split has a tail, positions beyond it contribute the
+    identity.
+
+    Returns:
+        The new graph and the name of the new stage (`S.rf`).
+
+    Raises:
+        CompileError: TC403 (no reduction leaf), TC401 (attached already).
+
+    Source: TVM, `Schedule.rfactor`; Suriana et al., "Parallel associative reductions in Halide", CGO 2017.
+    """
+    from .lineage import leaf_domain  # noqa: PLC0415  (lineage reads stages)
+
+    old = find_stage(graph, stage)
+    _leaf(graph, old, axis)
+    if old.kind(axis) != "reduction":
+        leaves = ", ".join(f"`{leaf}`" for leaf in old.leaves if old.kind(leaf) == "reduction")
+        message = f"`{axis}` is not a reduction axis of `{stage}`"
+        raise refuse(graph, codes.UNKNOWN_AXIS, old, message, f"its reduction axes are {leaves or 'none'}")
+    if old.attach.kind != "root" or any(True for _ in graph.attached(stage)):
+        raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `rfactor` first")
+    statement = old.statement
+    domain = leaf_domain(old, axis)
+    name = _fresh(graph, f"{stage}.rf")
+    target = graph.program.tensor(statement.target)
+    identity = identity_of(statement.operator, target.dtype.compute)
+
+    def substitute(expr: Expr) -> Expr | None:
+        return domain.values.get(expr.name) if isinstance(expr, IndexVar) else None
+
+    value = rewrite(statement.value, substitute)
+    if domain.guard is not None:
+        value = Select(domain.guard, value, identity, value.dtype)
+    factored = domain.index(axis)
+    outputs = tuple(root for root in old.roots if root.kind == "output")
+    rest = tuple(root for root in domain.roots if root.name != factored.name)
+    partial = Statement(
+        name,
+        name,
+        (
+            _given(factored.name, factored.dom),
+            *(index for index in statement.output_indices),
+            *(_given(root.name, root.dom, "reduction") for root in rest),
+        ),
+        statement.operator if rest else "=",
+        bool(rest),
+        False,
+        value,
+        statement.exists,
+        text=f"{name}: partial results of `{statement.text}`",
+        span=statement.span,
+    )
+    read = Read(name, tuple(IndexVar(n) for n in (factored.name, *(root.name for root in outputs))), target.dtype.compute)
+    combine = replace(
+        statement, indices=(*statement.output_indices, _given(factored.name, factored.dom, "reduction")), value=read, exists=()
+    )
+    combined = replace(
+        _keep_output(old),
+        statement=combine,
+        roots=(*outputs, replace(factored, kind="reduction")),
+    )
+    combined = replace(combined, leaves=(*combined.leaves, factored.name))
+    box = Box((factored.dom, *(root.dom for root in outputs)))
+    new = Stage(partial, (replace(factored, kind="output"), *outputs, *rest))
+    new = replace(new, leaves=tuple(root.name for root in new.roots))
+    cached = Tensor(name, target.dtype.compute, len(box.bounds), "temporary")
+    return _insert(graph.replace_stage(combined), stage, new, cached, box), name
+
+
+def identity_of(operator: str, dtype: DType) -> Const:
+    """The identity of a reduction operator (`language.md`, statements)."""
+    if operator == "+":
+        return Const(0.0 if dtype.is_float else 0, dtype)
+    if operator == "*":
+        return Const(1.0 if dtype.is_float else 1, dtype)
+    if dtype.is_float:
+        return Const(float("inf") if operator == "min" else float("-inf"), dtype)
+    low, high = dtype.limits
+    return Const((bool if dtype is DType.BOOL else int)(high if operator == "min" else low), dtype)
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> tuple[str, str] | None:
+    """Why `compute_at` is not legal, and what would be; `None` if it is (`schedule.md`, legality)."""
+    name = producer.name
+    legal = f"legal: {attach_points(graph, producer)}"
+    if name in graph.outputs:
+        return "it writes a result", "results are computed at root; use `cache_write`, or `compute_with` to share loops"
+    family = {stage.name for stage in graph.stages_on(producer.target)}
+    if consumer.name in family or any(stage in family for stage, _ in graph.attach_path(consumer.name)):
+        return f"`{consumer.name}` runs inside `{name}`", legal
+    views = [tensor.name for tensor in graph.program.tensors if tensor.view_of == producer.target]
+    consumers = graph.consumers(name)
+    if not consumers:
+        return "nothing reads it", legal
+    depth = consumer.leaves.index(axis)
+    allowed = {(consumer.name, leaf) for leaf in consumer.leaves[: depth + 1]}
+    point = (consumer.name, axis)
+    inside = {stage.name for stage in graph.stages if point in graph.attach_path(stage.name)} | {consumer.name}
+    outside = [stage.name for stage in consumers if stage.name not in inside]
+    if outside:
+        return f"`{outside[0]}` reads it outside that loop", legal
+    del views, allowed
+    if producer.storage.scope == "global" and consumer.leaves and any(
+        kind in GPU_AXES for _, kind in consumer.annotations
+    ):
+        return None
+    return None
+
+
+def attach_points(graph: StageGraph, producer: Stage) -> str:
+    """The leaves at which a stage may be computed, as text."""
+    points = ["root"]
+    consumers = graph.consumers(producer.name)
+    for stage in graph.stages:
+        for leaf in stage.leaves:
+            inside = {s.name for s in graph.stages if (stage.name, leaf) in graph.attach_path(s.name)} | {stage.name}
+            if consumers and producer.name not in inside and all(c.name in inside for c in consumers):
+                points.append(f"`{stage.name}[{leaf}]`")
+    return ", ".join(points[:8])
+
+
+def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: str) -> tuple[str, str] | None:
+    if annotation not in ANNOTATIONS:
+        return "no such annotation", f"one of {', '.join(ANNOTATIONS)}"
+    present = stage.annotation(axis)
+    if present is not None:
+        return f"it is `{present}` already", "annotate another leaf"
+    if stage.kind(axis) == "reduction" and (annotation == "parallel" or annotation in GPU_AXES):
+        return "its iterations are combined, they are not independent", "use `rfactor` first"
+    if annotation in ("vectorize", "unroll") and constant_extent(stage, axis) is None:
+        return "its length is not constant", f'`split("{stage.name}", "{axis}", ...)` by the length first'
+    if annotation in GPU_AXES:
+        for leaf, kind in stage.annotations:
+            if kind == annotation:
+                return f"`{leaf}` is bound to it already", "bind each axis once in a stage"
+    return None
+
+
+def constant_extent(stage: Stage, axis: str) -> int | None:
+    """Largest number of iterations of an axis if it does not depend on sizes, else `None`."""
+    for root in stage.roots:
+        if root.name == axis:
+            extent = root.dom[1] - root.dom[0]
+            return extent.constant if extent.is_constant else None
+    for relation in stage.relations:
+        if isinstance(relation, Split) and axis in (relation.outer, relation.inner):
+            parent = constant_extent(stage, relation.parent)
+            if relation.factor is not None:
+                if axis == relation.inner:
+                    return relation.factor if parent is None else min(relation.factor, parent)
+                return None if parent is None else -(-parent // relation.factor)
+            assert relation.nparts is not None
+            if axis == relation.outer:
+                return relation.nparts if parent is None else min(relation.nparts, parent)
+            return None if parent is None else -(-parent // relation.nparts)
+        if isinstance(relation, Fuse) and axis == relation.fused:
+            outer, inner = constant_extent(stage, relation.outer), constant_extent(stage, relation.inner)
+            return None if outer is None or inner is None else outer * inner
+    return None
+
+
+def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str, str] | None:
+    if new.scope not in SCOPES:
+        return f"`{new.scope}` is no scope", f"one of {', '.join(SCOPES)}"
+    if stage.name in graph.outputs and new != Storage():
+        return "it writes a result, whose layout belongs to the caller", "use `cache_write`"
+    if new.layout is not None:
+        rank = graph.program.tensor(stage.target).rank
+        whole = sorted(dimension for dimension, tile_size in new.layout if tile_size == 0)
+        if whole != list(range(rank)) or any(d not in range(rank) or t < 0 for d, t in new.layout):
+            return "the layout does not name every dimension once as a whole", "entries are (dimension, tile or 0)"
+    if new.scope == "shared" and stage.attach.kind == "root":
+        return "shared memory exists inside a block only", "`compute_at` a loop of the consumer first"
+    return None
+
+
+# --- helpers ---------------------------------------------------------------------------------------------------------
+
+
+def refuse(graph: StageGraph, code: Code, stage: Stage | None, message: str, help: str | None = None) -> CompileError:
+    """The exception of a refused primitive: one diagnostic at the stage's statement."""
+    source = graph.program.source
+    span = stage.statement.span if stage is not None else graph.program.span
+    diagnostic = Diagnostic(code, span, message, help=help)
+    return CompileError((diagnostic,), source, render((diagnostic,), source))
+
+
+def find_stage(graph: StageGraph, name: str) -> Stage:
+    """The stage of that name; an unknown one is TC411 with the list of stages."""
+    try:
+        return graph.stage(name)
+    except KeyError:
+        names = ", ".join(f"`{stage.name}`" for stage in graph.stages)
+        message = f"`{graph.program.name}` has no stage `{name}`"
+        raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"its stages are {names}") from None
+
+
+def _leaf(graph: StageGraph, stage: Stage, axis: str) -> None:
+    if axis not in stage.leaves:
+        state = "has been split or fused" if axis in stage.axes else "does not exist"
+        message = f"`{axis}` is no loop of `{stage.name}`: it {state}"
+        leaves = ", ".join(f"`{leaf}`" for leaf in stage.leaves)
+        raise refuse(graph, codes.UNKNOWN_AXIS, stage, message, f"its loops are {leaves or 'none'}")
+
+
+def _free(graph: StageGraph, stage: Stage, axis: str, action: str) -> None:
+    """A leaf that is annotated, tensorized or an attach point must stay a leaf."""
+    annotation = stage.annotation(axis)
+    if annotation is not None:
+        message = f"cannot {action} `{stage.name}[{axis}]`: it is `{annotation}`"
+        raise refuse(graph, codes.BAD_ANNOTATION, stage, message, f"{action} first, then annotate")
+    if stage.tensorize is not None and axis in stage.tensorize.axes:
+        message = f"cannot {action} `{stage.name}[{axis}]`: it is part of `{stage.tensorize.intrinsic}`"
+        raise refuse(graph, codes.BAD_ANNOTATION, stage, message, f"{action} first, then tensorize")
+    for other in graph.attached(stage.name):
+        if other.attach.axis == axis:
+            message = f"cannot {action} `{stage.name}[{axis}]`: `{other.name}` is attached there"
+            raise refuse(graph, codes.BAD_ATTACH, stage, message, f"{action} first, then `compute_at`")
+
+
+def _replace_leaves(stage: Stage, axis: str, new: tuple[str, ...]) -> tuple[str, ...]:
+    at = stage.leaves.index(axis)
+    return (*stage.leaves[:at], *new, *stage.leaves[at + 1 :])
+
+
+def _attach(graph: StageGraph, stage: Stage, attach: Attach) -> StageGraph:
+    """All stages on one tensor are attached together."""
+    for each in graph.stages_on(stage.target):
+        graph = graph.replace_stage(replace(each, attach=attach))
+    return graph
+
+
+def _fresh(graph: StageGraph, name: str) -> str:
+    taken = {stage.name for stage in graph.stages} | {tensor.name for tensor in graph.program.tensors}
+    if name not in taken:
+        return name
+    return next(f"{name}#{n}" for n in range(2, len(taken) + 3) if f"{name}#{n}" not in taken)
+
+
+def _given(name: str, bounds: tuple[SizeExpr, SizeExpr], kind: str = "output") -> Index:
+    return Index(name, kind, (to_expr(bounds[0]), to_expr(bounds[1])))
+
+
+def _as_compute(read: Read) -> Expr:
+    return read if read.dtype.compute is read.dtype else Cast(read, read.dtype.compute)
+
+
+def _copy_indices(read: Read, rank: int, graph: StageGraph) -> tuple[str, ...]:
+    """Index names for a copy: those of the read where they are plain and distinct, else `d0`, `d1`, ..."""
+    plain = [index.name if isinstance(index, IndexVar) else "" for index in read.indices]
+    taken = set(graph.program.sizes) | {tensor.name for tensor in graph.program.tensors}
+    fresh = (name for n in range(2 * rank + len(taken) + len(plain)) if (name := f"d{n}") not in taken and name not in plain)
+    return tuple(
+        name if name and plain.count(name) == 1 and name not in taken else next(fresh) for name in plain
+    )
+
+
+def _default_stage(statement: Statement, box: Box, reductions: tuple[IterVar, ...]) -> Stage:
+    outputs = tuple(
+        IterVar(index.name, "output", bounds) for index, bounds in zip(statement.output_indices, box.bounds, strict=True)
+    )
+    roots = (*outputs, *reductions)
+    return Stage(statement, roots, leaves=tuple(root.name for root in roots))
+
+
+def _keep_output(stage: Stage) -> Stage:
+    """The stage without its reduction loops; output loops, their relations and annotations stay."""
+    relations = tuple(
+        relation
+        for relation in stage.relations
+        if stage.kind(relation.parent if isinstance(relation, Split) else relation.outer) == "output"
+    )
+    leaves = tuple(leaf for leaf in stage.leaves if stage.kind(leaf) == "output")
+    annotations = tuple((leaf, kind) for leaf, kind in stage.annotations if leaf in leaves)
+    return replace(stage, relations=relations, leaves=leaves, annotations=annotations)
+
+
+def _insert(graph: StageGraph, before: str, stage: Stage, tensor: Tensor, box: Box) -> StageGraph:
+    """Put a new stage and its tensor directly before another stage."""
+    at = next(i for i, each in enumerate(graph.stages) if each.name == before)
+    stages = (*graph.stages[:at], stage, *graph.stages[at:])
+    program = replace(graph.program, tensors=(*graph.program.tensors, tensor))
+    return replace(graph, program=program, boxes={**graph.boxes, tensor.name: box}).with_stages(stages)
+
+
+def ceil_div(value: SizeExpr, divisor: int) -> SizeExpr:
+    """`ceil(value / divisor)`."""
+    return floor_div(value + constant(divisor - 1), constant(divisor))
+
+
+__all__ = [
+    "annotate",
+    "attach_points",
+    "attach_problem",
+    "bind",
+    "cache_read",
+    "cache_write",
+    "compute_at",
+    "compute_inline",
+    "compute_root",
+    "compute_with",
+    "constant_extent",
+    "find_stage",
+    "fuse",
+    "identity_of",
+    "parallel",
+    "refuse",
+    "reorder",
+    "rfactor",
+    "split",
+    "storage",
+    "tensorize",
+    "tile",
+    "unroll",
+    "vectorize",
+]

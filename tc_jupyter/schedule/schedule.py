@@ -1,0 +1,186 @@
+"""The value users hold: a stage graph, the steps that made it, one short method per primitive.
+
+Worked example:
+
+    s = f.schedule().split("C", "i", factor=16).vectorize("C", "j")
+    print(s.to_python())        # the same steps as code
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tc_jupyter.program import Program
+from tc_jupyter.ranges import Ranges
+
+from . import primitives
+from .bounds import Bounds, infer_bound
+from .stage import StageGraph, stage_graph
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a primitive: name, positional and keyword arguments."""
+
+    name: str
+    arguments: tuple[Any, ...]
+    keywords: tuple[tuple[str, Any], ...] = ()
+
+    def to_python(self) -> str:
+        """The call as code."""
+        shown = [repr(argument) for argument in self.arguments]
+        shown += [f"{key}={value!r}" for key, value in self.keywords]
+        return f".{self.name}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """In which loops a program runs. Immutable: every method returns a new schedule.
+
+    Attributes:
+        graph: stages, loops, attachment.
+        steps: the primitives applied so far, in order.
+    """
+
+    graph: StageGraph
+    steps: tuple[Step, ...] = field(default=())
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def split(self, stage: str, axis: str, factor: int | None = None, nparts: int | None = None) -> Schedule:
+        """Split a loop; see `primitives.split`."""
+        keywords = {"factor": factor} if nparts is None else {"nparts": nparts} if factor is None else {"factor": factor, "nparts": nparts}
+        return self._do("split", stage, axis, **keywords)
+
+    def fuse(self, stage: str, outer: str, inner: str) -> Schedule:
+        """Make one loop of two neighbours; see `primitives.fuse`."""
+        return self._do("fuse", stage, outer, inner)
+
+    def reorder(self, stage: str, *axes: str) -> Schedule:
+        """Permute loops in their places; see `primitives.reorder`."""
+        return self._do("reorder", stage, *axes)
+
+    def tile(self, stage: str, x: str, y: str, x_factor: int, y_factor: int) -> Schedule:
+        """Two splits and a reorder; see `primitives.tile`."""
+        return self._do("tile", stage, x, y, x_factor, y_factor)
+
+    def parallel(self, stage: str, axis: str) -> Schedule:
+        """Run a loop on the CPU's threads; see `primitives.annotate`."""
+        return self._do("parallel", stage, axis)
+
+    def vectorize(self, stage: str, axis: str) -> Schedule:
+        """Run a loop of constant length as vector lanes; see `primitives.annotate`."""
+        return self._do("vectorize", stage, axis)
+
+    def unroll(self, stage: str, axis: str) -> Schedule:
+        """Unroll a loop of constant length; see `primitives.annotate`."""
+        return self._do("unroll", stage, axis)
+
+    def bind(self, stage: str, axis: str, thread: str) -> Schedule:
+        """Run a loop on a GPU axis (`blockIdx.x`, `threadIdx.y`, ...); see `primitives.annotate`."""
+        return self._do("bind", stage, axis, thread)
+
+    def tensorize(self, stage: str, axes: tuple[str, ...], intrinsic: str) -> Schedule:
+        """Replace inner loops by one intrinsic; see `primitives.tensorize`."""
+        return self._do("tensorize", stage, tuple(axes), intrinsic)
+
+    # --- where a stage runs ------------------------------------------------------------------------------------------
+
+    def compute_at(self, stage: str, consumer: str, axis: str) -> Schedule:
+        """Run a producer inside a loop of its consumer; see `primitives.compute_at`."""
+        return self._do("compute_at", stage, consumer, axis)
+
+    def compute_root(self, stage: str) -> Schedule:
+        """Run a stage outside all loops of others; see `primitives.compute_root`."""
+        return self._do("compute_root", stage)
+
+    def compute_inline(self, stage: str) -> Schedule:
+        """Put an expression in the place of its reads; see `primitives.compute_inline`."""
+        return self._do("compute_inline", stage)
+
+    def compute_with(self, stage: str, other: str, axis: str) -> Schedule:
+        """Share loops with another stage; see `primitives.compute_with`."""
+        return self._do("compute_with", stage, other, axis)
+
+    def storage(self, stage: str, scope: str | None = None, **options: Any) -> Schedule:
+        """Choose scope, layout, padding of a stage's elements; see `primitives.storage`."""
+        return self._do("storage", stage, scope, **options)
+
+    # --- new stages --------------------------------------------------------------------------------------------------
+
+    def cache_read(self, tensor: str, consumer: str) -> Schedule:
+        """Add a stage `<tensor>.cache` that copies a tensor for one consumer; see `primitives.cache_read`."""
+        return self._do("cache_read", tensor, consumer)
+
+    def cache_write(self, stage: str) -> Schedule:
+        """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""
+        return self._do("cache_write", stage)
+
+    def rfactor(self, stage: str, axis: str) -> Schedule:
+        """Compute partial results along a reduction loop in a new stage `<stage>.rf`; see `primitives.rfactor`."""
+        return self._do("rfactor", stage, axis)
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages in program order."""
+        return tuple(stage.name for stage in self.graph.stages)
+
+    def leaves(self, stage: str) -> tuple[str, ...]:
+        """Names of the loops of a stage, outermost first."""
+        return primitives.find_stage(self.graph, stage).leaves
+
+    def bounds(self, **sizes: int) -> Bounds:
+        """What every axis runs over and what every stage must compute (`schedule.md` 3 and 4).
+
+        Args:
+            sizes: values of all sizes, for numbers; none for expressions.
+
+        Raises:
+            CompileError: TC411 when only some sizes are given, or one is unknown.
+        """
+        return infer_bound(self.graph, sizes)
+
+    def to_python(self, name: str = "f") -> str:
+        """The steps as code: `f.schedule().split(...)...`."""
+        lines = [f"{name}.schedule()", *(f"    {step.to_python()}" for step in self.steps)]
+        return lines[0] if len(lines) == 1 else "(" + "\n".join(lines) + "\n)"
+
+    def replay(self, graph: StageGraph) -> Schedule:
+        """The same steps on another default graph (other dtypes, other machine)."""
+        schedule = Schedule(graph)
+        for step in self.steps:
+            schedule = schedule._do(step.name, *step.arguments, **dict(step.keywords))
+        return schedule
+
+    def _do(self, name: str, *arguments: Any, **keywords: Any) -> Schedule:
+        primitive: Callable[..., Any] = getattr(primitives, name)
+        result = primitive(self.graph, *arguments, **keywords)
+        graph = result[0] if isinstance(result, tuple) else result
+        step = Step(name, arguments, tuple(keywords.items()))
+        return replace(self, graph=graph, steps=(*self.steps, step))
+
+
+def schedule_of(program: Program, ranges: Ranges) -> Schedule:
+    """The schedule in which nothing is transformed: every stage at root, its loops are its indices."""
+    return Schedule(stage_graph(program, ranges))
+
+
+def steps_from_data(data: list[list[Any]]) -> tuple[Step, ...]:
+    """Steps from their JSON form; see `steps_to_data`."""
+    return tuple(Step(name, tuple(_frozen(a) for a in arguments), tuple((k, _frozen(v)) for k, v in keywords)) for name, arguments, keywords in data)
+
+
+def steps_to_data(steps: tuple[Step, ...]) -> list[list[Any]]:
+    """Steps as JSON-ready lists, for the store."""
+    return [[step.name, list(step.arguments), [list(pair) for pair in step.keywords]] for step in steps]
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+__all__ = ["Schedule", "Step", "schedule_of", "steps_from_data", "steps_to_data"]

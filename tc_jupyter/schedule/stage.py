@@ -1,0 +1,268 @@
+"""Stages and the relations between their loops: the data model of TVM's schedules ("InferBound Pass", Schedule, Stage, IterVar).
+
+One statement is one stage. Its root axes are the statement's indices; `split` and `fuse` derive axes; the axes that are neither
+split nor fused any more are its leaves, ordered from the outermost loop inwards. Relations carry the minimum of their parent
+(`schedule.md` calls TVM's third relation, rebase, unnecessary for that reason), so derived axes start at 0.
+
+Worked example: `C(i,j) +=! A(i,k) * B(k,j)` after `split("C", "i", 16)` has roots `i, j, k`, one `Split("i", "i.outer", "i.inner",
+16)` and leaves `i.outer, i.inner, j, k`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from tc_jupyter.program import Program, Statement
+from tc_jupyter.ranges import Box, Ranges, SizeExpr
+
+GPU_AXES = tuple(f"{grid}.{dim}" for grid in ("blockIdx", "threadIdx") for dim in "xyz")
+ANNOTATIONS = ("parallel", "vectorize", "unroll", *GPU_AXES)
+SCOPES = ("global", "shared", "local", "register")
+
+
+@dataclass(frozen=True, slots=True)
+class IterVar:
+    """A root axis.
+
+    Attributes:
+        kind: `output` (data-parallel) or `reduction`.
+        dom: lower end and upper end (excluded) of the default range, from range inference.
+    """
+
+    name: str
+    kind: str
+    dom: tuple[SizeExpr, SizeExpr]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`parent = parent.min + factor * outer + inner`, `0 <= inner < factor`.
+
+    With `nparts` the factor is `ceil(extent of parent / nparts)`; exactly one of the two is given.
+    """
+
+    parent: str
+    outer: str
+    inner: str
+    factor: int | None
+    nparts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """`fused = (outer - outer.min) * inner.extent + (inner - inner.min)`."""
+
+    outer: str
+    inner: str
+    fused: str
+
+
+Relation: TypeAlias = Split | Fuse
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Where a stage runs: `root`, `inline`, `at` a leaf of another stage, or `with` it (sharing its loops down to the leaf)."""
+
+    kind: str = "root"
+    stage: str = ""
+    axis: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the elements of a stage live.
+
+    Attributes:
+        scope: `global`, `shared` (one copy per GPU block), `local` (per task or thread), `register`.
+        layout: order of dimensions in memory with tiles: entry `(dimension, tile)`; tile 0 is the rest of the dimension, a
+            positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. `None`: row-major.
+        padded: compute whole tiles: loops over the stage's innermost tiles run to the factor, not to the true end. Only legal
+            when everything it reads stays inside padded storage and surplus elements are never read as results.
+        pad: extra elements at the end of each innermost row.
+        swizzle: `(shift, mask)` of `Buffer.swizzle`.
+        double: number of copies, for a pipeline that fills the next while the present one is read.
+    """
+
+    scope: str = "global"
+    layout: tuple[tuple[int, int], ...] | None = None
+    padded: bool = False
+    pad: int = 0
+    swizzle: tuple[int, int] | None = None
+    double: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tensorize:
+    """The leaves from `axes` on are one intrinsic."""
+
+    axes: tuple[str, ...]
+    intrinsic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One statement and its loops.
+
+    Attributes:
+        roots: the statement's indices: output axes in left-side order, then reduction axes.
+        leaves: names of the loops, outermost first.
+        annotations: (leaf, annotation) pairs, see `ANNOTATIONS`.
+    """
+
+    statement: Statement
+    roots: tuple[IterVar, ...]
+    relations: tuple[Relation, ...] = ()
+    leaves: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    attach: Attach = Attach()
+    storage: Storage = Storage()
+    tensorize: Tensorize | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its statement."""
+        return self.statement.name
+
+    @property
+    def target(self) -> str:
+        """The tensor that it writes."""
+        return self.statement.target
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """All axes: roots, then derived ones in order of creation."""
+        derived = (name for relation in self.relations for name in children_of(relation))
+        return (*(root.name for root in self.roots), *derived)
+
+    def root(self, name: str) -> IterVar:
+        """The root axis of that name; raises `KeyError`."""
+        for root in self.roots:
+            if root.name == name:
+                return root
+        raise KeyError(name)
+
+    def kind(self, axis: str) -> str:
+        """`output` or `reduction`: derived axes take the kind of their parents."""
+        for root in self.roots:
+            if root.name == axis:
+                return root.kind
+        for relation in self.relations:
+            if axis in children_of(relation):
+                return self.kind(relation.parent if isinstance(relation, Split) else relation.outer)
+        raise KeyError(axis)
+
+    def annotation(self, leaf: str) -> str | None:
+        """The annotation of a leaf, if any."""
+        return dict(self.annotations).get(leaf)
+
+
+def children_of(relation: Relation) -> tuple[str, ...]:
+    """The axes that a relation derives."""
+    match relation:
+        case Split():
+            return (relation.outer, relation.inner)
+        case Fuse():
+            return (relation.fused,)
+
+
+def parents_of(relation: Relation) -> tuple[str, ...]:
+    """The axes that a relation consumes."""
+    match relation:
+        case Split():
+            return (relation.parent,)
+        case Fuse():
+            return (relation.outer, relation.inner)
+
+
+@dataclass(frozen=True, slots=True)
+class StageGraph:
+    """The stages of a program in order of execution, and the program that they compute.
+
+    Attributes:
+        program: with the tensors and statements that `cache_read`, `cache_write` and `rfactor` have added.
+        boxes: box of every tensor.
+        stages: one per statement, in program order (producers first).
+        base: the program as written.
+    """
+
+    program: Program
+    boxes: Mapping[str, Box] = field(hash=False)
+    stages: tuple[Stage, ...]
+    base: Program
+
+    def stage(self, name: str) -> Stage:
+        """The stage of that name; raises `KeyError`."""
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(name)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the stages that write a result."""
+        results = {self.storage_name(name) for name in self.program.results}
+        return tuple(stage.name for stage in self.stages if self.storage_name(stage.target) in results)
+
+    def storage_name(self, tensor: str) -> str:
+        """The tensor whose elements these are: itself, or what it is a view of."""
+        while (owner := self.program.tensor(tensor).view_of) is not None:
+            tensor = owner
+        return tensor
+
+    def stages_on(self, tensor: str) -> tuple[Stage, ...]:
+        """All stages that write the storage of `tensor`, in order."""
+        storage = self.storage_name(tensor)
+        return tuple(stage for stage in self.stages if self.storage_name(stage.target) == storage)
+
+    def reads(self, stage: Stage) -> tuple[str, ...]:
+        """Storage names of the tensors that a stage reads (its own target too, if it does), in order of occurrence."""
+        return tuple(dict.fromkeys(self.storage_name(read.tensor) for read in stage.statement.reads()))
+
+    def consumers(self, name: str) -> tuple[Stage, ...]:
+        """The stages that read what `name` writes, itself and stages on the same tensor excluded."""
+        storage = self.storage_name(self.stage(name).target)
+        return tuple(
+            stage
+            for stage in self.stages
+            if self.storage_name(stage.target) != storage and storage in self.reads(stage)
+        )
+
+    def replace_stage(self, new: Stage, name: str | None = None) -> StageGraph:
+        """The graph with one stage exchanged; the program's statement follows."""
+        old = name or new.name
+        stages = tuple(new if stage.name == old else stage for stage in self.stages)
+        return self.with_stages(stages)
+
+    def with_stages(self, stages: tuple[Stage, ...]) -> StageGraph:
+        """The graph with other stages; the program's statements follow."""
+        statements = tuple(stage.statement for stage in stages)
+        return replace(self, stages=stages, program=replace(self.program, statements=statements))
+
+    def attached(self, name: str) -> Iterator[Stage]:
+        """The stages attached directly at or with a leaf of `name`, in program order."""
+        return (stage for stage in self.stages if stage.attach.stage == name)
+
+    def attach_path(self, name: str) -> tuple[tuple[str, str], ...]:
+        """The loops around a stage, innermost first, as (stage, leaf) (TVM: CreateAttachPath)."""
+        stage = self.stage(name)
+        if stage.attach.kind not in ("at", "with"):
+            return ()
+        consumer = self.stage(stage.attach.stage)
+        around = consumer.leaves[: consumer.leaves.index(stage.attach.axis) + 1]
+        return (*((consumer.name, leaf) for leaf in reversed(around)), *self.attach_path(consumer.name))
+
+
+def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
+    """The default graph: every stage at root, its leaves are its roots."""
+    stages: list[Stage] = []
+    for statement in program.statements:
+        roots = tuple(
+            IterVar(found.index, found.kind, (found.lower, found.upper))
+            for found in ranges.indices[statement.name]
+            if found.lower is not None and found.upper is not None
+        )
+        stages.append(Stage(statement, roots, leaves=tuple(root.name for root in roots)))
+    return StageGraph(program, dict(ranges.boxes), tuple(stages), program)

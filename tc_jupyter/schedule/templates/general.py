@@ -1,0 +1,53 @@
+"""Any statement: output loops in parallel on a CPU; blocks and threads over the output indices on a GPU."""
+
+from __future__ import annotations
+
+from ..schedule import Schedule
+from ..target import Target
+
+THREADS = 256
+"""Threads of a block of the general GPU form: enough to hide latency, a multiple of the warp."""
+
+
+def default(schedule: Schedule, stage: str, target: Target) -> Schedule:
+    """Distribute the output loops of one stage at root; reduction loops stay inside."""
+    if schedule.graph.stage(stage).attach.kind != "root":
+        return schedule
+    return _gpu(schedule, stage) if target.kind == "cuda" else _cpu(schedule, stage)
+
+
+def _outputs(schedule: Schedule, stage: str) -> tuple[str, ...]:
+    found = schedule.graph.stage(stage)
+    return tuple(leaf for leaf in found.leaves if found.kind(leaf) == "output")
+
+
+def _cpu(schedule: Schedule, stage: str) -> Schedule:
+    """All output loops but the innermost are tasks; the innermost too if it is the only one."""
+    outputs = _outputs(schedule, stage)
+    for leaf in outputs[:-1] or outputs:
+        schedule = schedule.parallel(stage, leaf)
+    return schedule
+
+
+def _gpu(schedule: Schedule, stage: str) -> Schedule:
+    """`threadIdx.x` along the last output index (neighbours in memory), blocks over all others."""
+    outputs = _outputs(schedule, stage)
+    if not outputs:
+        return schedule
+    *outer, last = outputs
+    if not outer:
+        schedule = schedule.split(stage, last, THREADS)
+        return schedule.bind(stage, f"{last}.outer", "blockIdx.x").bind(stage, f"{last}.inner", "threadIdx.x")
+    rows = 8
+    second = outer.pop()
+    while len(outer) > 1:
+        first, following = outer[0], outer[1]
+        schedule = schedule.fuse(stage, first, following)
+        outer = [f"{first}.{following}.fused", *outer[2:]]
+    schedule = schedule.split(stage, last, THREADS // rows).split(stage, second, rows)
+    order = (*outer, f"{second}.outer", f"{last}.outer", f"{second}.inner", f"{last}.inner")
+    schedule = schedule.reorder(stage, *order)
+    for leaf in outer:
+        schedule = schedule.bind(stage, leaf, "blockIdx.z")
+    schedule = schedule.bind(stage, f"{second}.outer", "blockIdx.y").bind(stage, f"{last}.outer", "blockIdx.x")
+    return schedule.bind(stage, f"{second}.inner", "threadIdx.y").bind(stage, f"{last}.inner", "threadIdx.x")
