@@ -165,7 +165,12 @@ def _monomial_ends(mono: Monomial, walk: _Walk, direction: int) -> Ends:
         ends = _atom_ends(moving[0], walk, 0 if sign == 0 else direction if sign > 0 else _opposite(direction))
     else:
         ends = _product_ends(moving, walk, direction if sign > 0 else 0)
-    return ends if fixed == ONE else _times((fixed, fixed), ends)
+    if fixed == ONE:
+        return ends
+    if sign == 0:
+        return _times((fixed, fixed), ends)
+    low, high = ends if sign > 0 else (ends[1], ends[0])
+    return None if low is None else fixed * low, None if high is None else fixed * high
 
 
 def _sign(e: SizeExpr) -> int:

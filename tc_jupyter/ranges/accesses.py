@@ -1,0 +1,177 @@
+"""Accesses of a statement, the two bounds per dimension, and the guards that stand around them.
+
+Worked example: `i > 0 ? X(i - 1) : 0` has one access, `X(i - 1)` under the guard `i - 1 >= 0`, with the bounds `i - 1 >= 0`
+(which the guard discharges) and `N - 1 - (i - 1) >= 0`.
+
+Source: `ranges.md`, sections 3 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, assert_never
+
+from tc_jupyter.diagnostics import NO_SPAN, Span
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Statement,
+    Unary,
+)
+
+from .convert import Scope, from_expr, to_condition
+from .display import to_python
+from .interval import Box, IndexBox, interval
+from .size_expr import Choice, Condition, Datum, Opaque, SizeExpr, conjunction, nonnegative
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that holds (`polarity`) or does not hold wherever the access is made."""
+
+    condition: Expr
+    polarity: bool
+    meaning: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One read of a tensor with indices; `exists`: only named in an `exists` clause and never executed."""
+
+    tensor: str
+    index: tuple[SizeExpr, ...]
+    read: Read
+    guards: tuple[Guard, ...] = ()
+    exists: bool = False
+    span: Span = field(default=NO_SPAN, compare=False)
+
+    @property
+    def condition(self) -> Condition:
+        """All guards together."""
+        return conjunction(guard.meaning if guard.polarity else guard.meaning.negated() for guard in self.guards)
+
+    @property
+    def text(self) -> str:
+        """The access as it would be written: `B(i + k)`."""
+        return f"{self.tensor}({', '.join(map(to_python, self.index))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One inequality `expr >= 0` of an access dimension.
+
+    Attributes:
+        limit: the lower bound of the tensor's box (`side` is `lower`) or its upper bound, excluded (`upper`).
+        used: it shaped a range. discharged: the surrounding condition tests it.
+    """
+
+    expr: SizeExpr
+    access: Access
+    dimension: int
+    side: Literal["lower", "upper"]
+    limit: SizeExpr
+    used: bool = False
+    discharged: bool = False
+
+    @property
+    def text(self) -> str:
+        """The inequality in terms of the indices: `i + j < J`."""
+        e = to_python(self.access.index[self.dimension])
+        return f"{to_python(self.limit)} <= {e}" if self.side == "lower" else f"{e} < {to_python(self.limit)}"
+
+
+def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
+    """All accesses of the right side and of the `exists` clauses, in text order, without repetitions."""
+    found: dict[tuple[str, tuple[SizeExpr, ...], tuple[Condition, ...], bool], Access] = {}
+    places = [(statement.value, False), *((expr, True) for expr in statement.exists)]
+    for expr, exists in places:
+        for read, guards in _reads(expr, (), scope):
+            index = tuple(from_expr(i, scope) for i in read.indices)
+            access = Access(read.tensor, index, read, guards, exists, read.span)
+            found.setdefault((read.tensor, index, tuple(g.meaning for g in guards), exists), access)
+    return tuple(found.values())
+
+
+def _reads(expr: Expr, guards: tuple[Guard, ...], scope: Scope) -> Iterator[tuple[Read, tuple[Guard, ...]]]:
+    match expr:
+        case Const() | Size() | IndexVar():
+            return
+        case Read():
+            if expr.indices:
+                yield expr, guards
+            for inner in expr.indices:
+                yield from _reads(inner, guards, scope)
+        case Binary():
+            yield from _reads(expr.left, guards, scope)
+            if expr.op in ("&&", "||"):
+                guards = (*guards, Guard(expr.left, expr.op == "&&", to_condition(expr.left, scope)))
+            yield from _reads(expr.right, guards, scope)
+        case Select():
+            meaning = to_condition(expr.condition, scope)
+            yield from _reads(expr.condition, guards, scope)
+            yield from _reads(expr.then, (*guards, Guard(expr.condition, True, meaning)), scope)
+            yield from _reads(expr.otherwise, (*guards, Guard(expr.condition, False, meaning)), scope)
+        case Unary() | Cast():
+            yield from _reads(expr.operand, guards, scope)
+        case Call():
+            for argument in expr.arguments:
+                yield from _reads(argument, guards, scope)
+        case _:
+            assert_never(expr)
+
+
+def bounds_of(access: Access, box: Box) -> list[Bound]:
+    """Two bounds per dimension of an access to a tensor with that box."""
+    result: list[Bound] = []
+    for dimension, (e, (lower, upper)) in enumerate(zip(access.index, box.bounds, strict=True)):
+        result.append(Bound(e - lower, access, dimension, "lower", lower))
+        result.append(Bound(upper - 1 - e, access, dimension, "upper", upper))
+    return result
+
+
+def write_access(statement: Statement, scope: Scope) -> Access:
+    """The write of a later statement as an access to its target, so that "fits into the box" is a bound like others."""
+    variables = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
+    read = Read(statement.target, variables, DType.INT64, statement.span)
+    return Access(statement.target, tuple(from_expr(v, scope) for v in variables), read, span=statement.span)
+
+
+def discharge(bound: Bound, where_box: IndexBox) -> bool:
+    """Whether the guards around an access already test `bound` (`ranges.md`, section 6).
+
+    True if every alternative of the guards has a comparison `g >= 0` of sizes and indices with `expr - g >= 0` over the
+    `where` ranges; an index of `expr - g` without a `where` range makes it False.
+    """
+    if not bound.access.guards:
+        return False
+    alternatives, _ = bound.access.condition.alternatives()
+    return all(any(_implies(g, bound.expr, where_box) for g in alternative) for alternative in alternatives)
+
+
+def _implies(g: SizeExpr, e: SizeExpr, where_box: IndexBox) -> bool:
+    if has_data(g):
+        return False
+    gap = e - g
+    if not gap.indices <= where_box.keys():
+        return False
+    low = interval(gap, where_box).lower
+    return low is not None and nonnegative(low)
+
+
+def has_data(e: SizeExpr) -> bool:
+    """Whether the value depends on elements of tensors, or on what has no integer form."""
+    return any(isinstance(atom, Datum | Opaque) for atom in e.atoms())
+
+
+def has_choice(e: SizeExpr) -> bool:
+    """Whether a `? :` stands inside."""
+    return any(isinstance(atom, Choice) for atom in e.atoms())

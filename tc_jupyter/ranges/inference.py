@@ -1,0 +1,505 @@
+"""The rounds: program -> range of every index, shape and origin of every tensor.
+
+Worked example: `A(i) +=! B(i+k) * K(k)` with `B(N)`, `K(M)`: round 1 looks at the bounds of `K(k)`, which contain one open
+index, and finds `0 <= k < M`; round 2 looks at those of `B(i+k)` and finds `0 <= i < N - M + 1`.
+
+Source: `ranges.md`, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
+from tc_jupyter.program import Expr, Index, Program, Statement
+
+from .accesses import Access, Bound, accesses, bounds_of, discharge, has_data, write_access
+from .convert import Scope, from_expr
+from .display import range_text, to_python
+from .interval import Box, Limit, solve
+from .size_expr import ZERO, SizeExpr, index, maximum, minimum, nonnegative, scalar, size
+
+LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """`lower <= index < upper`, both `None` while unknown.
+
+    Attributes:
+        kind: `output` or `reduction`.
+        source: `where`, `inferred`, `target` (taken from the box of the tensor that is updated), or `open`.
+        round: number of the round that found it, 0 for `where` and `target`.
+        because: the bounds that shaped it.
+        exact: no larger range is possible given the earlier rounds.
+    """
+
+    statement: str
+    index: str
+    lower: SizeExpr | None
+    upper: SizeExpr | None
+    kind: str
+    source: Literal["where", "inferred", "target", "open"]
+    round: int = 0
+    because: tuple[Bound, ...] = ()
+    exact: bool = True
+    span: Span = field(default=Span(0, 0), compare=False)
+
+    @property
+    def text(self) -> str:
+        """`0 <= i < N - K + 1`."""
+        if self.lower is None or self.upper is None:
+            return f"? <= {self.index} < ?"
+        return range_text(self.index, self.lower, self.upper)
+
+    @property
+    def extent(self) -> SizeExpr:
+        """Number of values; raises `ValueError` while unknown."""
+        if self.lower is None or self.upper is None:
+            raise ValueError(f"the range of {self.index} is not known")
+        return self.upper - self.lower
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """One line per access dimension that shaped the index: `0 <= i + k < N  (B)`."""
+        return tuple(because_lines(self.because))
+
+
+def because_lines(bounds: tuple[Bound, ...]) -> list[str]:
+    """The bounds as lines, both sides of one access dimension joined, equal lines once."""
+    groups: dict[tuple[int, int], list[Bound]] = {}
+    for bound in bounds:
+        groups.setdefault((id(bound.access), bound.dimension), []).append(bound)
+    lines = [f"{_joined(group)}  ({group[0].access.tensor})" for group in groups.values()]
+    return list(dict.fromkeys(lines))
+
+
+def _joined(group: list[Bound]) -> str:
+    sides = {bound.side: bound for bound in group}
+    if len(sides) == 2:
+        e = to_python(group[0].access.index[group[0].dimension])
+        return f"{to_python(sides['lower'].limit)} <= {e} < {to_python(sides['upper'].limit)}"
+    return group[0].text
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """One step of a round: `bound` put `limit` on `index`."""
+
+    index: str
+    bound: Bound
+    limit: Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round of a statement: what was learned, and which indices got their ranges. `fallback`: discharged bounds took part."""
+
+    number: int
+    learned: tuple[Shaped, ...]
+    resolved: tuple[str, ...]
+    fallback: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """What inference found; see `ranges.md`, section 2.
+
+    Attributes:
+        indices: ranges of each statement, in the order of `Statement.indices`.
+        boxes: boxes of the tensors whose ranges are all known.
+        accesses, bounds, rounds: per statement; `bounds` ends with those of the write of a later statement.
+        divisors: per statement, expressions that must not be 0 at the call.
+        sizes: meaning of every size name, also of extents of computed tensors (`T.0`).
+        scope: names for `from_expr`, without indices.
+    """
+
+    program: Program
+    indices: Mapping[str, tuple[IndexRange, ...]]
+    boxes: Mapping[str, Box]
+    accesses: Mapping[str, tuple[Access, ...]]
+    bounds: Mapping[str, tuple[Bound, ...]]
+    rounds: Mapping[str, tuple[Round, ...]]
+    divisors: Mapping[str, tuple[SizeExpr, ...]]
+    sizes: Mapping[str, SizeExpr]
+    scope: Scope
+    diagnostics: tuple[Diagnostic, ...]
+
+    def range(self, statement: str, index: str) -> IndexRange:
+        """The range of an index of a statement; raises `KeyError`."""
+        for found in self.indices[statement]:
+            if found.index == index:
+                return found
+        raise KeyError(index)
+
+    def is_complete(self, statement: str) -> bool:
+        """Whether all ranges of the statement are known."""
+        return all(r.lower is not None for r in self.indices[statement])
+
+    def statement_box(self, statement: str) -> Box:
+        """The ranges of a statement as a box; raises `ValueError` while one is unknown."""
+        bounds: list[tuple[SizeExpr, SizeExpr]] = []
+        for r in self.indices[statement]:
+            if r.lower is None or r.upper is None:
+                raise ValueError(f"the range of {r.index} is not known")
+            bounds.append((r.lower, r.upper))
+        return Box(tuple(bounds))
+
+    def index_scope(self, statement: Statement) -> Scope:
+        """Names for `from_expr` inside a statement."""
+        return _index_scope(self.scope, statement)
+
+
+def _index_scope(scope: Scope, statement: Statement) -> Scope:
+    indices = {item.name: index(item.name, position) for position, item in enumerate(statement.indices)}
+    return Scope(scope.sizes, scope.scalars, indices, [])
+
+
+def infer_ranges(program: Program) -> Ranges:
+    """Ranges, boxes and what they rest on, for a checked program; never raises for a mistake of the program.
+
+    Source: `ranges.md`, section 3.
+    """
+    state = _Inference(program)
+    for statement in program.statements:
+        state.infer(statement)
+    for tensor in program.tensors:
+        if tensor.box is not None and tensor.name not in state.boxes:
+            state.give_box(tensor.name, tensor.box)
+    state.check_constants()
+    return Ranges(
+        program,
+        state.indices,
+        state.boxes,
+        state.accesses,
+        state.bounds,
+        state.rounds,
+        state.divisors,
+        state.sizes,
+        state.scope,
+        tuple(sorted(state.diagnostics, key=lambda d: d.span)),
+    )
+
+
+def signature_scope(program: Program) -> tuple[dict[str, SizeExpr], dict[str, SizeExpr]]:
+    """Sizes and integer scalars of the signature."""
+    sizes = {name: size(name, position) for position, name in enumerate(program.sizes)}
+    count = len(sizes)
+    scalars = {
+        tensor.name: scalar(tensor.name, tensor.dtype, count + position)
+        for position, tensor in enumerate(program.tensors)
+        if tensor.kind == "input" and tensor.rank == 0 and tensor.dtype.is_integer
+    }
+    return sizes, scalars
+
+
+class _Inference:
+    """The state while statements are handled in text order; statements never change what earlier ones found."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.tensors = {tensor.name: tensor for tensor in program.tensors}
+        self.sizes, scalars = signature_scope(program)
+        self.scope = Scope(self.sizes, scalars, {}, [])
+        self.boxes: dict[str, Box] = {}
+        self.indices: dict[str, tuple[IndexRange, ...]] = {}
+        self.accesses: dict[str, tuple[Access, ...]] = {}
+        self.bounds: dict[str, tuple[Bound, ...]] = {}
+        self.rounds: dict[str, tuple[Round, ...]] = {}
+        self.divisors: dict[str, tuple[SizeExpr, ...]] = {}
+        self.diagnostics: list[Diagnostic] = []
+        for tensor in program.tensors:
+            if tensor.dims is not None:
+                self.set_box(tensor.name, Box(tuple((ZERO, from_expr(dim, self.scope)) for dim in tensor.dims)))
+
+    def set_box(self, name: str, box: Box) -> None:
+        self.boxes[name] = box
+        for dimension, extent in enumerate(box.shape):
+            self.sizes[f"{name}.{dimension}"] = extent
+        for other in self.program.tensors:
+            if other.view_of == name:
+                self.set_box(other.name, Box(tuple((ZERO, extent) for extent in box.shape)))
+
+    def give_box(self, name: str, given: tuple[tuple[Expr, Expr], ...]) -> None:
+        bounds = tuple((from_expr(lower, self.scope), from_expr(upper, self.scope)) for lower, upper in given)
+        self.set_box(name, Box(bounds))
+
+    def infer(self, statement: Statement) -> None:
+        target = self.tensors[statement.target]
+        if target.box is not None and target.name not in self.boxes:
+            self.give_box(target.name, target.box)
+        solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes)
+        solver.run()
+        self.diagnostics.extend(solver.diagnostics)
+        if statement.target not in self.boxes and not self.was_written(statement.target) and solver.is_complete:
+            outputs = solver.ranges[: len(statement.output_indices)]
+            known = [(r.lower, r.upper) for r in outputs if r.lower is not None and r.upper is not None]
+            self.set_box(statement.target, Box(tuple(known)))
+        elif statement.target in self.boxes and solver.is_complete:
+            solver.add_write(self.boxes[statement.target])
+        name = statement.name
+        self.indices[name] = tuple(solver.ranges)
+        self.accesses[name] = solver.accesses
+        self.bounds[name] = tuple(solver.bounds)
+        self.rounds[name] = tuple(solver.rounds)
+        self.divisors[name] = tuple(dict.fromkeys(solver.scope.divisors))
+
+    def was_written(self, target: str) -> bool:
+        """Whether an earlier statement wrote the tensor, possibly one whose ranges stayed unknown."""
+        return any(s.target == target and s.name in self.indices for s in self.program.statements)
+
+    def check_constants(self) -> None:
+        """TC502: constants beyond 64 bits."""
+        for tensor in self.program.tensors:
+            box = self.boxes.get(tensor.name)
+            if box is None:
+                continue
+            count = 1
+            for extent in box.shape:
+                count *= extent.offset if extent.is_constant else 1
+            if count > LARGEST:
+                message = f"`{tensor.name}` has more than 2^63 - 1 elements"
+                self.diagnostics.append(
+                    Diagnostic(codes.TOO_LARGE, tensor.span, message, "too large", help="use smaller constant extents")
+                )
+
+
+class _Rounds:
+    """Sections 3 and 4 of `ranges.md` for one statement."""
+
+    def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box]) -> None:
+        self.statement = statement
+        self.scope = scope
+        self.boxes = boxes
+        self.diagnostics: list[Diagnostic] = []
+        self.rounds: list[Round] = []
+        self.box: dict[str, tuple[SizeExpr, SizeExpr]] = {}  # resolved indices, both ends included
+        self.found: dict[str, IndexRange] = {}
+        self.limits: dict[str, list[Shaped]] = {}
+        self.used: set[int] = set()
+        self.looked: set[int] = set()
+        self.accesses: tuple[Access, ...] = accesses(statement, scope)
+        self.bounds: list[Bound] = []
+        self.blind: set[str] = set()  # indices of accesses to tensors whose box is unknown
+
+    @property
+    def ranges(self) -> list[IndexRange]:
+        return [self.found[item.name] for item in self.statement.indices]
+
+    @property
+    def is_complete(self) -> bool:
+        return all(r.lower is not None for r in self.found.values())
+
+    def run(self) -> None:
+        self.take_where()
+        self.make_bounds()
+        open_indices = [item.name for item in self.statement.indices if item.name not in self.found]
+        fallback = False
+        number = 0
+        while open_indices:
+            number += 1
+            self.look(open_indices, fallback)
+            done = [name for name in open_indices if self.try_resolve(name, number)]
+            learned = tuple(s for name in done for s in self.limits[name])
+            if done:
+                self.rounds.append(Round(number, learned, tuple(done), fallback))
+                open_indices = [name for name in open_indices if name not in done]
+            elif fallback:
+                break
+            else:
+                fallback, number = True, number - 1
+        self.take_target(open_indices)
+        self.finish_bounds()
+        self.report()
+
+    def take_where(self) -> None:
+        for item in self.statement.indices:
+            if item.where is None:
+                continue
+            lower, upper = (from_expr(end, self.scope) for end in item.where)
+            self.found[item.name] = IndexRange(
+                self.statement.name, item.name, lower, upper, item.kind, "where", span=item.span
+            )
+            self.box[item.name] = (lower, upper - 1)
+
+    def make_bounds(self) -> None:
+        where_box = dict(self.box)
+        for access in self.accesses:
+            box = self.boxes.get(access.tensor)
+            if box is None or len(box.bounds) != len(access.index):
+                for e in access.index:
+                    self.blind |= e.indices
+                continue
+            for bound in bounds_of(access, box):
+                if access.guards and discharge(bound, where_box):
+                    bound = replace(bound, discharged=True)
+                self.bounds.append(bound)
+
+    def look(self, open_indices: list[str], fallback: bool) -> None:
+        """Solve every bound with exactly one open index."""
+        frozen = frozenset(open_indices)
+        for number, bound in enumerate(self.bounds):
+            if number in self.looked or (bound.discharged and not fallback):
+                continue
+            here = bound.expr.indices & frozen
+            if len(here) != 1:
+                continue
+            self.looked.add(number)
+            (name,) = here
+            limit = solve(bound.expr, name, self.box, self.scope.divisors)
+            if limit is not None:
+                self.used.add(number)
+                self.limits.setdefault(name, []).append(Shaped(name, bound, limit))
+
+    def try_resolve(self, name: str, number: int) -> bool:
+        shaped = self.limits.get(name, [])
+        lows = [s.limit.value for s in shaped if s.limit.side == "lower"]
+        highs = [s.limit.value for s in shaped if s.limit.side == "upper"]
+        if not lows or not highs:
+            return False
+        item = next(item for item in self.statement.indices if item.name == name)
+        lower, upper = maximum(*lows), minimum(*highs) + 1
+        because = tuple(replace(s.bound, used=True) for s in shaped)
+        exact = all(s.limit.exact for s in shaped)
+        self.found[name] = IndexRange(
+            self.statement.name, name, lower, upper, item.kind, "inferred", number, because, exact, item.span
+        )
+        self.box[name] = (lower, upper - 1)
+        return True
+
+    def take_target(self, open_indices: list[str]) -> None:
+        box = self.boxes.get(self.statement.target)
+        open_names = set(open_indices)
+        for dimension, item in enumerate(self.statement.indices):
+            if item.name not in open_names:
+                continue
+            if box is not None and item.kind == "output":
+                lower, upper = box.bounds[dimension]
+                self.found[item.name] = IndexRange(
+                    self.statement.name, item.name, lower, upper, item.kind, "target", span=item.span
+                )
+                self.box[item.name] = (lower, upper - 1)
+            else:
+                self.found[item.name] = IndexRange(
+                    self.statement.name, item.name, None, None, item.kind, "open", exact=False, span=item.span
+                )
+
+    def finish_bounds(self) -> None:
+        """Mark the bounds that shaped a range; a limit of an index that stayed open shaped nothing."""
+        for number in self.used:
+            bound = self.bounds[number]
+            shaped = [name for name, items in self.limits.items() if any(s.bound is bound for s in items)]
+            if any(self.found[name].source == "inferred" for name in shaped):
+                self.bounds[number] = replace(bound, used=True)
+
+    def add_write(self, box: Box) -> None:
+        self.bounds.extend(bounds_of(write_access(self.statement, self.scope), box))
+
+    # --- messages ------------------------------------------------------------------------------------------------------
+
+    def report(self) -> None:
+        for item in self.statement.indices:
+            found = self.found[item.name]
+            if found.lower is not None and found.upper is not None:
+                self.report_negative(item, found)
+            if not found.exact and found.source == "inferred":
+                self.report_inexact(item, found)
+        self.report_open([item for item in self.statement.indices if self.found[item.name].source == "open"])
+
+    def report_negative(self, item: Index, found: IndexRange) -> None:
+        if found.lower is None or found.upper is None or not nonnegative(found.lower - found.upper - 1):
+            return
+        message = f"the range of `{item.name}` ends before it starts: `{found.text}`"
+        labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in found.because)
+        help_text = (
+            "swap the two bounds" if found.source == "where" else "give the range: `where " + _where(item.name) + "`"
+        )
+        fix = None
+        if item.where is not None and item.where[0].span.end and item.where[1].span.end:
+            source = (item.where[0].span, item.where[1].span)
+            fix = Fix(
+                "swap the bounds",
+                (Edit(source[0], to_python(found.upper)), Edit(source[1], to_python(found.lower))),
+            )
+        self.diagnostics.append(
+            Diagnostic(codes.NEGATIVE_RANGE, item.span, message, "negative for all sizes", labels, help_text, fix)
+        )
+
+    def report_inexact(self, item: Index, found: IndexRange) -> None:
+        bound = next(s.bound for s in self.limits[item.name] if not s.limit.exact)
+        message = (
+            f"the largest range of `{item.name}` is not certain: another index of `{bound.access.text}` grows and falls"
+        )
+        help_text = f"give the range: `where {item.name} in {to_python_or(found.lower)}:{to_python_or(found.upper)}`"
+        self.diagnostics.append(
+            Diagnostic(codes.NOT_OBVIOUS, bound.access.span, message, f"`{bound.text}`", (), help_text)
+        )
+
+    def report_open(self, items: list[Index]) -> None:
+        open_names = {item.name for item in items}
+        together: list[Index] = []
+        for item in items:
+            if item.name in self.blind:
+                continue  # the tensor it indexes has a message of its own
+            where_used = [b for b in self.bounds if item.name in b.expr.indices]
+            if not where_used:
+                self.report_never(item)
+            elif all(len(b.expr.indices & open_names) > 1 and not has_data(b.expr) for b in where_used):
+                together.append(item)
+            else:
+                self.report_unshaped(item, where_used)
+        if together:
+            self.report_together(together)
+
+    def report_together(self, items: list[Index]) -> None:
+        names = ", ".join(f"`{item.name}`" for item in items)
+        bound = next(b for b in self.bounds if items[0].name in b.expr.indices)
+        message = f"the ranges of {names} are ambiguous: they occur only together"
+        labels = tuple(
+            Label(a.span, f"`{a.text}` mixes {names}")
+            for a in self.accesses
+            if any(len(e.indices & {i.name for i in items}) > 1 for e in a.index)
+        )[1:]
+        last = items[-1].name
+        help_text = f"give the range of one of them: `where {_where(last)}`"
+        label = f"`{bound.access.text}` has more than one open index"
+        self.diagnostics.append(
+            Diagnostic(codes.UNRESOLVED_RANGE, bound.access.span, message, label, labels, help_text)
+        )
+
+    def report_never(self, item: Index) -> None:
+        names = {*self.boxes, *(i.name for i in self.statement.indices), *self.scope.sizes} - {item.name}
+        names = {name for name in names if "." not in name}
+        close = nearest(item.name, sorted(names))
+        hint = f"did you mean `{close}`? " if close else ""
+        message = f"`{item.name}` indexes nothing, so its range is unknown"
+        help_text = f"{hint}give its range: `where {_where(item.name)}`"
+        self.diagnostics.append(
+            Diagnostic(codes.NEVER_INDEXES, item.span, message, "used in no subscript", (), help_text)
+        )
+
+    def report_unshaped(self, item: Index, where_used: list[Bound]) -> None:
+        limits = self.limits.get(item.name, [])
+        if limits:
+            side = "above" if limits[0].limit.side == "lower" else "below"
+            reason = f"it is bounded on one side only, nothing limits it from {side}"
+        elif any(has_data(b.expr) for b in where_used):
+            reason = "values of tensors never decide how far a loop runs"
+        else:
+            reason = "only sums of index times number or size, and integer division, decide how far a loop runs"
+        message = f"the range of `{item.name}` cannot be inferred: {reason}"
+        bound = where_used[0]
+        help_text = f"give its range: `where {_where(item.name)}`"
+        label = f"`{bound.access.text}` only has to stay inside"
+        self.diagnostics.append(Diagnostic(codes.UNSHAPED_RANGE, bound.access.span, message, label, (), help_text))
+
+
+def _where(name: str) -> str:
+    return f"{name} in 0:..."
+
+
+def to_python_or(e: SizeExpr | None) -> str:
+    """The text of a bound, `...` while unknown."""
+    return "..." if e is None else to_python(e)
