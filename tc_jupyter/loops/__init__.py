@@ -19,6 +19,9 @@ from .ir import (
     sub_blocks,
     walk_statements,
 )
+from .lower import PointCheck, lower
+from .simplify import simplify, simplify_expr
+from .verify import IllegalKernel, verify
 
 __all__ = [
     "Allocate",
@@ -30,6 +33,12 @@ __all__ = [
     "If",
     "Intrinsic",
     "Kernel",
+    "PointCheck",
+    "IllegalKernel",
+    "lower",
+    "simplify",
+    "simplify_expr",
+    "verify",
     "Stmt",
     "Store",
     "expressions",

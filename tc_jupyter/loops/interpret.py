@@ -397,23 +397,27 @@ def _nextafter(a: Any, b: Any) -> Any:
     return np.nextafter(a, b)
 
 
+_SAME_NAME = (
+    "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt",
+    "fmax", "fmin", "copysign", "fmod", "fabs", "hypot",
+)  # fmt: skip
+_ARC = ("acos", "acosh", "asin", "asinh", "atan", "atanh")
+
+
+def _libm_later(name: str) -> Callable[..., float]:
+    """A function of the C library, looked up when it is first called."""
+    return lambda *arguments: _libm(name)(*arguments)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{
-        name: _ufunc(getattr(np, numpy_name))
-        for name, numpy_name in {
-            **{
-                n: n
-                for n in "cos cosh sin sinh tan tanh exp exp2 expm1 log log2 log10 log1p sqrt cbrt fmax fmin".split()
-            },
-            **{n: "arc" + n[1:] for n in "acos acosh asin asinh atan atanh".split()},
-            **{"atan2": "arctan2", "copysign": "copysign", "fmod": "fmod", "fabs": "fabs", "hypot": "hypot"},
-            **{"pow": "power", "fdivide": "divide"},
-        }.items()
-    },
+    **{name: _ufunc(getattr(np, name)) for name in _SAME_NAME},
+    **{name: _ufunc(getattr(np, "arc" + name[1:])) for name in _ARC},
+    "atan2": _ufunc(np.arctan2),
+    "pow": _ufunc(np.power),
+    "fdivide": _ufunc(np.divide),
     "cospi": _cos_pi,
     "sinpi": _sin_pi,
     "exp10": lambda x: float(np.power(10.0, np.float64(x))),
-    "logb": lambda x: _libm("logb")(x),
     "rsqrt": lambda x: _reciprocal(float(np.sqrt(np.float64(x)))),
     "rcbrt": lambda x: _reciprocal(float(np.cbrt(x))),
     "erf": math.erf,
@@ -423,9 +427,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "erfcinv": _special("erfcinv"),
     "normcdf": lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0)),
     "normcdfinv": _special("ndtri"),
-    "lgamma": lambda x: _libm("lgamma")(x),
-    "tgamma": lambda x: _libm("tgamma")(x),
-    **{name: (lambda name: lambda x: _libm(name)(x))(name) for name in ("j0", "j1", "y0", "y1")},
+    **{name: _libm_later(name) for name in ("logb", "lgamma", "tgamma", "j0", "j1", "y0", "y1", "remainder")},
     "cyl_bessel_i0": _special("i0"),
     "cyl_bessel_i1": _special("i1"),
     "ceil": _whole(lambda x: float(np.ceil(x))),
@@ -441,7 +443,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sign": _sign,
     "fdim": lambda a, b: a if a != a else b if b != b else (a - b if a > b else 0.0),
     "nextafter": _nextafter,
-    "remainder": lambda a, b: _libm("remainder")(a, b),
     "rhypot": lambda a, b: _reciprocal(math.hypot(a, b)),
     "fma": _fma,
     "norm3d": _norm,

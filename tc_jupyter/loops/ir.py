@@ -1,7 +1,8 @@
 """Structured loops: what runs, in which order, on which storage.
 
 Scalar expressions are those of `program/expr.py`. In a kernel a `Read` names a `Buffer` and its indices are 0-based storage
-positions (the origin is already subtracted); an `IndexVar` names a loop variable; a `Size` names a run-time parameter of the kernel.
+positions (the origin is already subtracted); an `IndexVar` names a loop variable; a `Size` names a run-time parameter of the
+kernel.
 
 Laws (`verify.py` checks them):
 

@@ -15,7 +15,6 @@ from functools import reduce
 
 from tc_jupyter.program import (
     Binary,
-
     DType,
     Expr,
     IndexVar,
@@ -58,7 +57,21 @@ from tc_jupyter.schedule import (
     view_shift,
 )
 
-from .ir import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store, expressions, walk_statements
+from .ir import (
+    Allocate,
+    Barrier,
+    Block,
+    Buffer,
+    Check,
+    For,
+    If,
+    Intrinsic,
+    Kernel,
+    Stmt,
+    Store,
+    expressions,
+    walk_statements,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +175,7 @@ class _Nest:
         return tuple(dict.fromkeys(order))
 
     def _argument(self, name: str) -> Buffer:
-        buffer = self._place(name).buffer
+        buffer = self.place(name).buffer
         role = self.written.get(name, "input")
         return replace(buffer, role=role) if buffer.scope in ("argument", "global") else buffer
 
@@ -184,7 +197,7 @@ class _Nest:
 
     # --- storage -----------------------------------------------------------------------------------------------------
 
-    def _place(self, tensor: str) -> _Place:
+    def place(self, tensor: str) -> _Place:
         """Where the elements of a storage tensor are; arguments and temporaries at root are placed on first use."""
         if tensor not in self.places:
             self.places[tensor] = self._root_place(self.graph.program.tensor(tensor))
@@ -194,7 +207,7 @@ class _Nest:
         results = {self.graph.storage_name(result) for result in self.graph.program.results}
         if tensor.kind == "input" or tensor.name in results:
             box = self.graph.boxes[tensor.name]
-            shape = tuple(self._expr(extent) for extent in box.shape)
+            shape = tuple(self.expr(extent) for extent in box.shape)
             return _Place(Buffer(tensor.name, tensor.dtype, shape, strided=True), box.origin)
         stage = self.graph.stages_on(tensor.name)[0]
         bounds = self.bounds[stage.name]
@@ -208,7 +221,7 @@ class _Nest:
         buffer = Buffer(
             tensor.name,
             tensor.dtype,
-            tuple(self._expr(extent) for extent in shape),
+            tuple(self.expr(extent) for extent in shape),
             scope,
             align=64,
             pad=storage.pad,
@@ -219,11 +232,11 @@ class _Nest:
     def _attached_place(self, stage: Stage) -> _Place:
         """Storage at the attach point, large enough for every visit."""
         bounds = self.bounds[stage.name]
-        extents = [self._largest(extent, stage) for _, extent in bounds.box]
+        extents = [self.largest(extent, stage) for _, extent in bounds.box]
         scope = stage.storage.scope if stage.storage.scope != "global" else "local"
         return self._allocation(self.graph.program.tensor(self._storage(stage.target)), stage, bounds, scope, extents)
 
-    def _largest(self, extent: SizeExpr, stage: Stage) -> SizeExpr:
+    def largest(self, extent: SizeExpr, stage: Stage) -> SizeExpr:
         """The largest value of an extent over all visits; a constant where there is one."""
         if extent.limits[1] is not None:
             return constant(max(0, extent.limits[1]))
@@ -239,15 +252,15 @@ class _Nest:
     def _storage(self, tensor: str) -> str:
         return self.graph.storage_name(tensor)
 
-    def _positions(self, tensor: str, logical: list[SizeExpr]) -> tuple[Expr, ...]:
+    def positions(self, tensor: str, logical: list[SizeExpr]) -> tuple[Expr, ...]:
         """Storage indices of an element: origin subtracted, packed layout applied."""
-        place = self._place(tensor)
+        place = self.place(tensor)
         local = [value - base for value, base in zip(logical, place.base, strict=True)]
-        return tuple(self._expr(value) for value in _packed(local, place.layout))
+        return tuple(self.expr(value) for value in _packed(local, place.layout))
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
-    def _expr(self, value: SizeExpr) -> Expr:
+    def expr(self, value: SizeExpr) -> Expr:
         """A size expression over symbolic loop variables as an expression over the kernel's loop variables."""
         return rewrite(loop_expr(value), self._rename)
 
@@ -256,7 +269,7 @@ class _Nest:
             return IndexVar(self.names[expr.name], expr.span)
         return None
 
-    def _value(self, expr: Expr, values: Mapping[str, SizeExpr]) -> Expr:
+    def value(self, expr: Expr, values: Mapping[str, SizeExpr]) -> Expr:
         """A statement's expression with indices replaced by loop variables and tensors by buffers."""
         match expr:
             case Read(indices=()) if self._is_scalar(expr.tensor):
@@ -264,11 +277,11 @@ class _Nest:
             case Read():
                 return self._read(expr, values)
             case IndexVar():
-                return self._expr(values[expr.name]) if expr.name in values else expr
+                return self.expr(values[expr.name]) if expr.name in values else expr
             case Size():
-                return self._expr(self.scope.sizes[expr.name]) if expr.name in self.scope.sizes else expr
+                return self.expr(self.scope.sizes[expr.name]) if expr.name in self.scope.sizes else expr
             case _:
-                return rebuild(expr, tuple(self._value(child, values) for child in children(expr)))
+                return rebuild(expr, tuple(self.value(child, values) for child in children(expr)))
 
     def _is_scalar(self, tensor: str) -> bool:
         found = self.graph.program.tensor(tensor)
@@ -276,15 +289,15 @@ class _Nest:
 
     def _read(self, read: Read, values: Mapping[str, SizeExpr]) -> Expr:
         storage = self._storage(read.tensor)
-        place = self._place(storage)
+        place = self.place(storage)
         shift = view_shift(self.graph, read.tensor)
         scope = replace(self.scope, indices=values)
         converted = [self._affine(subscript, scope) for subscript in read.indices]
         if all(value is not None for value in converted):
             logical = [value + s for value, s in zip(converted, shift, strict=True) if value is not None]
-            return Read(place.buffer.name, self._positions(storage, logical), read.dtype, read.span)
+            return Read(place.buffer.name, self.positions(storage, logical), read.dtype, read.span)
         positions = [
-            self._subtract(self._value(subscript, values), base - s)
+            self._subtract(self.value(subscript, values), base - s)
             for subscript, base, s in zip(read.indices, place.base, shift, strict=True)
         ]
         return Read(place.buffer.name, _packed_expr(positions, place.layout), read.dtype, read.span)
@@ -297,7 +310,7 @@ class _Nest:
         return None if any(isinstance(atom, Datum | Choice | Opaque) for atom in value.atoms()) else value
 
     def _subtract(self, value: Expr, base: SizeExpr) -> Expr:
-        return value if base == constant(0) else Binary("-", value, self._expr(base), DType.INT64)
+        return value if base == constant(0) else Binary("-", value, self.expr(base), DType.INT64)
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -333,8 +346,9 @@ class _Nest:
                 block_of = Block((Barrier(), *block_of.body, Barrier()), block_of.comment)
             produced.append(block_of)
         with_it = [
-            each for each in self.graph.stages if each.attach.kind == "with"
-            and (each.attach.stage, each.attach.axis) == (stage.name, leaf)
+            each
+            for each in self.graph.stages
+            if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf)
         ]
         if not families and not with_it:
             return block
@@ -402,7 +416,7 @@ class _StageLoops:
         extent = self._extent(leaf, placed)
         kind = self.stage.annotation(leaf) or "serial"
         var = self.nest.names[variable(self.stage.name, leaf)]
-        return Block((For(var, to_expr(constant(0)), self.nest._expr(extent), body, kind, leaf),))
+        return Block((For(var, to_expr(constant(0)), self.nest.expr(extent), body, kind, leaf),))
 
     # --- extents and guards ------------------------------------------------------------------------------------------
 
@@ -475,7 +489,7 @@ class _StageLoops:
             if not reductions and self._involves_reduction(value):
                 continue
             if not self._implied(value):
-                test = Binary("<", self.nest._expr(value), self.nest._expr(limit), DType.BOOL)
+                test = Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
                 guard = test if guard is None else Binary("&&", guard, test, DType.BOOL)
         return guard
 
@@ -498,11 +512,11 @@ class _StageLoops:
         storage = nest.graph.storage_name(self.statement.target)
         shift = view_shift(nest.graph, self.statement.target)
         logical = [value + s for value, s in zip(self._logical(), shift, strict=True)]
-        return nest._place(storage).buffer.name, nest._positions(storage, logical)
+        return nest.place(storage).buffer.name, nest.positions(storage, logical)
 
     def _store(self) -> Block:
         statement, nest = self.statement, self.nest
-        value = nest._value(statement.value, self.bounds.lineage.values)
+        value = nest.value(statement.value, self.bounds.lineage.values)
         operator = statement.operator if self._is_reduction else None
         if self.accumulator is not None:
             stmt: Stmt = self._put(self.accumulator.name, self._inner_positions(), value, operator)
@@ -518,8 +532,8 @@ class _StageLoops:
         for check in self.nest.checks:
             if check.statement == self.statement.name:
                 values = self.bounds.lineage.values
-                condition = self.nest._value(check.condition, values)
-                shown = tuple(self.nest._value(value, values) for value in check.values)
+                condition = self.nest.value(check.condition, values)
+                shown = tuple(self.nest.value(value, values) for value in check.values)
                 stmt = Check(condition, check.number, shown, Block((stmt,)))
         return stmt
 
@@ -544,15 +558,13 @@ class _StageLoops:
         leaves = self.stage.leaves
         if depth == len(leaves):
             return self._store()
-        return self._loop(
-            leaves[depth], depth, placed, lambda: self._combine(depth + 1, placed | {leaves[depth]})
-        )
+        return self._loop(leaves[depth], depth, placed, lambda: self._combine(depth + 1, placed | {leaves[depth]}))
 
     def _inner_outputs(self) -> tuple[str, ...]:
         return tuple(leaf for leaf in self.stage.leaves[self._first_reduction :] if self.stage.kind(leaf) == "output")
 
     def _inner_positions(self) -> tuple[Expr, ...]:
-        return tuple(self.nest._expr(self.bounds.lineage.leaf(leaf)) for leaf in self._inner_outputs())
+        return tuple(self.nest.expr(self.bounds.lineage.leaf(leaf)) for leaf in self._inner_outputs())
 
     def _over_outputs(self, depth: int, placed: frozenset[str], stmt: Stmt) -> Block:
         """The output loops inside the first reduction loop, around one store."""
@@ -566,7 +578,9 @@ class _StageLoops:
         """16-bit sums are kept in `float32` until they are complete (`language.md`, statements)."""
         compute = target.dtype.compute
         related = self.bounds.lineage
-        shape = tuple(self.nest._expr(self.nest._largest(related.extents[leaf], self.stage)) for leaf in self._inner_outputs())
+        shape = tuple(
+            self.nest.expr(self.nest.largest(related.extents[leaf], self.stage)) for leaf in self._inner_outputs()
+        )
         name = f"{self.statement.name}.sum"
         self.accumulator = Buffer(name, compute, shape, "local")
         where = self._inner_positions()

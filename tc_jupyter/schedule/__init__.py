@@ -1,7 +1,7 @@
 """Ranges -> schedule and bounds: in which loops a program runs, and what every loop and stage must cover.
 
-Comes in: a `Program` with its `Ranges`, and a `Target`. Goes out: a `Schedule` (stages, loops, attachment) and its `Bounds`. A schedule
-never changes ranges, shapes or results. No loops exist here; `loops.lower` makes them.
+Comes in: a `Program` with its `Ranges`, and a `Target`. Goes out: a `Schedule` (stages, loops, attachment) and its `Bounds`.
+A schedule never changes ranges, shapes or results. No loops exist here; `loops.lower` makes them.
 """
 
 from .bounds import Bounds, Range, StageNeed, infer_bound

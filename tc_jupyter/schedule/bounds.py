@@ -159,7 +159,9 @@ class Bounds(Mapping[str, AxisRanges]):
         self._require_sizes()
         if name not in self.symbolic.stages:
             names = ", ".join(f"`{stage}`" for stage in self)
-            raise refuse(self.graph, codes.FOREIGN_SCHEDULE, None, f"there is no stage `{name}`", f"the stages are {names}")
+            raise refuse(
+                self.graph, codes.FOREIGN_SCHEDULE, None, f"there is no stage `{name}`", f"the stages are {names}"
+            )
         need = self.needs[name]
         exact, hull = need.per_visit(), need.hull_per_visit()
         tvm = self._boxes_per_visit(self.tvm[name], need)
@@ -233,11 +235,21 @@ class Bounds(Mapping[str, AxisRanges]):
             found = self.symbolic[name]
             entry: dict[str, Any] = {
                 "name": name,
-                "attach": {"kind": found.stage.attach.kind, "stage": found.stage.attach.stage, "axis": found.stage.attach.axis},
+                "attach": {
+                    "kind": found.stage.attach.kind,
+                    "stage": found.stage.attach.stage,
+                    "axis": found.stage.attach.axis,
+                },
                 "path": [list(loop) for loop in self.symbolic.graph.attach_path(name)],
                 "axes": [
-                    {"name": axis, "kind": found.stage.kind(axis), "leaf": axis in found.stage.leaves,
-                     "annotation": found.stage.annotation(axis), "min": str(_text(span.min)), "extent": str(_text(span.extent))}
+                    {
+                        "name": axis,
+                        "kind": found.stage.kind(axis),
+                        "leaf": axis in found.stage.leaves,
+                        "annotation": found.stage.annotation(axis),
+                        "min": str(_text(span.min)),
+                        "extent": str(_text(span.extent)),
+                    }
                     for axis, span in self[name].items()
                 ],
                 "region": list(self.region(name)),
@@ -260,7 +272,10 @@ class Bounds(Mapping[str, AxisRanges]):
         }
 
     def _request(self, request: Request) -> dict[str, Any]:
-        box = [None if ends is None else str(Range(self._number(ends[0]), self._number(ends[1] + 1 - ends[0]))) for ends in request.box]
+        box = [
+            None if ends is None else str(Range(self._number(ends[0]), self._number(ends[1] + 1 - ends[0])))
+            for ends in request.box
+        ]
         return {"consumer": request.consumer, "box": box, "exact": request.exact}
 
 
@@ -283,8 +298,14 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, int] | None = None) -> Bo
     known = set(graph.program.sizes)
     unknown = [name for name in given if name not in known]
     missing = [name for name in graph.program.sizes if name not in given] if given else []
-    negative = [name for name, value in given.items() if isinstance(value, bool) or not isinstance(value, int) or value < 0]
-    for names, what in ((unknown, "is no size of this def"), (missing, "is not given"), (negative, "is no size: not an integer of 0 or more")):
+    negative = [
+        name for name, value in given.items() if isinstance(value, bool) or not isinstance(value, int) or value < 0
+    ]
+    for names, what in (
+        (unknown, "is no size of this def"),
+        (missing, "is not given"),
+        (negative, "is no size: not an integer of 0 or more"),
+    ):
         if names:
             message = f"`{names[0]}` {what}"
             sizes_text = ", ".join(f"`{name}`" for name in graph.program.sizes) or "none"

@@ -113,7 +113,9 @@ def _family_bounds(
     box, exact = whole, True
     asked = stage.name not in graph.outputs and stage.attach.kind != "with"
     if asked:
-        requests = tuple(request for user in graph.consumers(stage.name) for request in requests_of(graph, stage, user, found, tvm))
+        requests = tuple(
+            request for user in graph.consumers(stage.name) for request in requests_of(graph, stage, user, found, tvm)
+        )
         if requests:
             box, exact = gather(requests, whole)
     result: dict[str, StageBounds] = {}
@@ -153,7 +155,9 @@ def _clip(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeEx
     if (low, extent) == (dom_low, dom_extent):
         return low, extent
     new_low = low if nonnegative(low - dom_low) else dom_low if nonnegative(dom_low - low) else maximum(low, dom_low)
-    new_high = high if nonnegative(dom_high - high) else dom_high if nonnegative(high - dom_high) else minimum(high, dom_high)
+    new_high = (
+        high if nonnegative(dom_high - high) else dom_high if nonnegative(high - dom_high) else minimum(high, dom_high)
+    )
     return new_low, extent_between(new_low, new_high - 1)
 
 
@@ -208,7 +212,12 @@ def pass_up(
     """
     related = bounds.lineage
     relations = {relation.parent: relation for relation in stage.relations if isinstance(relation, Split)}
-    fuses = {axis: relation for relation in stage.relations if isinstance(relation, Fuse) for axis in (relation.outer, relation.inner)}
+    fuses = {
+        axis: relation
+        for relation in stage.relations
+        if isinstance(relation, Fuse)
+        for axis in (relation.outer, relation.inner)
+    }
 
     def leaves_below(axis: str) -> set[str]:
         for relation in stage.relations:
@@ -230,7 +239,9 @@ def pass_up(
             (outer_low, outer_high), outer_exact = values_of(relation.outer)
             (inner_low, inner_high), inner_exact = values_of(relation.inner)
             if inner_low == constant(0) and inner_high == related.extents[relation.inner] - 1:
-                inner_high = factor - 1  # the end of the parent limits it below, more simply than `min(factor, extent)` here
+                inner_high = (
+                    factor - 1
+                )  # the end of the parent limits it below, more simply than `min(factor, extent)` here
             high = outer_high * factor + inner_high
             high = high if mod(related.extents[axis], factor) == constant(0) else minimum(high, last)
             dense = outer_low == outer_high or inner_high - inner_low == factor - 1
@@ -267,9 +278,7 @@ def _unfuse(fused: tuple[Interval, bool], row: SizeExpr, outer: bool) -> tuple[I
     return (choose(same, column, constant(0)), choose(same, mod(high, row), row - 1)), False
 
 
-def _access_box(
-    graph: StageGraph, read: Read, box: Mapping[str, Interval]
-) -> tuple[list[Interval | None], bool]:
+def _access_box(graph: StageGraph, read: Read, box: Mapping[str, Interval]) -> tuple[list[Interval | None], bool]:
     """Interval of each subscript of a read, in the coordinates of the storage; `None` where data decide."""
     shift = view_shift(graph, read.tensor)
     ends: list[Interval | None] = []
@@ -375,7 +384,9 @@ def pass_down(stage: Stage, related: Lineage) -> dict[str, tuple[SizeExpr, SizeE
     for axis in stage.axes:
         result[axis] = (constant(0), related.extents[axis])
     for relation in stage.relations:
-        if isinstance(relation, Split) and mod(related.extents[relation.parent], related.factors[relation.parent]) != constant(0):
+        if isinstance(relation, Split) and mod(
+            related.extents[relation.parent], related.factors[relation.parent]
+        ) != constant(0):
             factor, extent = related.factors[relation.parent], related.extents[relation.parent]
             outer = related.values[relation.outer]
             result[relation.inner] = (constant(0), minimum(factor, extent - factor * outer))

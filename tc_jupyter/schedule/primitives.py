@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render
 from tc_jupyter.program import (
-    Binary,
     Cast,
     Const,
     DType,
@@ -21,9 +20,7 @@ from tc_jupyter.program import (
     Select,
     Statement,
     Tensor,
-    int64,
     rewrite,
-    walk,
 )
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, to_expr
 
@@ -58,7 +55,9 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
     if (factor is None) == (nparts is None) or isinstance(number, bool) or not isinstance(number, int) or number < 1:
         given = f"`factor={factor}`, `nparts={nparts}`" if nparts is not None else f"`{factor}`"
         message = f"`{stage}[{axis}]` cannot be split by {given}"
-        raise refuse(graph, codes.BAD_FACTOR, old, message, "give one of `factor` and `nparts`, an integer of 1 or more")
+        raise refuse(
+            graph, codes.BAD_FACTOR, old, message, "give one of `factor` and `nparts`, an integer of 1 or more"
+        )
     relation = Split(axis, f"{axis}.outer", f"{axis}.inner", factor, nparts)
     leaves = _replace_leaves(old, axis, (relation.outer, relation.inner))
     return graph.replace_stage(replace(old, relations=(*old.relations, relation), leaves=leaves))
@@ -115,7 +114,9 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     for axis in axes:
         _leaf(graph, old, axis)
     if len(set(axes)) != len(axes):
-        raise refuse(graph, codes.UNKNOWN_AXIS, old, f"an axis of `{stage}` is named twice in `reorder`", "name each once")
+        raise refuse(
+            graph, codes.UNKNOWN_AXIS, old, f"an axis of `{stage}` is named twice in `reorder`", "name each once"
+        )
     places = iter(axes)
     leaves = tuple(next(places) if leaf in axes else leaf for leaf in old.leaves)
     return graph.replace_stage(replace(old, leaves=leaves))
@@ -145,7 +146,9 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
     _leaf(graph, old, axis)
     problem = _annotation_problem(graph, old, axis, annotation)
     if problem is not None:
-        raise refuse(graph, codes.BAD_ANNOTATION, old, f"`{stage}[{axis}]` cannot be `{annotation}`: {problem[0]}", problem[1])
+        raise refuse(
+            graph, codes.BAD_ANNOTATION, old, f"`{stage}[{axis}]` cannot be `{annotation}`: {problem[0]}", problem[1]
+        )
     return graph.replace_stage(replace(old, annotations=(*old.annotations, (axis, annotation))))
 
 
@@ -390,8 +393,12 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     outputs = statement.output_indices
     value = Read(name, tuple(IndexVar(index.name) for index in outputs), target.dtype.compute)
     copy = replace(
-        statement, indices=outputs, value=value, operator=statement.operator if statement.accumulate else "=",
-        initialize=False, exists=(),
+        statement,
+        indices=outputs,
+        value=value,
+        operator=statement.operator if statement.accumulate else "=",
+        initialize=False,
+        exists=(),
     )
     box = Box(tuple(root.dom for root in old.roots if root.kind == "output"))
     kept = _keep_output(old)
@@ -463,9 +470,14 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         text=f"{name}: partial results of `{statement.text}`",
         span=statement.span,
     )
-    read = Read(name, tuple(IndexVar(n) for n in (factored.name, *(root.name for root in outputs))), target.dtype.compute)
+    read = Read(
+        name, tuple(IndexVar(n) for n in (factored.name, *(root.name for root in outputs))), target.dtype.compute
+    )
     combine = replace(
-        statement, indices=(*statement.output_indices, _given(factored.name, factored.dom, "reduction")), value=read, exists=()
+        statement,
+        indices=(*statement.output_indices, _given(factored.name, factored.dom, "reduction")),
+        value=read,
+        exists=(),
     )
     combined = replace(
         _keep_output(old),
@@ -516,8 +528,10 @@ def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: st
     if outside:
         return f"`{outside[0]}` reads it outside that loop", legal
     del views, allowed
-    if producer.storage.scope == "global" and consumer.leaves and any(
-        kind in GPU_AXES for _, kind in consumer.annotations
+    if (
+        producer.storage.scope == "global"
+        and consumer.leaves
+        and any(kind in GPU_AXES for _, kind in consumer.annotations)
     ):
         return None
     return None
@@ -665,15 +679,16 @@ def _copy_indices(read: Read, rank: int, graph: StageGraph) -> tuple[str, ...]:
     """Index names for a copy: those of the read where they are plain and distinct, else `d0`, `d1`, ..."""
     plain = [index.name if isinstance(index, IndexVar) else "" for index in read.indices]
     taken = set(graph.program.sizes) | {tensor.name for tensor in graph.program.tensors}
-    fresh = (name for n in range(2 * rank + len(taken) + len(plain)) if (name := f"d{n}") not in taken and name not in plain)
-    return tuple(
-        name if name and plain.count(name) == 1 and name not in taken else next(fresh) for name in plain
+    fresh = (
+        name for n in range(2 * rank + len(taken) + len(plain)) if (name := f"d{n}") not in taken and name not in plain
     )
+    return tuple(name if name and plain.count(name) == 1 and name not in taken else next(fresh) for name in plain)
 
 
 def _default_stage(statement: Statement, box: Box, reductions: tuple[IterVar, ...]) -> Stage:
     outputs = tuple(
-        IterVar(index.name, "output", bounds) for index, bounds in zip(statement.output_indices, box.bounds, strict=True)
+        IterVar(index.name, "output", bounds)
+        for index, bounds in zip(statement.output_indices, box.bounds, strict=True)
     )
     roots = (*outputs, *reductions)
     return Stage(statement, roots, leaves=tuple(root.name for root in roots))

@@ -51,7 +51,13 @@ class Schedule:
 
     def split(self, stage: str, axis: str, factor: int | None = None, nparts: int | None = None) -> Schedule:
         """Split a loop; see `primitives.split`."""
-        keywords = {"factor": factor} if nparts is None else {"nparts": nparts} if factor is None else {"factor": factor, "nparts": nparts}
+        keywords = (
+            {"factor": factor}
+            if nparts is None
+            else {"nparts": nparts}
+            if factor is None
+            else {"factor": factor, "nparts": nparts}
+        )
         return self._do("split", stage, axis, **keywords)
 
     def fuse(self, stage: str, outer: str, inner: str) -> Schedule:
@@ -171,7 +177,10 @@ def schedule_of(program: Program, ranges: Ranges) -> Schedule:
 
 def steps_from_data(data: list[list[Any]]) -> tuple[Step, ...]:
     """Steps from their JSON form; see `steps_to_data`."""
-    return tuple(Step(name, tuple(_frozen(a) for a in arguments), tuple((k, _frozen(v)) for k, v in keywords)) for name, arguments, keywords in data)
+    return tuple(
+        Step(name, tuple(_frozen(a) for a in arguments), tuple((k, _frozen(v)) for k, v in keywords))
+        for name, arguments, keywords in data
+    )
 
 
 def steps_to_data(steps: tuple[Step, ...]) -> list[list[Any]]:

@@ -82,6 +82,7 @@ class Enumeration:
 
     @property
     def graph(self) -> StageGraph:
+        """The graph that the bounds belong to."""
         return self.bounds.graph
 
     def run(self) -> Mapping[str, Need]:
@@ -199,7 +200,10 @@ class Enumeration:
         if any(isinstance(node, Read) and node.indices for index in read.indices for node in walk(index)):
             raise TooManyPoints(f"{user.name} reads {read.tensor} at positions that depend on data")
         shift = view_shift(self.graph, read.tensor)
-        scope = {**self.sizes, **{name: value.evaluate(self.sizes) for name, value in scope_of(self.graph).sizes.items()}}
+        scope = {
+            **self.sizes,
+            **{name: value.evaluate(self.sizes) for name, value in scope_of(self.graph).sizes.items()},
+        }
         columns = [
             evaluate(index, space.roots, scope, space.count) + by.evaluate(self.sizes)
             for index, by in zip(read.indices, shift, strict=True)
@@ -320,5 +324,3 @@ def _row_numbers(table: Ints, rows: Ints) -> Ints:
         return np.zeros(len(rows), np.int64)
     position = {tuple(map(int, row)): number for number, row in enumerate(table)}
     return np.array([position[tuple(map(int, row))] for row in rows], np.int64)
-
-

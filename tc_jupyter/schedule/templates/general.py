@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..schedule import Schedule
-from ..target import Target
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.target import Target
 
 THREADS = 256
 """Threads of a block of the general GPU form: enough to hide latency, a multiple of the warp."""
