@@ -1,0 +1,9 @@
+"""Loop IR -> LLVM IR: vectors along vectorised loops, tasks along parallel ones, plain loops for everything else.
+
+Comes in: `Kernel` and a CPU `Target`. Goes out: `KernelSource` with LLVM text. Nothing here imports LLVM.
+"""
+
+from .emit import emit_llvm
+from .vector_math import EXTERNAL, External
+
+__all__ = ["EXTERNAL", "External", "emit_llvm"]

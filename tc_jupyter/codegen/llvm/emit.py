@@ -1,0 +1,1299 @@
+"""Loop IR -> LLVM IR: loops become blocks, vectorised loops become vectors, parallel loops become tasks.
+
+One walk prints scalar and vector code alike: inside a vectorised loop an expression that moves with its variable has as many lanes
+as the loop has iterations, every other expression stays a scalar. Conditions that differ between lanes become masks, and a masked
+read touches no memory of an inactive lane. Integer expressions without reads are printed in the outermost loop that knows their
+variables, once.
+
+The entry point is `void NAME(ptr args, i64 index, i64 thread)`. `args` holds one 8-byte slot per argument of the
+`KernelSource`, in order: addresses, `int64` numbers, scalars by value in the low bytes. `i64 NAME.tasks(ptr args)` gives the number
+of tasks. The first line of the text names the passes that it wants: `; passes: vector` or `; passes: loops`.
+
+Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is two loads, a broadcast and a fused multiply-add of
+`<32 x float>`, which is two registers of AVX-512 or eight of NEON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import assert_never
+
+from tc_jupyter.loops import (
+    Allocate,
+    Barrier,
+    Block,
+    Buffer,
+    Check,
+    For,
+    If,
+    Intrinsic,
+    Kernel,
+    Stmt,
+    Store,
+    expressions,
+    walk_statements,
+)
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    int64,
+    walk,
+)
+from tc_jupyter.schedule import Target
+
+from ..source import Argument, KernelSource, Launch
+from . import arith
+from .builder import (
+    Builder,
+    Lines,
+    Value,
+    clean,
+    constant,
+    flatten,
+    index,
+    literal,
+    mangle,
+    memory_type,
+    register_type,
+    vector_type,
+)
+from .polynomial import Polynomial, add, as_expr, mentions, multiply, polynomial, step
+from .prepare import (
+    Tasks,
+    accumulate,
+    constant_value,
+    full_tiles,
+    has_read,
+    largest,
+    map_block,
+    minimum,
+    plus,
+    substitute,
+    tasks,
+    times,
+    upper_limit,
+    variables,
+)
+from .show import show, show_store
+from .vector_math import emit_call
+
+STACK_BYTES = 16 << 10
+"""Largest temporary on the stack, and the sum of all is at most four times this: other threads have small stacks."""
+WIDEST = 8
+"""A vectorised loop is printed as one vector of at most this many registers; longer ones are cut."""
+MOST_UNROLLED = 128
+"""Iterations of `unroll` loops that are written out."""
+
+
+def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
+    """Return the LLVM IR of one kernel.
+
+    Args:
+        target: a CPU; `features` and `vector_bits` decide about masks, conversions and the width of strip-mined loops.
+
+    Returns:
+        `launch.grid[0]` is the number of tasks. `workspace` holds at most one buffer of bytes with scope `local`: the launcher gives
+        every thread that many, 64-byte aligned, one after the other (each rounded up to a multiple of 64).
+    """
+    plan = tasks(kernel)
+    scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
+    scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
+    bound = frozenset(loop.var for loop in plan.loops)
+    body = accumulate(full_tiles(plan.body, bound), scopes)
+    for buffer in reversed(plan.allocations):
+        body = Block((Allocate(buffer, body),))
+    return _Module(kernel, target, replace(plan, body=body)).source()
+
+
+@dataclass(slots=True)
+class _Level:
+    """A loop that is being printed: where code that depends on its variable alone goes, and what is there already."""
+
+    place: Lines
+    memo: dict[object, Value] = field(default_factory=dict)
+    pointers: dict[object, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Storage:
+    """A buffer at run time.
+
+    Attributes:
+        pointer: address of element 0.
+        strides: elements per step of each dimension.
+        level: loop depth from which on the pointer is known.
+        lanes: more than 1 for private storage of a vectorised loop: every element is a vector of one value per lane.
+        private: memory of the task, where inactive lanes may be read.
+    """
+
+    buffer: Buffer
+    pointer: str
+    strides: tuple[Polynomial, ...]
+    level: int = 0
+    lanes: int = 1
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """The vectorised loop that is being printed: its variable, first value, lanes and level."""
+
+    var: str
+    first: Expr
+    lanes: int
+    level: int
+
+
+class _Function:
+    """Prints the body of the task function."""
+
+    def __init__(self, kernel: Kernel, target: Target, builder: Builder) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.b = builder
+        self.place: Lines = []
+        self.levels = [_Level(self.place)]
+        self.values: dict[str, Value] = {}
+        self.level_of: dict[str, int] = {}
+        self.constants: dict[str, Expr] = {}
+        self.ranges: dict[str, tuple[Expr, Expr]] = {}
+        self.scalars: dict[str, Value] = {}
+        self.storages: dict[str, _Storage] = {}
+        self.vector: _Vector | None = None
+        self.tail: Value | None = None
+        self.mask: Value | None = None
+        self.memo: list[dict[Expr, Value]] = [{}]
+        self.workspace: Expr = int64(0)
+        self.stack_bytes = 0
+        self.statements: list[tuple[str, str]] = []
+
+    # --- features ----------------------------------------------------------------------------------------------------
+
+    @property
+    def f16c(self) -> bool:
+        """Whether the processor converts 16-bit floats."""
+        return "f16c" in self.target.features or not self.target.arch.startswith(("x86", "i686"))
+
+    @property
+    def masks(self) -> bool:
+        """Whether masked loads and stores are instructions for every element type."""
+        return {"avx512vl", "avx512bw"} <= self.target.features
+
+    # --- places ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def at(self, level: int) -> Generator[None]:
+        """Print into the start of a loop body instead of here."""
+        saved = self.b.lines
+        self.b.lines = self.levels[level].place
+        yield
+        self.b.lines = saved
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Results of reads and calls printed inside are not known outside."""
+        self.memo.append({})
+        yield
+        self.memo.pop()
+
+    @contextmanager
+    def masked(self, condition: Value) -> Generator[None]:
+        """Only lanes with a true condition are active inside."""
+        saved = self.mask
+        self.mask = condition if saved is None else arith.logical(self.b, "and", saved, condition)
+        with self.scope():
+            yield
+        self.mask = saved
+
+    def depth(self, expr: Expr) -> int:
+        """The innermost level that an expression without reads needs."""
+        return max((self.level_of[name] for name in variables(expr)), default=0)
+
+    def resolve(self, expr: Expr) -> Expr:
+        """Put in the numbers of unrolled loops."""
+        return substitute(expr, self.constants) if self.constants else expr
+
+    # --- expressions -------------------------------------------------------------------------------------------------
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether the value differs between the lanes of the vectorised loop."""
+        if self.vector is None:
+            return False
+        for node in walk(expr):
+            if isinstance(node, IndexVar) and node.name == self.vector.var:
+                return True
+            if isinstance(node, Read) and node.tensor in self.storages and self.storages[node.tensor].lanes > 1:
+                return True
+        return False
+
+    def lanes_of(self, expr: Expr) -> int:
+        """Lanes of the value."""
+        return self.vector.lanes if self.vector is not None and self.varies(expr) else 1
+
+    def value(self, expr: Expr) -> Value:
+        """Print the expression, or find its value if it was printed before; constants of unrolled loops are in."""
+        match expr:
+            case Const():
+                return constant(expr.value, expr.dtype)
+            case Size():
+                return self.values[expr.name]
+            case IndexVar():
+                return self.lane_values() if self.vector and expr.name == self.vector.var else self.values[expr.name]
+            case Read(indices=()) if expr.tensor in self.scalars:
+                return self.scalars[expr.tensor]
+            case _:
+                pass
+        if _movable(expr):
+            level = self.depth(expr)
+            memo = self.levels[level].memo
+            if expr not in memo:
+                with self.at(level):
+                    memo[expr] = self.node(expr)
+            return memo[expr]
+        for known in reversed(self.memo):
+            if expr in known:
+                return known[expr]
+        value = self.node(expr)
+        self.memo[-1][expr] = value
+        return value
+
+    def node(self, expr: Expr) -> Value:
+        """Print one node."""
+        match expr:
+            case Unary(op="!"):
+                return arith.invert(self.b, self.value(expr.operand))
+            case Unary():
+                return arith.negate(self.b, self.value(expr.operand))
+            case Binary(op="&&"):
+                return self.choose(expr.left, expr.right, Const(False, DType.BOOL))
+            case Binary(op="||"):
+                return self.choose(expr.left, Const(True, DType.BOOL), expr.right)
+            case Binary():
+                positive = expr.op in ("//", "/", "%") and _positive(expr.right)
+                left, right = self.value(expr.left), self.value(expr.right)
+                return arith.binary(self.b, expr.op, left, right, positive=positive)
+            case Select():
+                return self.choose(expr.condition, expr.then, expr.otherwise)
+            case Cast():
+                return arith.cast(self.b, self.value(expr.operand), expr.dtype, self.f16c)
+            case Call():
+                arguments = tuple(self.value(argument) for argument in expr.arguments)
+                return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)
+            case Read():
+                return self.load(expr)
+            case Const() | Size() | IndexVar():
+                return self.value(expr)
+        assert_never(expr)
+
+    def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Value:
+        """`condition ? then : otherwise`; a side with reads is printed under its condition."""
+        test = self.value(condition)
+        if test.text in ("true", "false"):
+            return self.value(then if test.text == "true" else otherwise)
+        if _movable(then) and _movable(otherwise):
+            return arith.select(self.b, test, self.value(then), self.value(otherwise))
+        if test.lanes > 1:
+            with self.masked(test):
+                first = self.value(then)
+            with self.masked(arith.invert(self.b, test)):
+                second = self.value(otherwise)
+            return arith.select(self.b, test, first, second)
+        lanes = max(self.lanes_of(then), self.lanes_of(otherwise))
+        return self.branch(test, then, otherwise, lanes)
+
+    def branch(self, test: Value, then: Expr, otherwise: Expr, lanes: int) -> Value:
+        """A choice by a jump."""
+        yes, no, end = (self.b.name(hint) for hint in ("then", "else", "end"))
+        self.b.branch_if(test, yes, no)
+        ends: list[tuple[Value, str]] = []
+        for label, side in ((yes, then), (no, otherwise)):
+            self.b.label(label)
+            with self.scope():
+                value = arith.broadcast(self.b, self.value(side), lanes)
+            ends.append((value, self.b.block))
+            self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(*ends[0], *ends[1])
+
+    def lane_values(self) -> Value:
+        """The variable of the vectorised loop in all lanes."""
+        assert self.vector is not None
+        vector, key = self.vector, "lanes"
+        memo = self.levels[vector.level].memo
+        if key not in memo:
+            with self.at(vector.level):
+                first = arith.broadcast(self.b, self.value(vector.first), vector.lanes)
+                numbers = ", ".join(f"i64 {lane}" for lane in range(vector.lanes))
+                memo[key] = self.b.op(
+                    f"add {first.type} {first.text}, <{numbers}>", DType.INT64, vector.lanes, vector.var
+                )
+        return memo[key]
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def offset(self, storage: _Storage, indices: tuple[Expr, ...]) -> Polynomial:
+        """The position of an element, in elements from element 0."""
+        total = Polynomial(())
+        for where, stride in zip(indices, storage.strides, strict=True):
+            total = add(total, multiply(polynomial(where, {}), stride))
+        return total
+
+    def address(self, storage: _Storage, offset: Polynomial) -> str:
+        """A pointer to an element; what outer loops know is added there."""
+        element = vector_type(memory_type(storage.buffer.dtype), storage.lanes)
+        by_level: dict[int, list[tuple[tuple[Expr, ...], int]]] = {}
+        here: list[tuple[tuple[Expr, ...], int]] = []
+        for product, value in offset.terms:
+            if not product:
+                continue
+            if all(_movable(factor) for factor in product):
+                by_level.setdefault(max(storage.level, *(self.depth(f) for f in product)), []).append((product, value))
+            else:
+                here.append((product, value))
+        pointer = storage.pointer
+        for level in sorted(by_level):
+            pointer = self.advance(pointer, element, by_level[level], level, storage.buffer.name)
+        if here:
+            moved = self.value(as_expr(Polynomial(tuple(here))))
+            pointer = self.b.raw(
+                f"getelementptr inbounds {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at"
+            )
+        if offset.constant:
+            pointer = self.b.raw(
+                f"getelementptr inbounds {element}, ptr {pointer}, i64 {offset.constant}", f"{storage.buffer.name}.at"
+            )
+        return pointer
+
+    def advance(
+        self, pointer: str, element: str, terms: list[tuple[tuple[Expr, ...], int]], level: int, name: str
+    ) -> str:
+        """`pointer` plus terms that are known in a level."""
+        pointers = self.levels[level].pointers
+        key = (pointer, element, frozenset(terms))
+        if key not in pointers:
+            moved = self.value(as_expr(Polynomial(tuple(terms))))
+            with self.at(level):
+                pointers[key] = self.b.raw(
+                    f"getelementptr inbounds {element}, ptr {pointer}, {moved.typed}", f"{name}.at"
+                )
+        return pointers[key]
+
+    def first_lane(self, offset: Polynomial) -> Polynomial:
+        """The position for the first lane."""
+        assert self.vector is not None
+        return polynomial(substitute(as_expr(offset), {self.vector.var: self.vector.first}), {})
+
+    def active(self, storage: _Storage) -> Value | None:
+        """The lanes that may touch memory."""
+        if storage.private:
+            return None
+        if self.tail is None or self.mask is None:
+            return self.mask or self.tail
+        return arith.logical(self.b, "and", *arith.same_lanes(self.b, self.tail, self.mask))
+
+    def load(self, read: Read) -> Value:
+        """An element, or one element per lane."""
+        storage = self.storages[read.tensor]
+        offset = self.offset(storage, read.indices)
+        if storage.lanes > 1:
+            stored = self.plain_load(storage, self.address(storage, offset), storage.lanes)
+        elif self.vector is None or not self.varies(as_expr(offset)):
+            stored = self.uniform_load(storage, offset)
+        else:
+            stored = self.lane_load(storage, offset)
+        return arith.cast(self.b, stored, read.dtype, self.f16c)
+
+    def uniform_load(self, storage: _Storage, offset: Polynomial) -> Value:
+        """The same element for all lanes; not read if no lane is active."""
+        if self.mask is None or storage.private:
+            return self.plain_load(storage, self.address(storage, offset), 1)
+        some = self.b.call(
+            f"llvm.vector.reduce.or.{mangle(self.mask.type)}", (self.mask,), Value("", DType.BOOL), "some"
+        )
+        assert isinstance(some, Value)
+        yes, end, before = self.b.name("active"), self.b.name("end"), self.b.block
+        self.b.branch_if(some, yes, end)
+        self.b.label(yes)
+        value = self.plain_load(storage, self.address(storage, offset), 1)
+        loaded = self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(value, loaded, constant(0, value.dtype), before, storage.buffer.name)
+
+    def plain_load(self, storage: _Storage, pointer: str, lanes: int) -> Value:
+        """Neighbouring elements without a mask."""
+        dtype = storage.buffer.dtype
+        kind = vector_type(memory_type(dtype), lanes)
+        stored = self.b.raw(f"load {kind}, ptr {pointer}, align {dtype.bytes}", f"{storage.buffer.name}.v")
+        return self.from_memory(stored, dtype, lanes)
+
+    def lane_load(self, storage: _Storage, offset: Polynomial) -> Value:
+        """One element per lane: neighbours, reversed neighbours, or anywhere."""
+        assert self.vector is not None
+        lanes, dtype, mask = self.vector.lanes, storage.buffer.dtype, self.active(storage)
+        change, _linear = step(offset, self.vector.var)
+        if change == 1:
+            pointer = self.address(storage, self.first_lane(offset))
+            if mask is None:
+                return self.plain_load(storage, pointer, lanes)
+            return self.masked_load("load", f"ptr {pointer}", storage, mask)
+        if change == -1:
+            start = add(self.first_lane(offset), Polynomial((((), 1 - lanes),)))
+            return self.reversed_load(storage, self.address(storage, start), mask)
+        if change == 2 and mask is None:
+            return self.strided_load(storage, self.first_lane(offset))
+        return self.masked_load("gather", self.lane_pointers(storage, offset), storage, mask)
+
+    def reversed_load(self, storage: _Storage, pointer: str, mask: Value | None) -> Value:
+        """Neighbouring elements, last one first."""
+        if mask is not None:
+            stored = self.masked_load("load", f"ptr {pointer}", storage, self.reverse(mask))
+        else:
+            assert self.vector is not None
+            stored = self.plain_load(storage, pointer, self.vector.lanes)
+        return self.reverse(stored)
+
+    def strided_load(self, storage: _Storage, start: Polynomial) -> Value:
+        """Every second element, from two overlapping vectors that end with the last element needed."""
+        assert self.vector is not None
+        lanes = self.vector.lanes
+        low = self.plain_load(storage, self.address(storage, start), lanes)
+        high = self.plain_load(storage, self.address(storage, add(start, Polynomial((((), lanes - 1),)))), lanes)
+        picks = ", ".join(f"i32 {2 * k if 2 * k < lanes else 2 * k + 1}" for k in range(lanes))
+        text = f"shufflevector {low.typed}, {high.typed}, <{lanes} x i32> <{picks}>"
+        return self.b.op(text, low.dtype, lanes, "even")
+
+    def reverse(self, value: Value) -> Value:
+        """Lanes in the opposite order."""
+        picks = ", ".join(f"i32 {lane}" for lane in reversed(range(value.lanes)))
+        text = f"shufflevector {value.typed}, {value.type} poison, <{value.lanes} x i32> <{picks}>"
+        return self.b.op(text, value.dtype, value.lanes, "reversed")
+
+    def lane_pointers(self, storage: _Storage, offset: Polynomial) -> str:
+        """`<n x ptr> %p`, one address per lane."""
+        assert self.vector is not None
+        where = arith.broadcast(self.b, self.value(as_expr(offset)), self.vector.lanes)
+        element = memory_type(storage.buffer.dtype)
+        text = f"getelementptr {element}, ptr {storage.pointer}, {where.typed}"
+        return f"<{self.vector.lanes} x ptr> " + self.b.raw(text, f"{storage.buffer.name}.at")
+
+    def masked_load(self, kind: str, where: str, storage: _Storage, mask: Value | None) -> Value:
+        """`load` of neighbours or `gather`; inactive lanes are 0."""
+        assert self.vector is not None
+        lanes, dtype = self.vector.lanes, storage.buffer.dtype
+        vector = vector_type(memory_type(dtype), lanes)
+        mask = arith.broadcast(self.b, mask or constant(True, DType.BOOL), lanes)
+        function = f"llvm.masked.{kind}.{mangle(vector)}.{mangle(where.rsplit(' ', 1)[0])}"
+        operands = (where, f"i32 {dtype.bytes}", mask, f"{vector} zeroinitializer")
+        stored = self.b.call(function, operands, vector, f"{storage.buffer.name}.v")
+        assert isinstance(stored, str)
+        return self.from_memory(stored, dtype, lanes)
+
+    def from_memory(self, stored: str, dtype: DType, lanes: int) -> Value:
+        """What stored bits mean."""
+        if dtype is DType.BOOL:
+            return self.b.op(
+                f"icmp ne {vector_type('i8', lanes)} {stored}, {constant(0, DType.INT8, lanes).text}",
+                dtype,
+                lanes,
+                "bool",
+            )
+        if dtype is DType.FLOAT16:
+            return arith.half_from_memory(self.b, stored, lanes, self.f16c)
+        if dtype is DType.BFLOAT16:
+            return arith.bfloat16_from_bits(self.b, stored, lanes)
+        return Value(stored, dtype, lanes)
+
+    def to_memory(self, value: Value, dtype: DType) -> str:
+        """The stored form of a value, with its type."""
+        lanes = value.lanes
+        kind = vector_type(memory_type(dtype), lanes)
+        if dtype is DType.BOOL:
+            return f"{kind} " + self.b.raw(f"zext {value.typed} to {kind}", "byte")
+        if dtype in (DType.FLOAT16, DType.BFLOAT16):
+            single = Value(value.text, DType.FLOAT32, lanes)
+            if dtype is DType.FLOAT16:
+                return f"{kind} " + arith.half_to_memory(self.b, single, self.f16c)
+            return f"{kind} " + arith.bfloat16_bits(self.b, single)
+        return f"{kind} {value.text}"
+
+    # --- stores ------------------------------------------------------------------------------------------------------
+
+    def store(self, stmt: Store) -> None:
+        """`buffer[indices] = value`, with or without a reduction."""
+        self.b.comment(show_store(stmt))
+        if stmt.statement:
+            self.b.lines.append(f"  ;@ {stmt.statement}")
+        storage = self.storages[stmt.buffer]
+        offset = self.offset(storage, tuple(self.resolve(where) for where in stmt.indices))
+        value = self.value(self.resolve(stmt.value))
+        compute = storage.buffer.dtype.compute
+        if value.dtype is not storage.buffer.dtype:
+            value = arith.cast(self.b, value, compute, self.f16c)
+        moves = self.vector is not None and self.varies(as_expr(offset))
+        if stmt.atomic:
+            self.atomic_store(stmt, storage, offset, value)
+        elif storage.lanes > 1:
+            self.private_store(stmt, storage, offset, value)
+        elif self.vector is None or not moves:
+            self.uniform_store(stmt, storage, offset, value)
+        else:
+            self.lane_store(stmt, storage, offset, arith.broadcast(self.b, value, self.vector.lanes))
+
+    def combine(self, stmt: Store, old: Value, value: Value) -> Value:
+        """The reduction of a store."""
+        assert stmt.reduce is not None
+        old = Value(old.text, old.dtype.compute, old.lanes)
+        value = Value(value.text, value.dtype.compute, value.lanes)
+        if stmt.reduce in ("min", "max") and old.dtype.is_float and self.vector is None:
+            return arith.intrinsic(self.b, stmt.reduce + "imum", *arith.same_lanes(self.b, value, old))
+        return arith.binary(self.b, stmt.reduce, value, old, reassociate=True)
+
+    def uniform_store(self, stmt: Store, storage: _Storage, offset: Polynomial, value: Value) -> None:
+        """One element; lanes are combined first."""
+        pointer = self.address(storage, offset)
+        if value.lanes > 1 and stmt.reduce is not None:
+            value = self.all_lanes(stmt.reduce, value)
+        elif value.lanes > 1:
+            raise RuntimeError(f"`{stmt.buffer}`: the lanes of a vectorised loop write one element")
+        elif stmt.reduce is not None and self.vector is not None:
+            raise RuntimeError(f"`{stmt.buffer}`: a reduction of equal lanes")
+        if stmt.reduce is not None:
+            value = self.combine(stmt, self.plain_load(storage, pointer, 1), value)
+        if self.mask is not None and stmt.reduce is None:
+            some = self.b.call(
+                f"llvm.vector.reduce.or.{mangle(self.mask.type)}", (self.mask,), Value("", DType.BOOL), "some"
+            )
+            assert isinstance(some, Value)
+            value = arith.select(self.b, some, value, self.plain_load(storage, pointer, 1))
+        self.b.line(
+            f"store {self.to_memory(value, storage.buffer.dtype)}, ptr {pointer}, align {storage.buffer.dtype.bytes}"
+        )
+
+    def all_lanes(self, op: str, value: Value) -> Value:
+        """Combine the active lanes."""
+        value = Value(value.text, value.dtype.compute, value.lanes)
+        for mask in (self.tail, self.mask):
+            if mask is not None:
+                value = arith.select(self.b, mask, value, constant(arith.identity(op, value.dtype), value.dtype))
+        return arith.horizontal(self.b, op, value)
+
+    def private_store(self, stmt: Store, storage: _Storage, offset: Polynomial, value: Value) -> None:
+        """Every lane has an element of its own."""
+        pointer = self.address(storage, offset)
+        value = arith.broadcast(self.b, value, storage.lanes)
+        self.blend_store(stmt, storage, pointer, value)
+
+    def blend_store(self, stmt: Store, storage: _Storage, pointer: str, value: Value) -> None:
+        """Neighbouring elements of private memory: inactive lanes are written back."""
+        if stmt.reduce is not None or self.mask is not None:
+            old = self.plain_load(storage, pointer, value.lanes)
+            new = value if stmt.reduce is None else self.combine(stmt, old, value)
+            value = (
+                new
+                if self.mask is None
+                else arith.select(self.b, self.mask, new, Value(old.text, new.dtype, old.lanes))
+            )
+        stored = self.to_memory(value, storage.buffer.dtype)
+        self.b.line(f"store {stored}, ptr {pointer}, align {storage.buffer.dtype.bytes}")
+
+    def lane_store(self, stmt: Store, storage: _Storage, offset: Polynomial, value: Value) -> None:
+        """One element per lane."""
+        assert self.vector is not None
+        change, _linear = step(offset, self.vector.var)
+        mask, dtype = self.active(storage), storage.buffer.dtype
+        if change == 1 and storage.private:
+            self.blend_store(stmt, storage, self.address(storage, self.first_lane(offset)), value)
+            return
+        if change == 1:
+            where, kind = f"ptr {self.address(storage, self.first_lane(offset))}", "load"
+        else:
+            where, kind = self.lane_pointers(storage, offset), "gather"
+        if stmt.reduce is not None:
+            plain = kind == "load" and mask is None
+            old = (
+                self.plain_load(storage, where[4:], value.lanes)
+                if plain
+                else self.masked_load(kind, where, storage, mask)
+            )
+            value = self.combine(stmt, old, value)
+        stored = self.to_memory(value, dtype)
+        if kind == "load" and mask is None:
+            hint = ", !nontemporal !0" if stmt.streaming and self.aligned(storage, value.lanes) else ""
+            align = value.lanes * dtype.bytes if hint else dtype.bytes
+            self.b.line(f"store {stored}, {where}, align {align}{hint}")
+            return
+        name = "store" if kind == "load" else "scatter"
+        every = arith.broadcast(self.b, mask or constant(True, DType.BOOL), value.lanes)
+        type_name = mangle(vector_type(memory_type(dtype), value.lanes))
+        function = f"llvm.masked.{name}.{type_name}.{mangle(where.rsplit(' ', 1)[0])}"
+        self.b.call(function, (stored, where, f"i32 {dtype.bytes}", every), "void")
+
+    def aligned(self, storage: _Storage, lanes: int) -> bool:
+        """Whether stores of this many lanes are known to be aligned; only streaming loops arrange that."""
+        return False
+
+    def atomic_store(self, stmt: Store, storage: _Storage, offset: Polynomial, value: Value) -> None:
+        """Compare and exchange until nobody interfered."""
+        pointer = self.address(storage, offset)
+        dtype = storage.buffer.dtype
+        kind, bits = memory_type(dtype), f"i{dtype.bits}"
+        first = self.b.raw(f"load atomic {bits}, ptr {pointer} monotonic, align {dtype.bytes}", "seen")
+        again, done, before = self.b.name("retry"), self.b.name("done"), self.b.block
+        self.b.branch(again)
+        self.b.label(again)
+        seen, new_seen = "%" + self.b.name("old"), "%" + self.b.name("found")
+        phi_at = len(self.b.lines)
+        typed = seen if kind == bits else self.b.raw(f"bitcast {bits} {seen} to {kind}", "old")
+        old = self.from_memory(typed, dtype, 1)
+        new = value if stmt.reduce is None else self.combine(stmt, old, value)
+        stored = self.to_memory(new, dtype)
+        if kind != bits:
+            stored = f"{bits} " + self.b.raw(f"bitcast {stored} to {bits}", "new")
+        pair = self.b.raw(f"cmpxchg ptr {pointer}, {bits} {seen}, {stored} monotonic monotonic", "pair")
+        self.b.line(f"{new_seen} = extractvalue {{ {bits}, i1 }} {pair}, 0")
+        ok = self.b.op(f"extractvalue {{ {bits}, i1 }} {pair}, 1", DType.BOOL, 1, "ok")
+        self.b.branch_if(ok, done, again)
+        self.b.lines.insert(phi_at, f"  {seen} = phi {bits} [ {first}, %{before} ], [ {new_seen}, %{self.b.block} ]")
+        self.b.label(done)
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Statements in order."""
+        for line in block.comment.splitlines():
+            self.b.comment(line)
+        for stmt in block.body:
+            with self.scope():
+                self.statement(stmt)
+
+    def statement(self, stmt: Stmt) -> None:
+        """One statement."""
+        match stmt:
+            case Store():
+                self.store(stmt)
+            case For():
+                self.loop(stmt)
+            case If():
+                self.condition(stmt)
+            case Allocate():
+                self.allocate(stmt)
+            case Check():
+                self.check(stmt)
+            case Block():
+                self.block(stmt)
+            case Barrier():
+                pass
+            case Intrinsic():
+                raise RuntimeError(f"the CPU has no operation `{stmt.name}`")
+            case _:
+                assert_never(stmt)
+
+    def condition(self, stmt: If) -> None:
+        """A jump, or a mask if lanes differ."""
+        test = self.value(self.resolve(stmt.condition))
+        if test.lanes > 1:
+            with self.masked(test):
+                self.block(stmt.then)
+            if stmt.otherwise is not None:
+                with self.masked(arith.invert(self.b, test)):
+                    self.block(stmt.otherwise)
+            return
+        self.b.comment(f"if {show(stmt.condition)}")
+        yes, end = self.b.name("if.then"), self.b.name("if.end")
+        no = end if stmt.otherwise is None else self.b.name("if.else")
+        self.b.branch_if(test, yes, no)
+        self.b.label(yes)
+        with self.scope():
+            self.block(stmt.then)
+        self.b.branch(end)
+        if stmt.otherwise is not None:
+            self.b.label(no)
+            with self.scope():
+                self.block(stmt.otherwise)
+            self.b.branch(end)
+        self.b.label(end)
+
+    def check(self, stmt: Check) -> None:
+        """Run the body, or claim the error record and write the values into it."""
+        test = self.value(self.resolve(stmt.condition))
+        good, bad, first, end = (self.b.name(hint) for hint in ("check.ok", "check.failed", "check.first", "check.end"))
+        self.b.branch_if(test, good, bad)
+        self.b.label(good)
+        with self.scope():
+            self.block(stmt.body)
+        self.b.branch(end)
+        self.b.label(bad)
+        with self.scope():
+            pair = self.b.raw(f"cmpxchg ptr %errors, i64 0, i64 {stmt.number + 1} seq_cst monotonic", "pair")
+            won = self.b.op(f"extractvalue {{ i64, i1 }} {pair}, 1", DType.BOOL, 1, "won")
+            self.b.branch_if(won, first, end)
+            self.b.label(first)
+            for position, expr in enumerate(stmt.values):
+                value = arith.cast(self.b, self.value(self.resolve(expr)), DType.INT64, self.f16c)
+                where = self.b.raw(f"getelementptr inbounds i64, ptr %errors, i64 {position + 2}", "record")
+                self.b.line(f"store {value.typed}, ptr {where}, align 8")
+            self.b.branch(end)
+        self.b.label(end)
+
+    def allocate(self, stmt: Allocate) -> None:
+        """Temporary storage: on the stack if it is small and of known size, else in the thread's workspace."""
+        buffer = stmt.buffer
+        lanes = self.vector.lanes if self.vector is not None else 1
+        pitch = [self.resolve(extent) for extent in buffer.shape]
+        if pitch and buffer.pad:
+            pitch[-1] = plus(pitch[-1], int64(buffer.pad))
+        limits = [largest(extent, self.ranges) for extent in pitch]
+        numbers = [upper_limit(limit) for limit in limits]
+        known = [number for number in numbers if number is not None]
+        if len(known) == len(numbers):
+            pitch = [int64(max(0, number)) for number in known]
+        size = prod(known) * lanes * buffer.dtype.bytes if len(known) == len(numbers) else None
+        element = vector_type(memory_type(buffer.dtype), lanes)
+        if size is not None and size <= STACK_BYTES and self.stack_bytes + size <= 4 * STACK_BYTES:
+            self.stack_bytes += size
+            pointer = self.b.slot(element, max(1, prod(known)), 64, buffer.name)
+        else:
+            pointer = self.from_workspace(buffer, limits, lanes)
+        level = self.depth(_product(pitch)) if pitch else 0
+        self.storages[buffer.name] = _Storage(buffer, pointer, _row_major(pitch), level, lanes, private=True)
+        self.block(stmt.body)
+
+    def from_workspace(self, buffer: Buffer, limits: list[Expr], lanes: int) -> str:
+        """A part of the thread's workspace, 64-byte aligned."""
+        start = self.workspace
+        count = times(
+            _product([Binary("max", limit, int64(0), DType.INT64) for limit in limits]),
+            int64(lanes * buffer.dtype.bytes),
+        )
+        rounded = times(Binary("//", plus(count, int64(63)), int64(64), DType.INT64), int64(64))
+        self.workspace = plus(start, rounded)
+        offset = self.value(start)
+        with self.at(0):
+            return self.b.raw(f"getelementptr inbounds i8, ptr %workspace, {offset.typed}", buffer.name)
+
+    # --- loops -------------------------------------------------------------------------------------------------------
+
+    def loop(self, stmt: For) -> None:
+        """One loop, by its kind."""
+        extent = constant_value(self.resolve(stmt.extent))
+        if stmt.kind == "unroll" and extent is not None and extent <= MOST_UNROLLED:
+            self.unrolled(stmt, extent)
+        elif stmt.kind == "vectorize" and self.vector is None and self.can_vectorize(stmt):
+            self.vectorized(stmt)
+        else:
+            self.serial(stmt)
+
+    def unrolled(self, stmt: For, extent: int) -> None:
+        """The body once per iteration, with numbers in the place of the variable."""
+        first = self.resolve(stmt.min)
+        self.b.comment(f"{_heading(stmt)}  (unroll)")
+        for iteration in range(extent):
+            number = plus(first, int64(iteration))
+            folded = constant_value(number)
+            self.constants[stmt.var] = number if folded is None else int64(folded)
+            with self.scope():
+                self.block(stmt.body)
+        self.constants.pop(stmt.var, None)
+
+    def serial(self, stmt: For) -> None:
+        """A counted loop."""
+        low_expr, extent_expr = self.resolve(stmt.min), self.resolve(stmt.extent)
+        extent = constant_value(extent_expr)
+        if extent is not None and extent <= 0:
+            return
+        if extent == 1 and not has_read(low_expr):
+            self.constants[stmt.var] = low_expr
+            with self.scope():
+                self.block(stmt.body)
+            del self.constants[stmt.var]
+            return
+        note = "" if stmt.kind == "serial" else f"  ({stmt.kind})"
+        self.b.comment(_heading(stmt) + note)
+        low, count = self.value(low_expr), self.value(extent_expr)
+        end = (
+            self.value(plus(low_expr, extent_expr))
+            if _movable(low_expr) and _movable(extent_expr)
+            else arith.binary(self.b, "+", low, count)
+        )
+        with self.counted(stmt.var, low, end, low_expr, extent_expr, guard=extent is None):
+            self.block(stmt.body)
+
+    @contextmanager
+    def counted(
+        self, var: str, low: Value, end: Value, low_expr: Expr, extent: Expr, guard: bool, stride: Value | None = None
+    ) -> Generator[None]:
+        """The blocks of `for var in low : end`; the caller prints the body."""
+        body, done = self.b.name(f"for.{var}"), self.b.name(f"end.{var}")
+        if guard:
+            some = self.b.op(f"icmp slt i64 {low.text}, {end.text}", DType.BOOL, 1, "some")
+            self.b.branch_if(some, body, done)
+        else:
+            self.b.branch(body)
+        before = self.b.block
+        self.b.label(body)
+        counter = Value("%" + self.b.name(var), DType.INT64)
+        phi_at = len(self.b.lines)
+        place: Lines = []
+        self.b.lines.append(place)
+        self.enter(var, counter, low_expr, extent, place)
+        with self.scope():
+            yield
+        self.leave(var)
+        after = self.b.op(f"add nsw i64 {counter.text}, {stride.text if stride else 1}", DType.INT64, 1, f"{var}.next")
+        more = self.b.op(f"icmp slt i64 {after.text}, {end.text}", DType.BOOL, 1, "more")
+        latch = self.b.block
+        self.b.branch_if(more, body, done)
+        self.b.lines.insert(phi_at, f"  {counter.text} = phi i64 [ {low.text}, %{before} ], [ {after.text}, %{latch} ]")
+        self.b.label(done)
+
+    def enter(self, var: str, counter: Value, low: Expr, extent: Expr, place: Lines) -> None:
+        """Make a loop variable known."""
+        self.level_of[var] = len(self.levels)
+        self.levels.append(_Level(place))
+        self.values[var] = counter
+        self.ranges[var] = self.bounds_of(low, extent)
+
+    def bounds_of(self, low: Expr, extent: Expr) -> tuple[Expr, Expr]:
+        """First and last value of a loop variable over the sizes, for the bounds of temporary storage."""
+        if has_read(low) or has_read(extent):
+            return low, plus(low, extent)
+        last = plus(plus(low, extent), int64(-1))
+        return largest(low, self.ranges, upper=False), largest(last, self.ranges)
+
+    def leave(self, var: str) -> None:
+        """Forget a loop variable."""
+        self.levels.pop()
+        del self.level_of[var], self.values[var], self.ranges[var]
+
+    # --- vectorised loops --------------------------------------------------------------------------------------------
+
+    def can_vectorize(self, stmt: For) -> bool:
+        """Whether the body can be printed with one lane per iteration; if not, the loop is serial."""
+        allocated: set[str] = set()
+        for inner in walk_statements(stmt.body):
+            match inner:
+                case Check() | Intrinsic():
+                    return False
+                case Store(atomic=True):
+                    return False
+                case Allocate():
+                    if any(constant_value(self.resolve(extent)) is None for extent in inner.buffer.shape):
+                        return False
+                    allocated.add(inner.buffer.name)
+                case For() if any(mentions(e, stmt.var) or has_read(e) for e in (inner.min, inner.extent)):
+                    return False
+                case Store() if inner.buffer not in allocated and not self.lanes_write_apart(
+                    inner, stmt.var, allocated
+                ):
+                    return False
+                case _:
+                    pass
+            for expr in expressions(inner):
+                for node in walk(expr):
+                    if (
+                        isinstance(node, Read)
+                        and node.tensor in allocated
+                        and any(mentions(i, stmt.var) for i in node.indices)
+                    ):
+                        return False
+        return True
+
+    def lanes_write_apart(self, store: Store, var: str, allocated: set[str]) -> bool:
+        """Whether a store of a vectorised loop writes one element per lane, or is a reduction of values that differ."""
+        if any(mentions(where, var) for where in store.indices):
+            return True
+        differs = mentions(store.value, var) or any(
+            isinstance(node, Read) and node.tensor in allocated for node in walk(store.value)
+        )
+        return store.reduce is not None and differs
+
+    def native_lanes(self, block: Block) -> int:
+        """Lanes of the widest element type in one register."""
+        widths = [32]
+        for stmt in walk_statements(block):
+            if isinstance(stmt, Store):
+                widths += [
+                    node.dtype.compute.bits
+                    for node in walk(stmt.value)
+                    if node.dtype is not DType.BOOL and not isinstance(node, IndexVar | Size | Const)
+                ]
+        return max(2, self.target.vector_bits // max(widths))
+
+    def vectorized(self, stmt: For) -> None:
+        """Full vectors, and what is left at the end under a mask or one by one."""
+        native = self.native_lanes(stmt.body)
+        extent = self.resolve(stmt.extent)
+        limit = upper_limit(extent)
+        number = constant_value(extent)
+        if limit is not None and limit <= 1:
+            self.serial(replace(stmt, kind="serial"))
+        elif limit is None or limit > WIDEST * native:
+            self.strip_mined(stmt, 2 * native)
+        elif limit & (limit - 1):
+            part = limit & -limit
+            self.strip_mined(stmt, part if part >= native else min(native, 1 << (limit - 1).bit_length()))
+        elif number is not None:
+            self.lanes(stmt, number, None)
+        else:
+            self.ragged(stmt, limit)
+
+    def strip_mined(self, stmt: For, lanes: int) -> None:
+        """Cut a loop into vectors of `lanes` iterations."""
+        outer, inner = f"{stmt.var}.o", f"{stmt.var}.i"
+        extent, low = self.resolve(stmt.extent), self.resolve(stmt.min)
+        start = times(IndexVar(outer), int64(lanes))
+        rest = Binary("-", extent, start, DType.INT64)
+        number = constant_value(extent)
+        whole = number is not None and number % lanes == 0
+        position = plus(low, plus(start, IndexVar(inner)))
+        body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
+        part = For(
+            inner, int64(0), int64(lanes) if whole else minimum(int64(lanes), rest), body, "vectorize", stmt.axis
+        )
+        count = Binary("//", plus(extent, int64(lanes - 1)), int64(lanes), DType.INT64)
+        pieces = constant_value(count)
+        kind = "unroll" if pieces is not None and pieces <= 8 else "serial"
+        bound = frozenset(self.level_of) | {outer}
+        inside = Block((part,)) if kind == "unroll" else full_tiles(Block((part,)), bound)
+        self.statement(For(outer, int64(0), int64(pieces) if pieces is not None else count, inside, kind, stmt.axis))
+
+    def ragged(self, stmt: For, limit: int) -> None:
+        """A vector whose last lanes may be beyond the end."""
+        count = self.value(self.resolve(stmt.extent))
+        if not self.masks:
+            self.full_or_serial(stmt, limit, count)
+            return
+        body, end = self.b.name("tail"), self.b.name("tail.end")
+        some = arith.compare(self.b, ">", count, index(0))
+        self.b.branch_if(some, body, end)
+        self.b.label(body)
+        with self.scope():
+            numbers = ", ".join(f"i64 {lane}" for lane in range(limit))
+            counts = arith.broadcast(self.b, count, limit)
+            mask = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, limit, "inside")
+            self.lanes(stmt, limit, mask)
+        self.b.branch(end)
+        self.b.label(end)
+
+    def full_or_serial(self, stmt: For, limit: int, count: Value) -> None:
+        """One full vector, or a serial loop."""
+        yes, no, end = (self.b.name(hint) for hint in ("full", "part", "part.end"))
+        self.b.branch_if(arith.compare(self.b, "==", count, index(limit)), yes, no)
+        self.b.label(yes)
+        with self.scope():
+            self.lanes(stmt, limit, None)
+        self.b.branch(end)
+        self.b.label(no)
+        with self.scope():
+            self.serial(replace(stmt, kind="serial"))
+        self.b.branch(end)
+        self.b.label(end)
+
+    def lanes(self, stmt: For, lanes: int, tail: Value | None) -> None:
+        """The body with one lane per iteration."""
+        self.b.comment(f"{_heading(stmt)}  (vector of {lanes}{', masked' if tail else ''})")
+        place: Lines = []
+        self.b.lines.append(place)
+        first = self.resolve(stmt.min)
+        self.enter(stmt.var, self.value(first), first, int64(lanes), place)
+        self.vector, self.tail = _Vector(stmt.var, first, lanes, len(self.levels) - 1), tail
+        with self.scope():
+            self.block(stmt.body)
+        self.vector = self.tail = None
+        self.leave(stmt.var)
+
+
+def _positive(expr: Expr) -> bool:
+    """Whether an integer expression is `max(1, ...)`."""
+    return (
+        isinstance(expr, Binary)
+        and expr.op == "max"
+        and (constant_value(expr.left) or constant_value(expr.right) or 0) > 0
+    )
+
+
+def _movable(expr: Expr) -> bool:
+    """Whether the value depends on loop variables alone, so that it may be computed earlier."""
+    return not any(isinstance(node, Read | Call) for node in walk(expr))
+
+
+def _heading(stmt: For) -> str:
+    """`for i in 0:N`."""
+    low = constant_value(stmt.min)
+    end = show(stmt.extent) if low == 0 else f"{show(stmt.min)} + {show(stmt.extent)}"
+    return f"for {stmt.var} in {show(stmt.min)}:{end}"
+
+
+def _product(factors: list[Expr]) -> Expr:
+    total: Expr = int64(1)
+    for factor in factors:
+        total = times(total, factor)
+    return total
+
+
+def _row_major(shape: list[Expr]) -> tuple[Polynomial, ...]:
+    """Strides of contiguous storage."""
+    strides: list[Polynomial] = []
+    pitch = Polynomial((((), 1),))
+    for extent in reversed(shape):
+        strides.append(pitch)
+        pitch = multiply(pitch, polynomial(extent, {}))
+    return tuple(reversed(strides))
+
+
+# --- the module ------------------------------------------------------------------------------------------------------
+
+
+class _Module:
+    """The three functions of a kernel and what they share."""
+
+    def __init__(self, kernel: Kernel, target: Target, plan: Tasks) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.plan = plan
+        self.name = clean(kernel.name)
+
+    def source(self) -> KernelSource:
+        """Print everything."""
+        task = self.task_function()
+        function, builder = task
+        workspace = function.workspace
+        needs_workspace = constant_value(workspace) != 0
+        arguments = self.arguments(needs_workspace)
+        entry = self.entry_functions(arguments, workspace, builder)
+        lines = [*self.header(arguments), *self.task_text(function, builder), "", *entry, "", *self.footer(builder)]
+        text, line_map = _line_map(lines)
+        buffers = (Buffer("thread.workspace", DType.UINT8, (workspace,), "local", align=64),) if needs_workspace else ()
+        grid = (self.plan.count, int64(1), int64(1))
+        launch = Launch(grid, (int64(1), int64(1), int64(1)))
+        return KernelSource("llvm", text, self.name, arguments, launch, self.kernel.buffers, buffers, line_map)
+
+    def arguments(self, needs_workspace: bool) -> tuple[Argument, ...]:
+        """The slots in order."""
+        found: list[Argument] = []
+        for buffer in self.kernel.buffers:
+            found.append(Argument("buffer", buffer.name, buffer.dtype))
+            if buffer.strided:
+                found += [Argument("stride", buffer.name, DType.INT64, k) for k in range(len(buffer.shape))]
+        found += [Argument("size", name, DType.INT64) for name in self.kernel.sizes]
+        found += [Argument("scalar", name, dtype) for name, dtype in self.kernel.scalars]
+        if needs_workspace:
+            found.append(Argument("workspace", "thread.workspace", DType.UINT8))
+        if self.kernel.checks:
+            found.append(Argument("errors", "errors", DType.INT64))
+        return tuple(found)
+
+    def parameters(self, names: Mapping[tuple[str, str, int], str]) -> str:
+        """The parameter list of the task function."""
+        parts: list[str] = []
+        roles = {buffer.name: buffer.role for buffer in self.kernel.buffers}
+        for (kind, name, dimension), text in names.items():
+            if kind == "buffer":
+                parts.append(f"ptr noalias {'readonly ' if roles[name] == 'input' else ''}{text}")
+            elif kind == "scalar":
+                dtype = dict(self.kernel.scalars)[name]
+                parts.append(f"{memory_type(dtype)} {text}")
+            else:
+                parts.append(f"i64 {text}")
+            _ = dimension
+        return ", ".join([*parts, "ptr %workspace", "ptr %errors", "i64 %first", "i64 %last"])
+
+    def task_function(self) -> tuple[_Function, Builder]:
+        """Print the loops."""
+        builder = Builder()
+        for reserved in ("workspace", "errors", "first", "last", "entry", "args", "index", "thread"):
+            builder.name(reserved)
+        function = _Function(self.kernel, self.target, builder)
+        self.names = self.bind(function, builder)
+        lines: Lines = [function.place]
+        builder.lines = lines
+        self.points(function, builder)
+        builder.line("ret void")
+        return function, builder
+
+    def bind(self, function: _Function, builder: Builder) -> dict[tuple[str, str, int], str]:
+        """Name the parameters and make them known to the printer."""
+        names: dict[tuple[str, str, int], str] = {}
+        for buffer in self.kernel.buffers:
+            pointer = "%" + builder.name(buffer.name)
+            names["buffer", buffer.name, 0] = pointer
+            strides = _row_major(list(buffer.shape))
+            if buffer.strided:
+                strides = tuple(polynomial(Size(f"{buffer.name}.stride.{k}"), {}) for k in range(len(buffer.shape)))
+                for k in range(len(buffer.shape)):
+                    text = "%" + builder.name(f"{buffer.name}.stride.{k}")
+                    names["stride", buffer.name, k] = text
+                    function.values[f"{buffer.name}.stride.{k}"] = Value(text, DType.INT64)
+            function.storages[buffer.name] = _Storage(buffer, pointer, strides)
+        for size in self.kernel.sizes:
+            names["size", size, 0] = "%" + builder.name(size)
+            function.values[size] = Value(names["size", size, 0], DType.INT64)
+        for name, dtype in self.kernel.scalars:
+            names["scalar", name, 0] = text = "%" + builder.name(name)
+            builder.lines = function.place
+            function.scalars[name] = function.from_memory(text, dtype, 1)
+        return names
+
+    def points(self, function: _Function, builder: Builder) -> None:
+        """The loop over the points of one task, which decodes the point into the variables of the parallel loops."""
+        loops = self.plan.loops
+        if not loops:
+            function.block(self.plan.body)
+            return
+        for loop in loops:
+            builder.comment(f"{_heading(loop)}  (parallel)")
+        first, last = Value("%first", DType.INT64), Value("%last", DType.INT64)
+        if len(loops) == 1 and constant_value(loops[0].min) == 0:
+            with function.counted(loops[0].var, first, last, loops[0].min, loops[0].extent, guard=True):
+                function.block(self.plan.body)
+            return
+        with function.counted("point", first, last, int64(0), self.plan.total, guard=True):
+            rest: Expr = IndexVar("point")
+            for number, loop in enumerate(reversed(loops)):
+                last_one = number == len(loops) - 1
+                part = rest if last_one else Binary("%", rest, loop.extent, DType.INT64)
+                counter = function.value(plus(loop.min, part))
+                function.enter(loop.var, counter, loop.min, loop.extent, function.levels[-1].place)
+                rest = Binary("//", rest, loop.extent, DType.INT64)
+            function.block(self.plan.body)
+            for loop in loops:
+                function.leave(loop.var)
+
+    def header(self, arguments: tuple[Argument, ...]) -> list[str]:
+        """Comments at the top."""
+        vector = any(isinstance(s, For) and s.kind == "vectorize" for s in walk_statements(self.plan.body))
+        lines = [f"; passes: {'vector' if vector else 'loops'}"]
+        lines += [f"; {line}" for line in self.kernel.comment]
+        lines.append("; args: " + ", ".join(_argument_text(argument) for argument in arguments))
+        return [*lines, ""]
+
+    def task_text(self, function: _Function, builder: Builder) -> list[str]:
+        """The definition of the task function."""
+        head = f"define internal void @{self.name}.task({self.parameters(self.names)}) noinline #0 {{"
+        return [head, "entry:", *builder.entry, *flatten(builder.lines), "}"]
+
+    def entry_functions(self, arguments: tuple[Argument, ...], workspace: Expr, module: Builder) -> list[str]:
+        """`NAME.tasks`, `NAME.workspace` and `NAME`."""
+        loads = self.entry_prologue(arguments)
+        numbers: list[str] = []
+        for name, expr in (("tasks", self.plan.count), ("workspace", workspace)):
+            builder, function = loads[0](("size",))
+            number = function.value(expr)
+            builder.line(f"ret i64 {number.text}")
+            module.declares.update(builder.declares)
+            head = f"define i64 @{self.name}.{name}(ptr %args) #0 {{"
+            numbers += [head, "entry:", *flatten(builder.lines), "}", ""]
+        builder, function = loads[0]()
+        chunk, total = function.value(self.plan.chunk), function.value(self.plan.total)
+        first = builder.op(f"mul i64 %index, {chunk.text}", DType.INT64, 1, "first")
+        end = arith.binary(builder, "+", first, chunk)
+        last = arith.binary(builder, "min", end, total)
+        own = "null"
+        if constant_value(workspace) != 0:
+            size = function.value(workspace)
+            start = builder.op(f"mul i64 %thread, {size.text}", DType.INT64, 1, "start")
+            own = builder.raw(f"getelementptr inbounds i8, ptr %thread.workspace, {start.typed}", "own")
+        errors = "%errors" if self.kernel.checks else "null"
+        call = ", ".join([*loads[1], f"ptr {own}", f"ptr {errors}", f"i64 {first.text}", f"i64 {last.text}"])
+        builder.line(f"call void @{self.name}.task({call})")
+        builder.line("ret void")
+        module.declares.update(builder.declares)
+        text = [
+            f"define void @{self.name}(ptr %args, i64 %index, i64 %thread) #0 {{",
+            "entry:",
+            *flatten(builder.lines),
+            "}",
+        ]
+        return [*numbers, *text]
+
+    def entry_prologue(self, arguments: tuple[Argument, ...]) -> tuple[_Loader, list[str]]:
+        """A maker of functions whose arguments are loaded, and the operands for the task function."""
+        passed: list[str] = []
+        for position, argument in enumerate(arguments):
+            if argument.kind in ("buffer", "stride", "size", "scalar"):
+                passed.append(f"{_slot_type(argument)} %{_slot_name(argument, position)}")
+        return _Loader(self.kernel, self.target, arguments), passed
+
+    def footer(self, builder: Builder) -> list[str]:
+        """Declarations and attributes."""
+        wide = '"prefer-vector-width"="512" ' if self.target.vector_bits >= 512 else ""
+        attributes = f'attributes #0 = {{ nounwind {wide}"no-trapping-math"="true" }}'
+        return [*builder.helpers.values(), *builder.declares.values(), "", attributes, "!0 = !{i32 1}"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """Starts a function that takes `ptr %args`: every slot is loaded."""
+
+    kernel: Kernel
+    target: Target
+    arguments: tuple[Argument, ...]
+
+    def __call__(self, kinds: tuple[str, ...] = ()) -> tuple[Builder, _Function]:
+        """Load the slots of these kinds, or all."""
+        builder = Builder()
+        for reserved in ("index", "thread", "args", "entry"):
+            builder.name(reserved)
+        function = _Function(self.kernel, self.target, builder)
+        builder.lines = [function.place]
+        for position, argument in enumerate(self.arguments):
+            if kinds and argument.kind not in kinds:
+                continue
+            name = _slot_name(argument, position)
+            builder.name(name)
+            with function.at(0):
+                where = builder.raw(f"getelementptr inbounds i64, ptr %args, i64 {position}", "slot")
+                builder.line(f"%{name} = load {_slot_type(argument)}, ptr {where}, align 8")
+            if argument.kind == "size":
+                function.values[argument.name] = Value(f"%{name}", DType.INT64)
+        return builder, function
+
+
+def _slot_name(argument: Argument, position: int) -> str:
+    """Different names may look alike once they are cleaned, so the position is part of it."""
+    if argument.kind in ("workspace", "errors"):
+        return clean(argument.name)
+    return f"arg{position}.{clean(argument.name)}"
+
+
+def _slot_type(argument: Argument) -> str:
+    if argument.kind in ("buffer", "workspace", "errors"):
+        return "ptr"
+    if argument.kind == "scalar":
+        assert argument.dtype is not None
+        return memory_type(argument.dtype)
+    return "i64"
+
+
+def _argument_text(argument: Argument) -> str:
+    if argument.kind == "stride":
+        return f"stride {argument.dimension} of {argument.name}"
+    return f"{argument.kind} {argument.name}"
+
+
+def _line_map(lines: list[str]) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """Take the marks of statements out of the text."""
+    kept: list[str] = []
+    marks: list[tuple[int, str]] = []
+    for line in lines:
+        if line.startswith("  ;@ "):
+            marks.append((len(kept), line[len("  ;@ ") :]))
+        else:
+            kept.append(line)
+    return "\n".join(kept) + "\n", tuple(marks)
+
+
+__all__ = ["emit_llvm", "literal", "register_type"]

@@ -1,0 +1,120 @@
+"""Index expressions as sums of products, so that an address is `pointer + what the inner loop changes`.
+
+Worked example: `(io*12 + 3)*K + k` is `{(io, K): 12, (K,): 3, (k,): 1}`. What is not a sum, difference or product of integers stays one
+factor (`i // 2`). Arithmetic is exact modulo 2^64, as the machine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Size, Unary, children, int64
+
+Product: TypeAlias = tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """A sum of terms `coefficient * product`; the empty product is the constant."""
+
+    terms: tuple[tuple[Product, int], ...]
+
+    @property
+    def constant(self) -> int:
+        """The constant term."""
+        return dict(self.terms).get((), 0)
+
+
+def polynomial(expr: Expr, constants: Mapping[str, int]) -> Polynomial:
+    """The sum of products of an `int64` expression; loop variables in `constants` have known values."""
+    return Polynomial(tuple((key, value) for key, value in _terms(expr, constants).items() if value))
+
+
+def add(left: Polynomial, right: Polynomial) -> Polynomial:
+    """The sum."""
+    total = dict(left.terms)
+    for key, value in right.terms:
+        total[key] = total.get(key, 0) + value
+    return Polynomial(tuple((key, value) for key, value in total.items() if value))
+
+
+def multiply(left: Polynomial, right: Polynomial) -> Polynomial:
+    """The product."""
+    return Polynomial(tuple((k, v) for k, v in _product(dict(left.terms), dict(right.terms)).items() if v))
+
+
+def _terms(expr: Expr, constants: Mapping[str, int]) -> dict[Product, int]:
+    match expr:
+        case Const():
+            return {(): int(expr.value)}
+        case IndexVar() if expr.name in constants:
+            return {(): constants[expr.name]}
+        case Cast(operand=operand, dtype=DType.INT64) if operand.dtype is DType.INT64:
+            return _terms(operand, constants)
+        case Unary(op="-") if expr.dtype is DType.INT64:
+            return {key: -value for key, value in _terms(expr.operand, constants).items()}
+        case Binary(op="+" | "-") if expr.dtype is DType.INT64:
+            total = dict(_terms(expr.left, constants))
+            sign = 1 if expr.op == "+" else -1
+            for key, value in _terms(expr.right, constants).items():
+                total[key] = total.get(key, 0) + sign * value
+            return total
+        case Binary(op="*") if expr.dtype is DType.INT64:
+            left, right = _terms(expr.left, constants), _terms(expr.right, constants)
+            return _product(left, right) if len(left) * len(right) <= 16 else {(expr,): 1}
+        case _:
+            return {(expr,): 1}
+
+
+def _product(left: dict[Product, int], right: dict[Product, int]) -> dict[Product, int]:
+    result: dict[Product, int] = {}
+    for left_key, left_value in left.items():
+        for right_key, right_value in right.items():
+            key = tuple(sorted((*left_key, *right_key), key=_order))
+            result[key] = result.get(key, 0) + left_value * right_value
+    return result
+
+
+def _order(expr: Expr) -> str:
+    return expr.name if isinstance(expr, IndexVar | Size) else repr(expr)
+
+
+def mentions(expr: Expr, name: str) -> bool:
+    """Whether the loop variable `name` occurs in the expression."""
+    if isinstance(expr, IndexVar):
+        return expr.name == name
+    return any(mentions(child, name) for child in children(expr))
+
+
+def step(poly: Polynomial, name: str) -> tuple[int | None, bool]:
+    """How the value moves with the loop variable `name`.
+
+    Returns:
+        (change per iteration, `None` unless it is a constant; whether the value is linear in the variable).
+    """
+    change: int | None = 0
+    for product, value in poly.terms:
+        count = sum(isinstance(factor, IndexVar) and factor.name == name for factor in product)
+        inside = any(not isinstance(factor, IndexVar) and mentions(factor, name) for factor in product)
+        if inside or count > 1:
+            return None, False
+        if count == 1:
+            change = change + value if len(product) == 1 and change is not None else None
+    return change, True
+
+
+def as_expr(poly: Polynomial) -> Expr:
+    """An expression with the value of the sum."""
+    total: Expr | None = None
+    for product, value in poly.terms:
+        term: Expr | None = None
+        for factor in product:
+            term = factor if term is None else Binary("*", term, factor, DType.INT64)
+        if term is None:
+            term = int64(value)
+        elif value != 1:
+            term = Binary("*", term, int64(value), DType.INT64)
+        total = term if total is None else Binary("+", total, term, DType.INT64)
+    return int64(0) if total is None else total

@@ -1,0 +1,518 @@
+"""Kernel -> kernel: what the loops need before they are printed.
+
+* `tasks`: the parallel loops around everything become the task index, with a number of iterations per task.
+* `full_tiles`: a tile loop with a ragged end is printed twice, once with constant extents for full tiles.
+* `accumulate`: a reduction into one place over a serial loop keeps its partial result in registers.
+
+Worked example of `accumulate`:
+
+    for k in 0:K                         if K > 0
+      C[i, j] += A[i, k] * B[k, j]         allocate C.acc[1]
+                                           C.acc[0] = C[i, j]
+                                 ->        for k in 0:K
+                                             C.acc[0] += A[i, k] * B[k, j]
+                                           C[i, j] = C.acc[0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from tc_jupyter.loops import (
+    Allocate,
+    Barrier,
+    Block,
+    Buffer,
+    Check,
+    For,
+    If,
+    Intrinsic,
+    Kernel,
+    Stmt,
+    Store,
+    expressions,
+    sub_blocks,
+    walk_statements,
+)
+from tc_jupyter.program import Binary, Call, Const, DType, Expr, IndexVar, Read, Size, Unary, int64, rewrite, walk
+
+from .arith import identity
+
+GRAIN = 30_000
+"""Operations per task below which handing out a task costs more than it saves (about 10 microseconds of scalar code)."""
+MOST_TASKS = 512
+"""Upper limit of tasks of one launch: 8 for each of 64 threads. It does not depend on the threads, so results are reproducible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """The parallel loops that become the task index.
+
+    Attributes:
+        loops: outermost first; the task index counts their points in row-major order.
+        total: their points; `chunk`: points per task; `count`: tasks. Expressions over the kernel's sizes.
+        allocations: temporary storage that stood between the loops; every point may have its own.
+        body: what one point does.
+    """
+
+    loops: tuple[For, ...]
+    total: Expr
+    chunk: Expr
+    count: Expr
+    allocations: tuple[Buffer, ...]
+    body: Block
+
+
+# --- small helpers on expressions ------------------------------------------------------------------------------------
+
+
+def minimum(left: Expr, right: Expr) -> Expr:
+    """The smaller of two `int64` expressions."""
+    return Binary("min", left, right, DType.INT64)
+
+
+def maximum(left: Expr, right: Expr) -> Expr:
+    """The larger of two `int64` expressions."""
+    return Binary("max", left, right, DType.INT64)
+
+
+def plus(left: Expr, right: Expr) -> Expr:
+    """The sum."""
+    if isinstance(right, Const) and right.value == 0:
+        return left
+    if isinstance(left, Const):
+        return (
+            int64(int(left.value) + int(right.value))
+            if isinstance(right, Const)
+            else (right if left.value == 0 else Binary("+", left, right, DType.INT64))
+        )
+    return Binary("+", left, right, DType.INT64)
+
+
+def times(left: Expr, right: Expr) -> Expr:
+    """The product."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        return int64(int(left.value) * int(right.value))
+    if isinstance(left, Const) and left.value == 1:
+        return right
+    if isinstance(right, Const) and right.value == 1:
+        return left
+    return Binary("*", left, right, DType.INT64)
+
+
+def ceil_div(left: Expr, right: Expr) -> Expr:
+    """`ceil(left / right)` for a positive divisor."""
+    return Binary("//", plus(left, Binary("-", right, int64(1), DType.INT64)), right, DType.INT64)
+
+
+def constant_value(expr: Expr) -> int | None:
+    """The number that an `int64` expression always has, if that can be seen."""
+    match expr:
+        case Const():
+            return int(expr.value)
+        case Unary(op="-"):
+            value = constant_value(expr.operand)
+            return None if value is None else -value
+        case Binary():
+            left, right = constant_value(expr.left), constant_value(expr.right)
+            if left is None or right is None:
+                return None
+            operations: dict[str, Callable[[int, int], int]] = {
+                "+": lambda a, b: a + b,
+                "-": lambda a, b: a - b,
+                "*": lambda a, b: a * b,
+                "//": lambda a, b: a // b if b else 0,
+                "/": lambda a, b: a // b if b else 0,
+                "%": lambda a, b: a % b if b else 0,
+                "min": min,
+                "max": max,
+            }
+            return operations[expr.op](left, right) if expr.op in operations else None
+        case _:
+            return None
+
+
+def upper_limit(expr: Expr) -> int | None:
+    """A constant that the value never exceeds: a number, or the constant operand of a `min`."""
+    value = constant_value(expr)
+    if value is not None:
+        return value
+    match expr:
+        case Binary(op="min"):
+            limits = [limit for limit in (upper_limit(expr.left), upper_limit(expr.right)) if limit is not None]
+            return min(limits, default=None)
+        case Binary(op="max"):
+            left, right = upper_limit(expr.left), upper_limit(expr.right)
+            return None if left is None or right is None else max(left, right)
+        case _:
+            return None
+
+
+def variables(expr: Expr) -> frozenset[str]:
+    """The loop variables in an expression."""
+    return frozenset(node.name for node in walk(expr) if isinstance(node, IndexVar))
+
+
+def has_read(expr: Expr) -> bool:
+    """Whether the expression reads a buffer."""
+    return any(isinstance(node, Read) for node in walk(expr))
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace loop variables."""
+    return rewrite(expr, lambda node: values.get(node.name) if isinstance(node, IndexVar) else None)
+
+
+def map_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
+    """Apply `rule` to every expression of a statement and of the blocks inside it."""
+    match stmt:
+        case For():
+            return replace(stmt, min=rule(stmt.min), extent=rule(stmt.extent), body=map_block(stmt.body, rule))
+        case If():
+            other = None if stmt.otherwise is None else map_block(stmt.otherwise, rule)
+            return replace(stmt, condition=rule(stmt.condition), then=map_block(stmt.then, rule), otherwise=other)
+        case Store():
+            return replace(stmt, indices=tuple(rule(i) for i in stmt.indices), value=rule(stmt.value))
+        case Allocate():
+            shape = tuple(rule(extent) for extent in stmt.buffer.shape)
+            return Allocate(replace(stmt.buffer, shape=shape), map_block(stmt.body, rule))
+        case Check():
+            values = tuple(rule(value) for value in stmt.values)
+            return replace(stmt, condition=rule(stmt.condition), values=values, body=map_block(stmt.body, rule))
+        case Intrinsic():
+            operands = tuple(replace(o, indices=tuple(rule(i) for i in o.indices)) for o in stmt.operands)
+            return replace(stmt, operands=operands)
+        case Block():
+            return map_block(stmt, rule)
+        case Barrier():
+            return stmt
+
+
+def map_block(block: Block, rule: Callable[[Expr], Expr]) -> Block:
+    """As `map_expressions` for a block."""
+    return replace(block, body=tuple(map_expressions(stmt, rule) for stmt in block.body))
+
+
+def map_blocks(stmt: Stmt, rule: Callable[[Block], Block]) -> Stmt:
+    """Apply `rule` to the blocks directly inside a statement."""
+    match stmt:
+        case For() | Allocate() | Check():
+            return replace(stmt, body=rule(stmt.body))
+        case If():
+            other = None if stmt.otherwise is None else rule(stmt.otherwise)
+            return replace(stmt, then=rule(stmt.then), otherwise=other)
+        case Block():
+            return rule(stmt)
+        case Store() | Barrier() | Intrinsic():
+            return stmt
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------
+
+
+def tasks(kernel: Kernel) -> Tasks:
+    """Take the parallel loops that stand around everything else; a kernel without them is one task."""
+    loops: list[For] = []
+    body, allocations = kernel.body, ()
+    stmt, inside = _only_statement(body)
+    while isinstance(stmt, For) and stmt.kind == "parallel" and not _local(stmt):
+        if loops and (loops[0].chunk or stmt.chunk):
+            break
+        loops.append(stmt)
+        body, allocations = stmt.body, (*allocations, *inside)
+        stmt, inside = _only_statement(body)
+    if not loops:
+        return Tasks((), int64(1), int64(1), int64(1), (), kernel.body)
+    return _tasks(loops, allocations, body)
+
+
+def _only_statement(block: Block) -> tuple[Stmt, tuple[Buffer, ...]]:
+    """What a block consists of, seen through blocks of one statement and allocations."""
+    stmt: Stmt = block
+    buffers: tuple[Buffer, ...] = ()
+    while True:
+        if isinstance(stmt, Block) and len(stmt.body) == 1:
+            stmt = stmt.body[0]
+        elif isinstance(stmt, Allocate):
+            buffers, stmt = (*buffers, stmt.buffer), stmt.body
+        else:
+            return stmt, buffers
+
+
+def _local(loop: For) -> bool:
+    """Whether the bounds need more than sizes."""
+    return any(variables(expr) or has_read(expr) for expr in (loop.min, loop.extent))
+
+
+def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block) -> Tasks:
+    total: Expr = int64(1)
+    for loop in loops:
+        total = times(total, maximum(int64(0), loop.extent))
+    chunk: Expr
+    if loops[0].chunk:
+        chunk = int64(loops[0].chunk)
+    else:
+        work = maximum(int64(1), work_of(body, {loop.var: loop.min for loop in loops}))
+        fewest = ceil_div(total, int64(MOST_TASKS))
+        chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
+    return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), allocations, body)
+
+
+def work_of(block: Block, outer: Mapping[str, Expr]) -> Expr:
+    """About how many operations a block does, over the kernel's sizes."""
+    total: Expr = int64(0)
+    for stmt in block.body:
+        total = plus(total, _work(stmt, outer))
+    return total
+
+
+def _work(stmt: Stmt, outer: Mapping[str, Expr]) -> Expr:
+    match stmt:
+        case For():
+            inner = {**outer, stmt.var: substitute(stmt.min, outer)}
+            extent = substitute(stmt.extent, outer)
+            extent = int64(16) if has_read(extent) or variables(extent) else maximum(int64(1), extent)
+            return times(extent, work_of(stmt.body, inner))
+        case Store():
+            calls = sum(isinstance(node, Call) for node in walk(stmt.value))
+            return int64(1 + sum(1 for _ in walk(stmt.value)) // 3 + 10 * calls)
+        case Intrinsic():
+            return int64(64)
+        case Barrier():
+            return int64(0)
+        case _:
+            total: Expr = int64(0)
+            for block in sub_blocks(stmt):
+                total = plus(total, work_of(block, outer))
+            return total
+
+
+# --- full tiles ------------------------------------------------------------------------------------------------------
+
+
+def full_tiles(block: Block, bound: frozenset[str] = frozenset()) -> Block:
+    """Version the innermost place where it is known whether all vectorised and unrolled loops have their full extent."""
+    here = _ragged(block, bound)
+    for stmt in block.body:
+        here -= _postponed(stmt, bound, here, block)
+    if here:
+        full = _fill(block, here)
+        condition: Expr | None = None
+        for loop_extent in sorted(here, key=repr):
+            limit = upper_limit(loop_extent)
+            assert limit is not None
+            test = Binary("==", loop_extent, int64(limit), DType.BOOL)
+            condition = test if condition is None else Binary("&&", condition, test, DType.BOOL)
+        assert condition is not None
+        return Block((If(condition, full_tiles(full, bound), block),), block.comment)
+    return replace(block, body=tuple(_full_tiles_inside(stmt, bound) for stmt in block.body))
+
+
+def _full_tiles_inside(stmt: Stmt, bound: frozenset[str]) -> Stmt:
+    inner = bound | {stmt.var} if isinstance(stmt, For) else bound
+    return map_blocks(stmt, lambda block: full_tiles(block, inner))
+
+
+def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
+    """Extents `min(constant, ...)` of vectorised and unrolled loops inside that are known where `block` starts."""
+    return frozenset(
+        stmt.extent
+        for stmt in walk_statements(block)
+        if isinstance(stmt, For)
+        and stmt.kind in ("vectorize", "unroll")
+        and constant_value(stmt.extent) is None
+        and upper_limit(stmt.extent) is not None
+        and variables(stmt.extent) <= bound
+        and not has_read(stmt.extent)
+    )
+
+
+def _postponed(stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: Block) -> frozenset[Expr]:
+    """Extents of `here` that occur in `stmt` alone, and that a loop inside it will version together with its own."""
+    if any(_ragged(Block((other,)), bound) & here for other in block.body if other is not stmt):
+        return frozenset()
+    match stmt:
+        case For(kind="serial" | "parallel"):
+            inside = bound | {stmt.var}
+            own = _ragged(stmt.body, inside) - here
+            writes = any(
+                stmt.var in variables(index)
+                for store in walk_statements(stmt.body)
+                if isinstance(store, Store)
+                for index in store.indices
+            )
+            if writes and own:
+                return here
+            deeper = [_postponed(inner, inside, here, stmt.body) for inner in stmt.body.body]
+            return frozenset().union(*deeper) if writes else frozenset()
+        case Allocate() | Block():
+            inner_block = stmt.body if isinstance(stmt, Allocate) else stmt
+            return frozenset().union(*(_postponed(inner, bound, here, inner_block) for inner in inner_block.body))
+        case _:
+            return frozenset()
+
+
+def _fill(block: Block, extents: frozenset[Expr]) -> Block:
+    """Replace these extents by their constants."""
+
+    def rule(expr: Expr) -> Expr:
+        limit = upper_limit(expr) if expr in extents else None
+        return expr if limit is None else int64(limit)
+
+    return map_block(block, rule)
+
+
+# --- accumulators ----------------------------------------------------------------------------------------------------
+
+
+def accumulate(block: Block, scopes: Mapping[str, str]) -> Block:
+    """Keep reductions over serial loops in registers; `scopes` tells the scope of every buffer."""
+    return replace(block, body=tuple(_accumulate(stmt, scopes) for stmt in block.body))
+
+
+def _accumulate(stmt: Stmt, scopes: Mapping[str, str]) -> Stmt:
+    if isinstance(stmt, Allocate):
+        return replace(stmt, body=accumulate(stmt.body, {**scopes, stmt.buffer.name: stmt.buffer.scope}))
+    if not isinstance(stmt, For) or stmt.kind in ("parallel", "vectorize", "unroll"):
+        return map_blocks(stmt, lambda block: accumulate(block, scopes))
+    for store, path in _reductions(stmt.body, ()):
+        if scopes.get(store.buffer) != "register" and _hoistable(stmt, store, path):
+            promoted = _promote(stmt, store, path)
+            if promoted is not None:
+                return _accumulate_rest(promoted, scopes)
+    return replace(stmt, body=accumulate(stmt.body, scopes))
+
+
+def _accumulate_rest(promoted: tuple[For, Callable[[Stmt], Stmt], Buffer], scopes: Mapping[str, str]) -> Stmt:
+    """Go on with the loop that is left, which may hold further reductions."""
+    loop, wrap, buffer = promoted
+    return wrap(_accumulate(loop, {**scopes, buffer.name: "register"}))
+
+
+def _reductions(block: Block, path: tuple[For, ...]) -> Iterator[tuple[Store, tuple[For, ...]]]:
+    """Reductions inside that run whenever the block runs, with the loops between."""
+    for stmt in block.body:
+        match stmt:
+            case Store() if stmt.reduce is not None and not stmt.atomic:
+                yield stmt, path
+            case For():
+                yield from _reductions(stmt.body, (*path, stmt))
+            case Block():
+                yield from _reductions(stmt, path)
+            case _:
+                pass
+
+
+def _hoistable(loop: For, store: Store, path: tuple[For, ...]) -> bool:
+    """Whether the target stays the same over the loop, and nothing else touches the buffer meanwhile."""
+    moving = {loop.var} | {inner.var for inner in path if inner.kind not in ("unroll", "vectorize")}
+    if any(variables(index) & moving or has_read(index) for index in store.indices):
+        return False
+    touched = 0
+    for stmt in walk_statements(loop.body):
+        touched += isinstance(stmt, Store) and stmt.buffer == store.buffer
+        for expr in expressions(stmt):
+            touched += sum(isinstance(node, Read) and node.tensor == store.buffer for node in walk(expr))
+    return touched == 1
+
+
+def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Callable[[Stmt], Stmt], Buffer] | None:
+    """The loop with a register buffer in the place of the target, and what to put around it."""
+    assert store.reduce is not None
+    lanes = tuple(inner for inner in path if inner.kind in ("unroll", "vectorize"))
+    inside = {loop.var} | {inner.var for inner in path}
+    extents = [upper_limit(inner.extent) for inner in lanes]
+    for inner, extent in zip(lanes, extents, strict=True):
+        if extent is None or constant_value(inner.min) != 0 or variables(inner.extent) & inside:
+            return None
+    used = frozenset[str]().union(*(variables(index) for index in store.indices))
+    kept = [
+        (inner, extent or 1)
+        for inner, extent in zip(lanes, extents, strict=True)
+        if inner.var in used or _splits(inner, store)
+    ]
+    size = prod(extent for _, extent in kept)
+    dtype = store.value.dtype.compute
+    if (
+        size * dtype.bytes > 4096
+        or (any(inner.kind == "unroll" and inner.var not in used for inner, _ in kept)
+        and size > 512)
+    ):
+        return None
+    buffer = Buffer(
+        f"{store.buffer}.acc", dtype, tuple(int64(extent) for _, extent in kept) or (int64(1),), "register", align=64
+    )
+    where = tuple(IndexVar(inner.var) for inner, _ in kept) or (int64(0),)
+    target_loops = tuple(inner for inner, _ in kept)
+    in_target = tuple(inner for inner in target_loops if inner.var in used)
+    content = Read(buffer.name, where, dtype)
+    if len(in_target) == len(target_loops):
+        first: Expr = Read(store.buffer, store.indices, dtype)
+        last = replace(store, value=content, reduce=None)
+    else:
+        first = Const(identity(store.reduce, dtype), dtype)
+        last = replace(store, value=content)
+    start = _nest(target_loops, Store(buffer.name, where, first, statement=store.statement, span=store.span))
+    finish = _nest(target_loops, last)
+    inner_store = replace(store, buffer=buffer.name, indices=where, streaming=False)
+    new_loop = replace(loop, body=_replace_store(loop.body, store, inner_store))
+
+    def wrap(inner: Stmt) -> Stmt:
+        body = Allocate(buffer, Block((start, inner, finish)))
+        if (constant_value(loop.extent) or 0) > 0:
+            return body
+        return If(Binary(">", loop.extent, int64(0), DType.BOOL), Block((body,)))
+
+    return new_loop, wrap, buffer
+
+
+def _splits(loop: For, store: Store) -> bool:
+    """Whether each iteration of a vectorised or unrolled reduction loop gets a partial result of its own."""
+    return loop.kind == "vectorize" or ((upper_limit(loop.extent) or 99) <= 8 and constant_value(loop.extent) is not None)
+
+
+def _nest(loops: tuple[For, ...], stmt: Stmt) -> Stmt:
+    for loop in reversed(loops):
+        stmt = replace(loop, body=Block((stmt,)))
+    return stmt
+
+
+def _replace_store(block: Block, old: Store, new: Store) -> Block:
+    def rule(inner: Block) -> Block:
+        return _replace_store(inner, old, new)
+
+    return replace(block, body=tuple(new if stmt is old else map_blocks(stmt, rule) for stmt in block.body))
+
+
+# --- bounds of temporary storage -------------------------------------------------------------------------------------
+
+
+def largest(expr: Expr, ranges: Mapping[str, tuple[Expr, Expr]], upper: bool = True) -> Expr:
+    """An expression over sizes that is at least (`upper`) or at most the value; `ranges` are first and last values."""
+    match expr:
+        case Const() | Size():
+            return expr
+        case IndexVar():
+            return ranges[expr.name][1 if upper else 0]
+        case Unary(op="-"):
+            return replace(expr, operand=largest(expr.operand, ranges, not upper))
+        case Binary(op="+" | "min" | "max"):
+            return replace(expr, left=largest(expr.left, ranges, upper), right=largest(expr.right, ranges, upper))
+        case Binary(op="-"):
+            return replace(expr, left=largest(expr.left, ranges, upper), right=largest(expr.right, ranges, not upper))
+        case Binary(op="*" | "//" | "/"):
+            negative = (constant_value(expr.right) or 0) < 0 or (
+                expr.op == "*" and (constant_value(expr.left) or 0) < 0
+            )
+            flip = upper != negative
+            return replace(
+                expr,
+                left=largest(expr.left, ranges, flip),
+                right=largest(expr.right, ranges, flip if expr.op == "*" else not flip),
+            )
+        case Binary(op="%"):
+            return largest(expr.right, ranges) if upper else int64(0)
+        case _:
+            raise RuntimeError(f"the size of a temporary has no bound over the sizes: {expr}")

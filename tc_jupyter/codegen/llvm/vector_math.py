@@ -1,0 +1,278 @@
+"""The functions of the language (`language.md`, section 10) on scalars and vectors.
+
+Four sources, in this order: one instruction or a short formula; polynomials (`polynomials.py`) for any number of lanes; the C library, one
+lane at a time, in `double`; SciPy, where the C library lacks the function. The last two are external symbols that the loader
+resolves (`EXTERNAL`), so that generated code can be kept on disk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tc_jupyter.program import DType
+from tc_jupyter.schedule import Target
+
+from . import arith
+from .builder import Builder, Value, constant
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """A function of `double` that a library supplies.
+
+    Attributes:
+        library: `c`, or `scipy` (`scipy.special.cython_special`).
+        name: its name there.
+        arguments: how many.
+    """
+
+    library: str
+    name: str
+    arguments: int = 1
+
+
+_C1 = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logb", "cbrt", "erf", "erfc", "lgamma", "tgamma", "j0", "j1", "y0", "y1"]
+_C2 = ["atan2", "fdim", "fmod", "hypot", "nextafter", "pow", "remainder"]
+_SCIPY = {
+    "erfcx": "erfcx",
+    "erfinv": "erfinv",
+    "erfcinv": "erfcinv",
+    "normcdfinv": "ndtri",
+    "cyl_bessel_i0": "i0",
+    "cyl_bessel_i1": "i1",
+}
+
+EXTERNAL: dict[str, External] = {
+    **{f"tc.{name}": External("c", name) for name in _C1},
+    **{f"tc.{name}": External("c", name, 2) for name in _C2},
+    **{f"tc.{name}": External("scipy", symbol) for name, symbol in _SCIPY.items()},
+    "tc.nextafterf": External("c", "nextafterf", 2),
+}
+"""Symbols that generated code may mention."""
+
+Emit = Callable[[Builder, tuple[Value, ...], Target], Value]
+
+
+def emit_call(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DType, target: Target) -> Value:
+    """Print a call of a function of the language.
+
+    Args:
+        arguments: operands of one type; lanes may differ and are made equal.
+        dtype: type of the result; `bool` for the `is...` tests.
+    """
+    arguments = arith.same_lanes(b, *arguments)
+    if not arguments[0].dtype.is_float:
+        return _integer(b, function, arguments, dtype, target)
+    if function in _FORMULAS:
+        return _FORMULAS[function](b, arguments, target)
+    if function in ("min", "max"):
+        result = arguments[0]
+        for other in arguments[1:]:
+            result = arith.binary(b, function, result, other)
+        return result
+    return library_call(b, function, arguments)
+
+
+def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DType, target: Target) -> Value:
+    """Functions that keep integers; any other sees `float32`."""
+    x = arguments[0]
+    zero = constant(0, x.dtype, x.lanes)
+    if function in ("ceil", "floor", "round", "trunc"):
+        return x
+    if function == "abs":
+        return x if not x.dtype.is_signed else arith.select(b, arith.compare(b, "<", x, zero), arith.negate(b, x), x)
+    if function == "relu":
+        return arith.binary(b, "max", x, zero)
+    if function == "sign":
+        one = constant(1, x.dtype, x.lanes)
+        positive = arith.select(b, arith.compare(b, ">", x, zero), one, zero)
+        if not x.dtype.is_signed:
+            return positive
+        return arith.select(b, arith.compare(b, "<", x, zero), constant(-1, x.dtype, x.lanes), positive)
+    if function in ("isnan", "isinf", "isfinite"):
+        return constant(function == "isfinite", DType.BOOL, x.lanes)
+    wide = dtype if dtype.is_float else DType.FLOAT32
+    return emit_call(b, function, tuple(arith.cast(b, a, wide, True) for a in arguments), dtype, target)
+
+
+# --- libraries -------------------------------------------------------------------------------------------------------
+
+
+def library_call(b: Builder, function: str, arguments: tuple[Value, ...]) -> Value:
+    """Call an external function of `double`, one lane after the other."""
+    dtype, lanes = arguments[0].dtype, arguments[0].lanes
+    symbol, wide = f"tc.{function}", DType.FLOAT64
+    if function == "nextafter" and dtype is not DType.FLOAT64:
+        symbol, wide = "tc.nextafterf", DType.FLOAT32
+    operands = tuple(arith.cast(b, argument, wide, True) for argument in arguments)
+    if lanes == 1:
+        result = scalar_call(b, symbol, operands, wide)
+    else:
+        result = _lane_by_lane(b, symbol, operands, wide)
+    return arith.cast(b, result, dtype, True)
+
+
+def scalar_call(b: Builder, symbol: str, operands: tuple[Value, ...], dtype: DType) -> Value:
+    """One call; SciPy's functions take one more integer, which says whether Python overrides are looked up."""
+    kind = operands[0].type
+    external = EXTERNAL[symbol]
+    kinds = ", ".join([kind] * len(operands) + (["i32"] if external.library == "scipy" else []))
+    values = ", ".join([operand.typed for operand in operands] + (["i32 0"] if external.library == "scipy" else []))
+    b.declare(symbol, f"declare {kind} @{symbol}({kinds}) nounwind willreturn memory(none)")
+    return b.op(f"call {kind} @{symbol}({values})", dtype, 1, symbol[3:])
+
+
+def _lane_by_lane(b: Builder, symbol: str, operands: tuple[Value, ...], dtype: DType) -> Value:
+    """A loop over the lanes, which pass through the stack."""
+    lanes, kind = operands[0].lanes, operands[0].type
+    element = kind[1:-1].split(" x ")[1]
+    slots = [b.slot(kind, 1, 64, "lanes") for _ in operands]
+    for slot, operand in zip(slots, operands, strict=True):
+        b.line(f"store {operand.typed}, ptr {slot}, align 64")
+    body, end, before = b.name("lane"), b.name("lane.end"), b.block
+    lane, after = "%" + b.name("lane.k"), "%" + b.name("lane.next")
+    b.branch(body)
+    b.label(body)
+    b.line(f"{lane} = phi i64 [ 0, %{before} ], [ {after}, %{body} ]")
+    scalars: list[Value] = []
+    for slot in slots:
+        where = b.raw(f"getelementptr inbounds {element}, ptr {slot}, i64 {lane}", "at")
+        scalars.append(b.op(f"load {element}, ptr {where}", dtype, 1, "x"))
+    result = scalar_call(b, symbol, tuple(scalars), dtype)
+    where = b.raw(f"getelementptr inbounds {element}, ptr {slots[0]}, i64 {lane}", "at")
+    b.line(f"store {result.typed}, ptr {where}")
+    b.line(f"{after} = add i64 {lane}, 1")
+    more = b.op(f"icmp ult i64 {after}, {lanes}", DType.BOOL, 1, "more")
+    b.branch_if(more, body, end)
+    b.label(end)
+    return b.op(f"load {kind}, ptr {slots[0]}, align 64", dtype, lanes, "all")
+
+
+# --- formulas --------------------------------------------------------------------------------------------------------
+
+
+def _one(b: Builder, x: Value, number: float) -> Value:
+    """A constant like `x`."""
+    return constant(number, x.dtype, x.lanes)
+
+
+def _single(name: str) -> Emit:
+    """An intrinsic with the same name or another."""
+    return lambda b, a, t: arith.intrinsic(b, name, *a)
+
+
+def _is_nan(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    return b.op(f"fcmp uno {a[0].typed}, {a[0].text}", DType.BOOL, a[0].lanes, "nan")
+
+
+def _against_inf(op: str) -> Emit:
+    def emit(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+        return arith.compare(b, op, arith.intrinsic(b, "fabs", a[0]), _one(b, a[0], math.inf))
+
+    return emit
+
+
+def _sign(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    x, zero = a[0], _one(b, a[0], 0.0)
+    signed = arith.intrinsic(b, "copysign", _one(b, x, 1.0), x)
+    ordered = b.op(f"fcmp one {x.typed}, {zero.text}", DType.BOOL, x.lanes, "nonzero")
+    nan = b.op(f"fcmp uno {x.typed}, {x.text}", DType.BOOL, x.lanes, "nan")
+    return arith.select(b, ordered, signed, arith.select(b, nan, x, zero))
+
+
+def _relu(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    zero = _one(b, a[0], 0.0)
+    return arith.select(b, arith.compare(b, "<", a[0], zero), zero, a[0])
+
+
+def _reciprocal(of: str) -> Emit:
+    """`1 / f(...)`."""
+
+    def emit(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+        return arith.binary(b, "/", _one(b, a[0], 1.0), emit_call(b, of, a, a[0].dtype, t))
+
+    return emit
+
+
+def _norm(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    result = a[0]
+    for other in a[1:]:
+        result = library_call(b, "hypot", (result, other))
+    return result
+
+
+def _reduce_pi(b: Builder, x: Value) -> Value:
+    """`x` moved by a multiple of 2 into [-1, 1], exactly."""
+    halves = arith.intrinsic(b, "rint", b.op(f"fmul {x.typed}, {_one(b, x, 0.5).text}", x.dtype, x.lanes, "half"))
+    twice = b.op(f"fmul {halves.typed}, {_one(b, x, 2.0).text}", x.dtype, x.lanes, "twice")
+    return b.op(f"fsub {x.typed}, {twice.text}", x.dtype, x.lanes, "rest")
+
+
+def _times_pi_sine(b: Builder, rest: Value, t: Target) -> Value:
+    """`sin(pi * rest)` for `rest` within half a unit of 0."""
+    wide = arith.cast(b, rest, DType.FLOAT64, True)
+    angle = b.op(f"fmul {wide.typed}, {_one(b, wide, math.pi).text}", wide.dtype, wide.lanes, "angle")
+    return arith.cast(b, emit_call(b, "sin", (angle,), DType.FLOAT64, t), rest.dtype, True)
+
+
+def _sin_pi(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    x, rest = a[0], _reduce_pi(b, a[0])
+    size = arith.intrinsic(b, "fabs", rest)
+    folded = b.op(f"fsub {size.type} {_one(b, x, 1.0).text}, {size.text}", x.dtype, x.lanes, "folded")
+    near = arith.select(b, arith.compare(b, ">", size, _one(b, x, 0.5)), folded, size)
+    sine = _times_pi_sine(b, near, t)
+    whole = arith.compare(b, "==", near, _one(b, x, 0.0))
+    return arith.intrinsic(b, "copysign", sine, arith.select(b, whole, x, rest))
+
+
+def _cos_pi(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    x = a[0]
+    size = arith.intrinsic(b, "fabs", _reduce_pi(b, x))
+    rest = b.op(f"fsub {size.type} {_one(b, x, 0.5).text}, {size.text}", x.dtype, x.lanes, "rest")
+    return _times_pi_sine(b, rest, t)
+
+
+def _normcdf(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    wide = arith.cast(b, a[0], DType.FLOAT64, True)
+    scaled = arith.binary(b, "*", wide, _one(b, wide, -math.sqrt(0.5)))
+    tail = library_call(b, "erfc", (scaled,))
+    return arith.cast(b, arith.binary(b, "*", tail, _one(b, wide, 0.5)), a[0].dtype, True)
+
+
+def _sigmoid(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    one = _one(b, a[0], 1.0)
+    power = emit_call(b, "exp", (arith.negate(b, a[0]),), a[0].dtype, t)
+    return arith.binary(b, "/", one, arith.binary(b, "+", one, power))
+
+
+def _exp10(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    return emit_call(b, "pow", (_one(b, a[0], 10.0), a[0]), a[0].dtype, t)
+
+
+_FORMULAS: dict[str, Emit] = {
+    **{name: _single(name) for name in ("ceil", "floor", "round", "trunc", "sqrt", "copysign", "fma")},
+    "abs": _single("fabs"),
+    "fabs": _single("fabs"),
+    "fmax": _single("maxnum"),
+    "fmin": _single("minnum"),
+    "fdivide": lambda b, a, t: arith.binary(b, "/", a[0], a[1]),
+    "isnan": _is_nan,
+    "isinf": _against_inf("=="),
+    "isfinite": _against_inf("<"),
+    "sign": _sign,
+    "relu": _relu,
+    "rsqrt": _reciprocal("sqrt"),
+    "rcbrt": _reciprocal("cbrt"),
+    "rhypot": _reciprocal("hypot"),
+    "norm3d": _norm,
+    "norm4d": _norm,
+    "rnorm3d": _reciprocal("norm3d"),
+    "rnorm4d": _reciprocal("norm4d"),
+    "sinpi": _sin_pi,
+    "cospi": _cos_pi,
+    "normcdf": _normcdf,
+    "sigmoid": _sigmoid,
+    "exp10": _exp10,
+}

@@ -1,0 +1,178 @@
+"""The CPU as a `Target`, and kernels that run on it.
+
+Worked example: `kernel = load(source, cache)`; `kernel.run(slots, threads=2)`, where `slots` is the address of one 8-byte slot per
+argument of the source.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tc_jupyter.codegen import KernelSource
+from tc_jupyter.schedule import Target
+
+from . import jit, threads
+from .cache import DiskCache, key_of
+
+_NUMBER = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+_ISA = ("avx512", "avx2", "baseline")
+
+
+def cpu_target(thread_count: int | None = None, isa: str | None = None) -> Target:
+    """This machine, by features and not by name.
+
+    Args:
+        thread_count: worker threads; `None`: what affinity and the container allow.
+        isa: `avx512`, `avx2` or `baseline`: do not use more than that.
+
+    Raises:
+        ImportError: llvmlite is not installed.
+        ValueError: an unknown `isa`.
+    """
+    if isa is not None and isa not in _ISA:
+        raise ValueError(f"unknown instruction set {isa!r}; expected one of {', '.join(_ISA)}")
+    triple, name, found = jit.host()
+    features = _capped(frozenset(found), isa)
+    bits, registers, fma = _vectors(triple, features)
+    level1, level2, level3 = _caches()
+    return Target(
+        kind="cpu",
+        name=_processor_name() or name,
+        features=features,
+        vector_bits=bits,
+        vector_registers=registers,
+        fma=fma,
+        threads=thread_count or threads.get_threads(),
+        l1_bytes=level1,
+        l2_bytes=level2,
+        llc_bytes=level3,
+        arch=triple,
+    )
+
+
+def _capped(features: frozenset[str], isa: str | None) -> frozenset[str]:
+    """Features without those of larger instruction sets."""
+    if isa in (None, "avx512"):
+        return features
+    kept = {name for name in features if not name.startswith(("avx512", "avx10", "evex"))}
+    if isa == "baseline":
+        modern = ("avx", "fma", "f16c", "sse3", "ssse3", "sse4", "xop", "vaes", "vpclmul", "gfni", "bmi", "amx")
+        kept = {name for name in kept if not name.startswith(modern)}
+    return frozenset(kept)
+
+
+def _vectors(triple: str, features: frozenset[str]) -> tuple[int, int, bool]:
+    """Register width in bits, number of registers, fused multiply-add."""
+    if triple.startswith(("aarch64", "arm64")):
+        return 128, 32, True
+    if {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= features:
+        return 512, 32, True
+    if {"avx2", "fma"} <= features:
+        return 256, 16, True
+    return 128, 16, "fma" in features
+
+
+def options_of(target: Target) -> jit.Options:
+    """Compiler options for a target; the host's own features unless some were taken away."""
+    found = frozenset(jit.host()[2])
+    if target.features == found:
+        return jit.Options()
+    gone = [f"-{name}" for name in sorted(found - target.features)]
+    return jit.Options(features=",".join([*(f"+{name}" for name in sorted(target.features)), *gone]))
+
+
+@lru_cache(maxsize=1)
+def _caches() -> tuple[int, int, int]:
+    """Bytes of the first, second and last level data cache, as far as the system tells; else usual values."""
+    found = {1: 32 << 10, 2: 1 << 20, 3: 24 << 20}
+    for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            kind, level, size = ((folder / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        number = size.rstrip("KMG")
+        if kind in ("Data", "Unified") and level.isdigit() and number.isdigit():
+            unit = {"K": 10, "M": 20, "G": 30}.get(size[-1], 0)
+            found[int(level)] = int(number) << unit
+    return found[1], found[2], found[3]
+
+
+@lru_cache(maxsize=1)
+def _processor_name() -> str:
+    """The processor's name for display."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedKernel:
+    """A kernel in memory.
+
+    Attributes:
+        source: what it was made from.
+        address: of the entry point.
+        count, scratch: compiled functions of the address of the slots: number of tasks, bytes of workspace per thread.
+    """
+
+    source: KernelSource
+    address: int
+    count: Any
+    scratch: Any
+
+    def tasks(self, slots: int) -> int:
+        """How many tasks a launch with these argument slots has."""
+        return self.count(slots)
+
+    def workspace(self, slots: int) -> int:
+        """Bytes of workspace that each thread needs, a multiple of 64; the sizes must be in their slots already."""
+        return self.scratch(slots)
+
+    def run(self, slots: Any, tasks: int | None = None, thread_count: int | None = None) -> None:
+        """Run all tasks; returns when they are done. The GIL is released meanwhile.
+
+        Args:
+            slots: a ctypes array of 8-byte slots, or its address.
+            tasks: number of tasks, as `source.launch.grid[0]` says; `None`: the kernel computes it.
+            thread_count: at most this many threads; `None`: the pool's.
+        """
+        address = slots if isinstance(slots, int) else ctypes.addressof(slots)
+        number = self.count(address) if tasks is None else tasks
+        if number > 0:
+            threads.pool().run(self.address, address, number, thread_count)
+
+
+def object_key(source: KernelSource, options: jit.Options) -> str:
+    """The cache key of a kernel's object code: text, target and versions."""
+    features = options.features or jit.host_feature_string()
+    return key_of("object", source.text, jit.host()[0], features, str(options.level), jit.version())
+
+
+def load(source: KernelSource, cache: DiskCache | None = None, target: Target | None = None) -> LoadedKernel:
+    """Compile a kernel, or take its object from the cache, and load it.
+
+    Raises:
+        jit.Refused: LLVM refuses the text, or a library is missing.
+    """
+    options = jit.Options() if target is None else options_of(target)
+    key = object_key(source, options) if cache is not None else ""
+    entry = cache.get(key) if cache is not None else None
+    if entry is not None:
+        loaded = jit.load_object(entry.data, [name for name in entry.meta.get("symbols", []) if isinstance(name, str)])
+    else:
+        code, symbols = jit.emit_object(source.text, options), jit.externals(source.text)
+        loaded = jit.load_object(code, symbols)
+        if cache is not None:
+            cache.put(key, code, {"symbols": list(symbols), "entry": source.entry})
+    name = source.entry
+    count, scratch = (_NUMBER(loaded.address(f"{name}.{part}")) for part in ("tasks", "workspace"))
+    return LoadedKernel(source, loaded.address(name), count, scratch)

@@ -1,0 +1,266 @@
+"""LLVM IR text -> machine code -> addresses. The only file that knows llvmlite and which of LLVM's JITs is used.
+
+The first line of a text names its passes: `; passes: vector` (the code is vectors already: a short list) or `; passes: loops` (plain
+loops: LLVM's full pipeline with its vectoriser).
+
+Worked example: `load_object(emit_object(text), symbols).address("mv")` is the address of the function `mv`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+from tc_jupyter.codegen.llvm import EXTERNAL
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic
+from tc_jupyter.diagnostics.codes import BACKEND_FAILED, DEVICE_LIMIT
+
+_LOCK = Lock()
+_LOADED: list[Any] = []
+"""Engines of loaded code: never freed, since a thread of the pool may be inside."""
+
+
+class Refused(Exception):
+    """The text cannot become code on this machine; `diagnostic` says why."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the code is for.
+
+    Attributes:
+        features: LLVM's feature string; empty: the host's.
+        triple: target triple; empty: the host's.
+        level: code generation level, 0 to 3.
+    """
+
+    features: str = ""
+    triple: str = ""
+    level: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Code in memory."""
+
+    engine: Any = field(repr=False)
+
+    def address(self, name: str) -> int:
+        """The address of a function.
+
+        Raises:
+            KeyError: there is no such function.
+        """
+        address = self.engine.get_function_address(name)
+        if not address:
+            raise KeyError(name)
+        return address
+
+
+def available() -> bool:
+    """Whether llvmlite is installed."""
+    try:
+        binding()
+    except ImportError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1)
+def binding() -> Any:
+    """Llvmlite's binding, initialised."""
+    import llvmlite.binding as llvm
+
+    for step in (llvm.initialize, llvm.initialize_native_target, llvm.initialize_native_asmprinter):
+        try:
+            step()
+        except RuntimeError:  # newer versions do the first step themselves and say so
+            continue
+    return llvm
+
+
+def version() -> str:
+    """Versions of llvmlite and LLVM, for cache keys."""
+    import llvmlite
+
+    return f"llvmlite {llvmlite.__version__} llvm {'.'.join(map(str, binding().llvm_version_info))}"
+
+
+@lru_cache(maxsize=1)
+def host() -> tuple[str, str, tuple[str, ...]]:
+    """Triple, processor name and features of this machine; the name can be masked by a hypervisor, the features are not."""
+    llvm = binding()
+    features = tuple(sorted(name for name, on in llvm.get_host_cpu_features().items() if on))
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
+
+
+@lru_cache(maxsize=1)
+def host_feature_string() -> str:
+    """Every feature of the host switched on or off by name."""
+    return binding().get_host_cpu_features().flatten()
+
+
+@lru_cache(maxsize=16)
+def _machine(options: Options) -> Any:
+    llvm = binding()
+    triple = options.triple or host()[0]
+    features = options.features or host_feature_string()
+    return llvm.Target.from_triple(triple).create_target_machine(
+        features=features, opt=options.level, codemodel="jitdefault", jit=True
+    )
+
+
+def _parse(text: str) -> Any:
+    try:
+        module = binding().parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        message = f"LLVM refused generated code: {str(error).splitlines()[0]}"
+        raise Refused(
+            Diagnostic(BACKEND_FAILED, NO_SPAN, message, help="this is a bug of tc_jupyter; please report it")
+        ) from error
+    return module
+
+
+def _run_passes(module: Any, machine: Any, passes: str) -> None:
+    llvm = binding()
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = True
+    tuning.loop_interleaving = True
+    tuning.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, tuning)
+    if passes == "loops":
+        manager = builder.getModulePassManager()
+    else:
+        manager = llvm.create_new_module_pass_manager()
+        manager.add_sroa_pass()
+        manager.add_instruction_combine_pass()
+        manager.add_simplify_cfg_pass()
+    manager.run(module, builder)
+
+
+def passes_of(text: str) -> str:
+    """The passes that the first line asks for."""
+    first = text.split("\n", 1)[0]
+    return first.removeprefix("; passes: ").strip() if first.startswith("; passes: ") else "loops"
+
+
+def _optimized(text: str, options: Options) -> tuple[Any, Any]:
+    module, machine = _parse(text), _machine(options)
+    module.triple = options.triple or host()[0]
+    module.data_layout = str(machine.target_data)
+    _run_passes(module, machine, passes_of(text))
+    return module, machine
+
+
+def emit_object(text: str, options: Options = Options()) -> bytes:
+    """Compile a module to a relocatable object.
+
+    Raises:
+        Refused: LLVM does not accept the text (TC903).
+    """
+    with _LOCK:
+        module, machine = _optimized(text, options)
+        return machine.emit_object(module)
+
+
+def assembly(text: str, options: Options = Options()) -> str:
+    """The assembly text of a module."""
+    with _LOCK:
+        module, machine = _optimized(text, options)
+        return machine.emit_assembly(module)
+
+
+def optimized(text: str, options: Options = Options()) -> str:
+    """The IR after the passes, for inspection."""
+    with _LOCK:
+        return str(_optimized(text, options)[0])
+
+
+def externals(text: str) -> tuple[str, ...]:
+    """Symbols of libraries that a module mentions."""
+    return tuple(sorted(name for name in EXTERNAL if f"@{name}(" in text))
+
+
+def load_object(code: bytes, symbols: Iterable[str] = ()) -> Loaded:
+    """Put an object into memory for good.
+
+    Args:
+        symbols: names of `EXTERNAL` functions that it uses.
+
+    Raises:
+        Refused: a library that has one of them is not installed (TC503).
+    """
+    for symbol in symbols:
+        _resolve(symbol)
+    llvm = binding()
+    with _LOCK:
+        machine = _machine.__wrapped__(Options())  # an engine owns its machine
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        _LOADED.append(engine)
+    return Loaded(engine)
+
+
+def compile(text: str, options: Options = Options()) -> Loaded:
+    """Text to loaded code in one step."""
+    return load_object(emit_object(text, options), externals(text))
+
+
+# --- functions of other libraries ------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _resolve(symbol: str) -> None:
+    external = EXTERNAL[symbol]
+    address = _c_address(external.name) if external.library == "c" else _scipy_address(external.name)
+    if not address:
+        function = symbol.removeprefix("tc.")
+        message = f"`{function}` is not available on this machine's CPU engine"
+        help_text = "install SciPy: `pip install scipy`" if external.library == "scipy" else "the C library lacks it"
+        raise Refused(Diagnostic(DEVICE_LIMIT, NO_SPAN, message, help=help_text))
+    binding().add_symbol(symbol, address)
+
+
+@lru_cache(maxsize=1)
+def _c_library() -> Any:
+    if sys.platform == "win32":
+        return ctypes.CDLL("ucrtbase")
+    return ctypes.CDLL(ctypes.util.find_library("m"))
+
+
+def _c_address(name: str) -> int:
+    spelled = f"_{name}" if sys.platform == "win32" and name in ("j0", "j1", "y0", "y1") else name
+    function = getattr(_c_library(), spelled, None)
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _scipy_address(name: str) -> int:
+    try:
+        from scipy.special import cython_special
+    except ImportError:
+        return 0
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    for spelled in (
+        name,
+        f"__pyx_fuse_0{name}",
+        f"__pyx_fuse_1{name}",
+    ):  # fused types are numbered differently by function
+        capsule = cython_special.__pyx_capi__.get(spelled)
+        if capsule is not None and get_name(capsule).startswith(b"double (double, int"):
+            return get_pointer(capsule, get_name(capsule)) or 0
+    return 0

@@ -1,0 +1,443 @@
+"""The thread pool: runs the tasks of a kernel on all processors with the GIL released.
+
+Workers are Python daemon threads inside a compiled loop. A worker spins on the job number for a while, then marks itself asleep,
+looks once more, returns to Python and blocks on its own lock. Tasks are claimed from one word that holds the job's generation, the
+number of threads that take part and the tasks left; a successful claim pins the job, since a job cannot end before its tasks have.
+A second caller (another Python thread, or a call from inside a callback) finds the pool taken and runs its tasks itself.
+
+Worked example: `pool().run(address, slots, 100)` calls `void f(ptr slots, i64 task, i64 thread)` for the tasks 0 to 99.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from . import jit
+from .cache import DiskCache, key_of
+from .cpus import available_cpus
+
+MOST_THREADS = 1024
+SPINS = 2000
+"""Pauses of a worker before it sleeps: about 0.1 ms."""
+_SLICE = 16
+"""Tasks that the caller runs before it looks whether Python was interrupted."""
+_LINE = 128
+_WORKERS = 4 * _LINE
+
+# State, one cache line each: 0 function, args, total, yield; 1 claim word; 2 tasks done; 3 job number; 4.. one line per worker: asleep
+# flag, last job seen. Claim word: tasks left (bits 0-31), threads (32-43), generation (44-63).
+_TEXT = """; passes: vector
+; The loop of the thread pool.
+
+define internal i64 @claim(ptr %s, i64 %id) {
+; returns the tasks left before this claim, or 0
+entry:
+  %word.at = getelementptr i8, ptr %s, i64 128
+  %first = load atomic i64, ptr %word.at acquire, align 8
+  br label %try
+try:
+  %word = phi i64 [ %first, %entry ], [ %found, %swap ]
+  %left = and i64 %word, 4294967295
+  %none = icmp eq i64 %left, 0
+  br i1 %none, label %no, label %member
+member:
+  %limit.high = lshr i64 %word, 32
+  %limit = and i64 %limit.high, 4095
+  %takes.part = icmp ult i64 %id, %limit
+  br i1 %takes.part, label %swap, label %no
+swap:
+  %less = sub i64 %word, 1
+  %pair = cmpxchg ptr %word.at, i64 %word, i64 %less acq_rel acquire
+  %found = extractvalue { i64, i1 } %pair, 0
+  %ok = extractvalue { i64, i1 } %pair, 1
+  br i1 %ok, label %yes, label %try
+yes:
+  ret i64 %left
+no:
+  ret i64 0
+}
+
+define i64 @tc.work(ptr %s, i64 %id, i64 %most) {
+; runs at most %most tasks; returns how many
+entry:
+  br label %next
+next:
+  %count = phi i64 [ 0, %entry ], [ %count.next, %run ]
+  %enough = icmp uge i64 %count, %most
+  br i1 %enough, label %end, label %take
+take:
+  %left = call i64 @claim(ptr %s, i64 %id)
+  %none = icmp eq i64 %left, 0
+  br i1 %none, label %end, label %run
+run:
+  %f = load ptr, ptr %s, align 8
+  %args.at = getelementptr i8, ptr %s, i64 8
+  %args = load ptr, ptr %args.at, align 8
+  %total.at = getelementptr i8, ptr %s, i64 16
+  %total = load i64, ptr %total.at, align 8
+  %index = sub i64 %total, %left
+  call void %f(ptr %args, i64 %index, i64 %id)
+  %done.at = getelementptr i8, ptr %s, i64 256
+  %before = atomicrmw add ptr %done.at, i64 1 acq_rel
+  %count.next = add i64 %count, 1
+  br label %next
+end:
+  ret i64 %count
+}
+
+define void @tc.worker(ptr %s, i64 %id, i64 %spins) {
+; runs jobs until there was none for a while; then the asleep flag is up
+entry:
+  %own.line = add i64 %id, 4
+  %own.byte = mul i64 %own.line, 128
+  %own = getelementptr i8, ptr %s, i64 %own.byte
+  %seen.at = getelementptr i8, ptr %own, i64 8
+  %job.at = getelementptr i8, ptr %s, i64 384
+  br label %watch
+watch:
+  %spin = phi i64 [ 0, %entry ], [ %spin.next, %idle ], [ 0, %job ]
+  %number = load atomic i64, ptr %job.at acquire, align 8
+  %seen = load i64, ptr %seen.at, align 8
+  %new = icmp ne i64 %number, %seen
+  br i1 %new, label %job, label %idle
+idle:
+  PAUSE
+  %spin.next = add i64 %spin, 1
+  %go.on = icmp ult i64 %spin.next, %spins
+  br i1 %go.on, label %watch, label %park
+job:
+  %job.number = phi i64 [ %number, %watch ], [ %number.again, %awake ]
+  store i64 %job.number, ptr %seen.at, align 8
+  %ran = call i64 @tc.work(ptr %s, i64 %id, i64 -1)
+  br label %watch
+park:
+  store atomic i64 1, ptr %own seq_cst, align 8
+  fence seq_cst
+  %number.again = load atomic i64, ptr %job.at seq_cst, align 8
+  %changed = icmp ne i64 %number.again, %seen
+  br i1 %changed, label %claim.flag, label %sleep
+claim.flag:
+  %flag = atomicrmw xchg ptr %own, i64 0 seq_cst
+  %still.up = icmp eq i64 %flag, 1
+  br i1 %still.up, label %awake, label %sleep
+awake:
+  br label %job
+sleep:
+  ret void
+}
+
+define i64 @tc.post(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, ptr %wake) {
+; starts a job; the workers that have to be woken are written to %wake, their number is returned
+entry:
+  store ptr %f, ptr %s, align 8
+  %args.at = getelementptr i8, ptr %s, i64 8
+  store ptr %args, ptr %args.at, align 8
+  %total.at = getelementptr i8, ptr %s, i64 16
+  store i64 %total, ptr %total.at, align 8
+  %done.at = getelementptr i8, ptr %s, i64 256
+  store atomic i64 0, ptr %done.at monotonic, align 8
+  %word.at = getelementptr i8, ptr %s, i64 128
+  %old = load atomic i64, ptr %word.at monotonic, align 8
+  %generation.old = lshr i64 %old, 44
+  %generation = add i64 %generation.old, 1
+  %high = shl i64 %generation, 44
+  %middle = shl i64 %threads, 32
+  %upper = or i64 %high, %middle
+  %word = or i64 %upper, %total
+  store atomic i64 %word, ptr %word.at release, align 8
+  %job.at = getelementptr i8, ptr %s, i64 384
+  %number = atomicrmw add ptr %job.at, i64 1 seq_cst
+  fence seq_cst
+  br label %check
+check:
+  %id = phi i64 [ 1, %entry ], [ %id.next, %next ]
+  %count = phi i64 [ 0, %entry ], [ %count.next, %next ]
+  %more = icmp ult i64 %id, %threads
+  br i1 %more, label %look, label %end
+look:
+  %line = add i64 %id, 4
+  %byte = mul i64 %line, 128
+  %flag.at = getelementptr i8, ptr %s, i64 %byte
+  %flag = atomicrmw xchg ptr %flag.at, i64 0 seq_cst
+  %asleep = icmp eq i64 %flag, 1
+  br i1 %asleep, label %note, label %next
+note:
+  %slot = getelementptr i64, ptr %wake, i64 %count
+  store i64 %id, ptr %slot, align 8
+  br label %next
+next:
+  %plus = zext i1 %asleep to i64
+  %count.next = add i64 %count, %plus
+  %id.next = add i64 %id, 1
+  br label %check
+end:
+  ret i64 %count
+}
+
+define i64 @tc.wait(ptr %s, i64 %total, i64 %spins) {
+; waits until %total tasks are done; 0 if that takes longer than %spins pauses and as many yields
+entry:
+  %done.at = getelementptr i8, ptr %s, i64 256
+  %yield.at = getelementptr i8, ptr %s, i64 24
+  %yield = load ptr, ptr %yield.at, align 8
+  %twice = shl i64 %spins, 1
+  br label %look
+look:
+  %spin = phi i64 [ 0, %entry ], [ %spin.next, %again ]
+  %done = load atomic i64, ptr %done.at acquire, align 8
+  %all = icmp uge i64 %done, %total
+  br i1 %all, label %finished, label %idle
+idle:
+  %spin.next = add i64 %spin, 1
+  %short = icmp ult i64 %spin, %spins
+  br i1 %short, label %pause, label %long
+pause:
+  PAUSE
+  br label %again
+long:
+  %y = call i32 %yield()
+  br label %again
+again:
+  %go.on = icmp ult i64 %spin.next, %twice
+  br i1 %go.on, label %look, label %late
+finished:
+  ret i64 1
+late:
+  ret i64 0
+}
+
+define i64 @tc.run(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, i64 %spins, ptr %wake) {
+; a whole job if no worker sleeps and it is short: returns -1 when all is done, else the number of workers to wake
+entry:
+  %sleepers = call i64 @tc.post(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, ptr %wake)
+  %none = icmp eq i64 %sleepers, 0
+  br i1 %none, label %work, label %hand.over
+work:
+  %ran = call i64 @tc.work(ptr %s, i64 0, i64 SLICE)
+  %all = icmp ult i64 %ran, SLICE
+  br i1 %all, label %finish, label %hand.over
+finish:
+  %ok = call i64 @tc.wait(ptr %s, i64 %total, i64 %spins)
+  %done = icmp eq i64 %ok, 1
+  br i1 %done, label %end, label %hand.over
+hand.over:
+  ret i64 %sleepers
+end:
+  ret i64 -1
+}
+
+define i64 @tc.cancel(ptr %s) {
+; takes the tasks that nobody has begun; returns their number
+entry:
+  %word.at = getelementptr i8, ptr %s, i64 128
+  %word = atomicrmw and ptr %word.at, i64 -4294967296 acq_rel
+  %left = and i64 %word, 4294967295
+  ret i64 %left
+}
+
+define void @tc.alone(ptr %f, ptr %args, i64 %first, i64 %last) {
+; tasks in order on this thread
+entry:
+  %some = icmp ult i64 %first, %last
+  br i1 %some, label %run, label %end
+run:
+  %index = phi i64 [ %first, %entry ], [ %next, %run ]
+  call void %f(ptr %args, i64 %index, i64 0)
+  %next = add i64 %index, 1
+  %more = icmp ult i64 %next, %last
+  br i1 %more, label %run, label %end
+end:
+  ret void
+}
+"""
+
+
+def _pause(triple: str) -> tuple[str, str]:
+    """The instruction for waiting loops, and its declaration."""
+    if triple.startswith(("x86_64", "i686", "i386")):
+        return "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
+    if triple.startswith(("aarch64", "arm64")):
+        return "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
+    return "fence acquire", ""
+
+
+def pool_text() -> str:
+    """The LLVM IR of the pool for this machine."""
+    pause, declaration = _pause(jit.host()[0])
+    return _TEXT.replace("PAUSE", pause).replace("SLICE", str(_SLICE)) + "\n" + declaration + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """The compiled functions of the pool; all but the keeper release the GIL."""
+
+    work: Any
+    worker: Any
+    run: Any
+    wait: Any
+    cancel: Any
+    alone: Any
+
+
+_P, _I = ctypes.c_void_p, ctypes.c_int64
+
+
+@lru_cache(maxsize=1)
+def _code() -> _Code:
+    cache = DiskCache.default()
+    text = pool_text()
+    key = key_of("pool", text, jit.host_feature_string(), jit.version())
+    entry = cache.get(key)
+    if entry is None:
+        code = jit.emit_object(text)
+        cache.put(key, code, {})
+    else:
+        code = entry.data
+    loaded = jit.load_object(code)
+
+    def function(name: str, result: Any, *arguments: Any) -> Any:
+        return ctypes.CFUNCTYPE(result, *arguments)(loaded.address(name))
+
+    return _Code(
+        function("tc.work", _I, _P, _I, _I),
+        function("tc.worker", None, _P, _I, _I),
+        function("tc.run", _I, _P, _P, _P, _I, _I, _I, _P),
+        function("tc.wait", _I, _P, _I, _I),
+        function("tc.cancel", _I, _P),
+        function("tc.alone", None, _P, _P, _I, _I),
+    )
+
+
+def _yield_function() -> Any:
+    """What gives the processor to another thread."""
+    if sys.platform == "win32":
+        return ctypes.CDLL("kernel32").SwitchToThread
+    return ctypes.CDLL(None).sched_yield
+
+
+class Pool:
+    """Workers and their shared state. There is one per process; see `pool`."""
+
+    def __init__(self) -> None:
+        self.code = _code()
+        size = _WORKERS + (MOST_THREADS + 1) * _LINE
+        self._memory = ctypes.create_string_buffer(size + _LINE)
+        self._state = (ctypes.addressof(self._memory) + _LINE - 1) // _LINE * _LINE
+        self._wake = (ctypes.c_int64 * MOST_THREADS)()
+        self._yield = _yield_function()
+        ctypes.c_void_p.from_address(self._state + 24).value = ctypes.cast(self._yield, ctypes.c_void_p).value
+        self._busy = threading.Lock()
+        self._locks: list[Any] = [None]
+        self._running = False
+
+    def run(self, function: int, args: int, tasks: int, thread_count: int | None = None) -> None:
+        """Call `void function(ptr args, i64 task, i64 thread)` for all tasks; returns when all are done.
+
+        Args:
+            thread_count: at most this many threads; `None`: `get_threads()`. Thread numbers are below it.
+
+        Raises:
+            KeyboardInterrupt: pressed meanwhile; tasks that were not begun are dropped.
+        """
+        count = min(thread_count or get_threads(), tasks, MOST_THREADS)
+        if count <= 1 or tasks >= 1 << 32 or not self._busy.acquire(blocking=False):
+            self._alone(function, args, tasks)
+            return
+        try:
+            self._start_workers(count)
+            self._together(function, args, tasks, count)
+        finally:
+            self._busy.release()
+
+    def _alone(self, function: int, args: int, tasks: int) -> None:
+        for first in range(0, tasks, _SLICE):
+            self.code.alone(function, args, first, min(first + _SLICE, tasks))
+
+    def _together(self, function: int, args: int, tasks: int, count: int) -> None:
+        state, code = self._state, self.code
+        wanted = tasks
+        try:
+            sleepers = code.run(state, function, args, tasks, count, SPINS, self._wake)
+            if sleepers < 0:
+                return
+            for k in range(sleepers):
+                self._locks[self._wake[k]].release()
+            while code.work(state, 0, _SLICE) == _SLICE:
+                pass
+            while not code.wait(state, wanted, SPINS):
+                pass
+        except BaseException:
+            # Arguments must stay alive until the last task that somebody began has ended.
+            wanted -= code.cancel(state)
+            while not code.wait(state, wanted, SPINS):
+                pass
+            raise
+
+    def _start_workers(self, count: int) -> None:
+        while len(self._locks) < count:
+            number = len(self._locks)
+            lock = threading.Lock()
+            lock.acquire()
+            self._locks.append(lock)
+            # A new worker has seen every job so far.
+            seen = ctypes.c_int64.from_address(self._state + 3 * _LINE).value
+            ctypes.c_int64.from_address(self._state + _WORKERS + number * _LINE + 8).value = seen
+            name = f"tc_jupyter-{number}"
+            threading.Thread(target=self._work, args=(number, lock), name=name, daemon=True).start()
+
+    def _work(self, number: int, lock: Any) -> None:
+        while True:
+            self.code.worker(self._state, number, SPINS)
+            lock.acquire()
+
+
+class _Shared:
+    """The pool of this process and the wanted number of threads."""
+
+    pool: Pool | None = None
+    threads: int | None = None
+    lock = threading.Lock()
+
+
+def pool() -> Pool:
+    """The pool of this process, made at first use; a forked child makes its own."""
+    found = _Shared.pool
+    if found is not None:
+        return found
+    with _Shared.lock:
+        if _Shared.pool is None:
+            _Shared.pool = Pool()
+        return _Shared.pool
+
+
+def set_threads(count: int | None) -> None:
+    """Use `count` threads for calls on the CPU; `None`: what affinity and the container allow.
+
+    Raises:
+        ValueError: `count` is not between 1 and 1024.
+    """
+    if count is not None and not 1 <= count <= MOST_THREADS:
+        raise ValueError(f"the number of threads must be between 1 and {MOST_THREADS}, not {count}")
+    _Shared.threads = count
+
+
+def get_threads() -> int:
+    """Threads that a call on the CPU may use."""
+    if _Shared.threads is None:
+        _Shared.threads = min(available_cpus(), MOST_THREADS)
+    return _Shared.threads
+
+
+def _after_fork() -> None:
+    _Shared.pool = None
+    _Shared.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
