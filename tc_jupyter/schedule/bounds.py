@@ -283,7 +283,7 @@ def _text(value: int | SizeExpr) -> str:
     return str(value) if isinstance(value, int) else shown(value)
 
 
-def infer_bound(graph: StageGraph, sizes: Mapping[str, int] | None = None) -> Bounds:
+def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bounds:
     """Infer the bounds of all stages.
 
     Args:

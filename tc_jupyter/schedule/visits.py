@@ -20,7 +20,7 @@ from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, 
 from tc_jupyter.ranges import SizeExpr
 
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
-from .stage import Fuse, Split, Stage, StageGraph
+from .stage import Split, Stage, StageGraph
 
 Ints = NDArray[np.int64]
 LIMIT = 4_000_000
@@ -184,7 +184,7 @@ class Enumeration:
                 factor = self.number(bounds.lineage.factors[relation.parent], loops, count)
                 value[relation.outer] = value[relation.parent] // factor
                 value[relation.inner] = value[relation.parent] % factor
-            elif isinstance(relation, Fuse):
+            else:
                 row = self.number(bounds.lineage.extents[relation.inner], loops, count)
                 value[relation.fused] = value[relation.outer] * row + value[relation.inner]
         for leaf in stage.leaves:
