@@ -1,0 +1,152 @@
+"""The two applications as the tests see them: cells, lines and keys instead of selectors."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+START = "%load_ext stand_in"
+
+
+@dataclass
+class Server:
+    url: str
+    folder: Path
+
+    def notebook(self, name: str, cells: list[Any], metadata: dict[str, Any] | None = None) -> str:
+        """Write a notebook; a cell is its source, or a whole cell as a dict."""
+        made = [
+            c
+            if isinstance(c, dict)
+            else {
+                "cell_type": "code",
+                "id": f"c{i}",
+                "metadata": {},
+                "source": c,
+                "outputs": [],
+                "execution_count": None,
+            }
+            for i, c in enumerate(cells)
+        ]
+        kernel = {
+            "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+            "language_info": {"name": "python"},
+        }
+        text = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata or kernel, "cells": made})
+        (self.folder / name).write_text(text)
+        return name
+
+
+# what the applications themselves log (Notebook 7.6: yjs loaded twice, duplicate menus, a page error about `schema`)
+OWN_NOISE = (
+    "yjs", "already imported", "duplicate", "Duplicate", "schema", "ResizeObserver", "favicon", "404 (Not Found)",
+    "Failed to load resource", "WebSocket", "Canceled future", "was not found in this shell", "Autosave",
+)  # fmt: skip
+
+
+@dataclass
+class App:
+    """One page of one application. Methods speak in cells and lines, not in selectors."""
+
+    kind: str
+    server: Server
+    page: Any
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def open(self, name: str, wait: bool = True) -> None:
+        path = f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}"
+        self.page.goto(self.server.url + path)
+        if wait:
+            self.page.wait_for_selector(".jp-Notebook .jp-Cell .cm-content", timeout=60_000)
+
+    def cell(self, index: int) -> Any:
+        return self.page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']").first
+
+    def editor(self, index: int) -> Any:
+        return self.cell(index).locator(".cm-content").first
+
+    def text(self, index: int) -> str:
+        return "\n".join(self.editor(index).locator(".cm-line").all_inner_texts()).replace("\u200b", "")
+
+    def focus(self, index: int) -> None:
+        self.editor(index).click()
+
+    def run(self, index: int) -> None:
+        self.focus(index)
+        self.page.keyboard.press("Control+Enter")
+
+    def run_and_wait(self, index: int) -> None:
+        self.run(index)
+        prompt = self.cell(index).locator(".jp-InputPrompt").first
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if any(c.isdigit() for c in prompt.inner_text()):
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"cell {index} did not run")
+
+    def idle(self) -> None:
+        self.page.wait_for_selector(
+            "[data-status='idle'], .jp-NotebookKernelStatus-fade, .jp-Notebook-ExecutionIndicator[data-status='idle']",
+            state="attached",
+            timeout=60_000,
+        )
+
+    def type_(self, text: str) -> None:
+        self.page.keyboard.type(text)
+
+    def caret(self, index: int, needle: str, after: bool = True) -> None:
+        """Put the cursor after (or before) the first occurrence of `needle` in the cell."""
+        text = self.text(index)
+        at = text.index(needle) + (len(needle) if after else 0)
+        self.focus(index)
+        self.page.keyboard.press("Control+Home")
+        line, column = text.count("\n", 0, at), at - (text.rfind("\n", 0, at) + 1)
+        for _ in range(line):
+            self.page.keyboard.press("ArrowDown")
+        self.page.keyboard.press("Home")
+        self.page.keyboard.press("Home")
+        for _ in range(column):
+            self.page.keyboard.press("ArrowRight")
+
+    def command(self, name: str) -> None:
+        """Run a command of the application by its id."""
+        self.page.evaluate("name => (window.jupyterapp || window.jupyterlab).commands.execute(name)", name)
+
+    def hover(self, index: int, needle: str) -> Any:
+        """Move the pointer over the first occurrence of `needle` and return the tooltip."""
+        box = self.page.evaluate(
+            """([cell, needle]) => {
+                const root = document.querySelector(`.jp-Notebook .jp-Cell[data-windowed-list-index='${cell}'] .cm-content`);
+                const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+                const parts = []; let text = '';
+                for (let n = walker.nextNode(); n; n = walker.nextNode()) { parts.push([text.length, n]); text += n.data; }
+                const at = text.indexOf(needle);
+                const [start, node] = parts.filter(([s]) => s <= at).at(-1);
+                const range = document.createRange();
+                range.setStart(node, at - start); range.setEnd(node, at - start + 1);
+                const r = range.getBoundingClientRect();
+                return [r.x + r.width / 2, r.y + r.height / 2];
+            }""",
+            [index, needle],
+        )
+        self.page.mouse.move(5, 5)
+        self.page.mouse.move(box[0] - 2, box[1])
+        self.page.mouse.move(box[0], box[1], steps=3)
+        tip = self.page.locator(".cm-tooltip-hover")
+        tip.first.wait_for(timeout=10_000)
+        return tip
+
+    def own_errors(self) -> list[str]:
+        return [e for e in self.errors if not any(noise in e for noise in OWN_NOISE)]
+
+    def external(self) -> list[str]:
+        return [
+            r
+            for r in self.requests
+            if not r.startswith((self.server.url, self.server.url.replace("http", "ws"), "data:", "blob:"))
+        ]

@@ -1,0 +1,177 @@
+"""Cells as a language: colours, squiggles, hover, completion, edits."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import stand_in
+from browser_app import START, App
+
+GOOD = "%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = X(i + 1)\n}"
+
+
+def ready(app: App, name: str, *cells: Any) -> None:
+    """Open a notebook whose first cell loads the kernel side, and run it."""
+    app.open(app.server.notebook(name, [START, *cells]))
+    app.idle()
+    app.run_and_wait(0)
+
+
+def test_highlight_comes_and_goes_while_typing(app: App) -> None:
+    app.open(app.server.notebook("highlight.ipynb", ["def f(float(N) X) -> (Y) { Y(i) +=! X(i) }", "x = 1"]))
+    keyword = app.editor(0).locator(".tok-keyword", has_text="def")
+    assert keyword.count() == 0
+    app.focus(0)
+    app.page.keyboard.press("Control+Home")
+    app.type_("%%tc\n")
+    keyword.wait_for(timeout=5000)
+    assert app.editor(0).locator(".tok-meta").inner_text() == "%%tc"
+    for _ in range(5):
+        app.page.keyboard.press("Backspace")
+    keyword.wait_for(state="detached", timeout=5000)
+    app.type_("%%time\n%%sac\n")
+    app.editor(0).locator(".tok-meta", has_text="%%sac").wait_for(timeout=5000)
+    assert app.editor(1).locator("[class*=tok-]").count() == 0
+    assert app.own_errors() == []
+    assert app.external() == []
+
+
+def test_syntax_error_is_underlined_without_a_kernel(app: App) -> None:
+    app.open(app.server.notebook("syntax.ipynb", ["%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = X(i) +\n}"], {}))
+    app.editor(0).locator(".cm-lintRange-error").first.wait_for(timeout=10_000)
+    tip = app.hover(0, "}")
+    assert "TC101" in tip.first.inner_text()
+
+
+def test_semantic_squiggle_with_span_text_and_fix(app: App) -> None:
+    ready(app, "semantic.ipynb", GOOD)
+    app.caret(1, "X(i", after=True)
+    for _ in range(3):
+        app.page.keyboard.press("Backspace")
+    app.type_("Q(i")
+    mark = app.editor(1).locator(".cm-lintRange-error")
+    mark.wait_for(timeout=10_000)
+    assert mark.inner_text() == "Q"
+    tip = app.hover(1, "Q(i")
+    text = tip.first.inner_text()
+    assert "error[TC201] unknown-name" in text and "did you mean X?" in text
+    tip.get_by_text("replace `Q` by `X`").click()
+    mark.wait_for(state="detached", timeout=10_000)
+    assert app.text(1) == GOOD
+    assert app.own_errors() == []
+
+
+def test_positions_with_astral_characters_and_a_stacked_magic(app: App) -> None:
+    ready(
+        app,
+        "astral.ipynb",
+        "%%time\n%%tc\n# \U0001d54f \u05e9\u05dc\u05d5\u05dd\ndef f(float(N) X) -> (Y) { Y(i) = X(i) } # \U0001d54f\ndef g(float(N) X) -> (Y) { Y(i) = Q(i) }",
+    )
+    mark = app.editor(1).locator(".cm-lintRange-error")
+    mark.wait_for(timeout=10_000)
+    assert mark.inner_text() == "Q"
+
+
+def test_hover_says_what_python_says(app: App) -> None:
+    ready(app, "hover.ipynb", GOOD)
+    app.editor(1).locator(".tok-keyword").first.wait_for()
+    body = GOOD.split("\n", 1)[1]
+    at = {"line": 1, "character": 6}
+    told = stand_in.hover({"source": body, "position": at})["hover"]
+    tip = app.hover(1, "i) = X").first
+    assert told["title"] in tip.inner_text()
+    assert "told so" in tip.inner_text()
+
+
+def test_completion_without_and_with_a_kernel(app: App) -> None:
+    app.open(app.server.notebook("complete.ipynb", [START, GOOD]))
+    app.idle()
+    app.caret(1, "X(i + 1)")
+    app.type_(" + sqr")
+    app.page.locator(".cm-tooltip-autocomplete").get_by_text("sqrt", exact=True).wait_for(timeout=10_000)
+    app.page.keyboard.press("Escape")
+    for _ in range(6):
+        app.page.keyboard.press("Backspace")
+    app.run_and_wait(0)
+    app.caret(1, "X(i + 1)")
+    app.type_(" + XL")
+    app.page.locator(".cm-tooltip-autocomplete").get_by_text("XLong").wait_for(timeout=10_000)
+    app.page.keyboard.press("Tab")
+    assert "+ XLong" in app.text(1)
+    assert app.page.locator(".jp-Completer:visible").count() == 0
+
+
+def test_arrow_keys_stay_in_the_list(app: App) -> None:
+    app.open(app.server.notebook("arrows.ipynb", ["%%tc\ndef f(float(N) X) -> (Y) { Y(i) = ", "x = 1"]))
+    app.caret(0, "Y(i) = ")
+    app.type_("co")
+    app.page.locator(".cm-tooltip-autocomplete li").nth(1).wait_for(timeout=10_000)
+    app.page.wait_for_timeout(150)
+    app.page.keyboard.press("ArrowDown")
+    assert (
+        app.page.locator(".cm-tooltip-autocomplete li[aria-selected]").inner_text()
+        != app.page.locator(".cm-tooltip-autocomplete li").first.inner_text()
+    )
+
+
+def test_signature_help_marks_the_parameter(app: App) -> None:
+    ready(app, "signature.ipynb", GOOD)
+    app.caret(1, "X(i + 1)")
+    app.type_(" + pow(X(i), ")
+    app.page.locator(".tc-signature b").get_by_text("y", exact=True).wait_for(timeout=10_000)
+
+
+def test_rename_format_and_definition(app: App) -> None:
+    ready(
+        app, "edits.ipynb", GOOD.replace("Y(i) = ", "Y(i)   =   "), "%%tc\ndef g(float(N) X) -> (Z) {\n    Z = f(X)\n}"
+    )
+    app.caret(1, "Y(i")
+    app.page.keyboard.press("F2")
+    field = app.page.locator(".jp-Dialog input")
+    field.wait_for(timeout=10_000)
+    field.fill("row")
+    app.page.keyboard.press("Enter")
+    app.editor(1).get_by_text("row", exact=False).first.wait_for(timeout=10_000)
+    assert "Y(row)   =   X(row + 1)" in app.text(1)
+    app.page.keyboard.press("Alt+Shift+F")
+    app.page.wait_for_function(
+        "() => document.querySelector(\".jp-Cell[data-windowed-list-index='1'] .cm-content\").innerText.includes('Y(row) = X')",
+        timeout=10_000,
+    )
+    app.caret(2, "Z = f")
+    app.page.keyboard.press("F12")
+    app.page.wait_for_selector(".jp-Cell[data-windowed-list-index='1'].jp-mod-active", timeout=10_000)
+
+
+def test_problem_keys_and_gutter(app: App) -> None:
+    ready(app, "problems.ipynb", "%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = Q(i)\n    Y(i) = Q(i) + W(i)\n}")
+    app.editor(1).locator(".cm-lintRange-warning").wait_for(timeout=10_000)
+    assert app.cell(1).locator(".cm-lint-marker").count() == 2
+    app.focus(1)
+    app.page.keyboard.press("Control+Home")
+    app.page.keyboard.press("F8")
+    app.page.keyboard.press("Control+.")
+    app.page.wait_for_function("() => document.querySelectorAll('.cm-lintRange-error').length === 1", timeout=10_000)
+    assert app.text(1).count("Q") == 1
+
+
+def test_busy_kernel_is_said_and_answers_come(lab: App) -> None:
+    ready(lab, "busy.ipynb", "import time; time.sleep(4)", GOOD)
+    lab.editor(2).locator(".tok-keyword").first.wait_for()
+    lab.run(1)
+    lab.caret(2, "X(i", after=False)
+    lab.type_("Q(i) + ")
+    lab.editor(2).locator(".cm-lintRange-error", has_text="Q").wait_for(timeout=15_000)
+
+
+def test_inlay_hints(lab: App) -> None:
+    ready(lab, "hints.ipynb", GOOD)
+    assert lab.page.locator(".tc-hint").count() == 0
+    lab.focus(1)
+    lab.command("tc-jupyter:toggle-inlay-hints")
+    hint = lab.page.locator(".tc-hint")
+    hint.wait_for(timeout=10_000)
+    assert re.sub(r"\s+", " ", hint.inner_text()) == "i in 0:N - 1 k in 0:K Y(N - 1)"
+    lab.command("tc-jupyter:toggle-inlay-hints")
+    hint.wait_for(state="detached", timeout=10_000)
