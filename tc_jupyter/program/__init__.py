@@ -1,8 +1,10 @@
 """Tree -> checked program; the two languages meet here.
 
-Comes in: a syntax tree. Goes out: `Program` values with resolved names and explicit types, and diagnostics. Ranges are not known here.
+Comes in: a syntax tree. Goes out: `Program` values with resolved names and explicit types, and diagnostics.
+Ranges are not known here.
 """
 
+from .check_tc import Checked, check_tc, python_name
 from .expr import (
     COMPARISONS,
     LOGICAL,
@@ -23,9 +25,15 @@ from .expr import (
     rewrite,
     walk,
 )
+from .functions import FUNCTIONS, Function
 from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
 
 __all__ = [
+    "FUNCTIONS",
+    "Checked",
+    "Function",
+    "check_tc",
+    "python_name",
     "COMPARISONS",
     "LOGICAL",
     "Binary",

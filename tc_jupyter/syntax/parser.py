@@ -43,8 +43,10 @@ from .tree import (
     walk,
 )
 
+MAX_BRACKETS = 64
+"""Nested brackets. The stages that follow recurse over expressions, most deeply over reads inside reads."""
 MAX_DEPTH = 150
-"""Nested brackets and operators of one expression; the stages that follow recurse over expressions."""
+"""Nested operators of one expression, brackets included."""
 MAX_TOKENS = 20_000
 """Tokens of one statement."""
 MOST_MESSAGES = 1000
@@ -312,8 +314,8 @@ class _CellParser:
 
     def fits(self, tokens: list[Token]) -> bool:
         """Whether a piece is small enough to be parsed and walked."""
-        if bracket_depth(tokens) > MAX_DEPTH:
-            self.too_deep(Span(tokens[0].start, tokens[0].end))
+        if bracket_depth(tokens) > MAX_BRACKETS:
+            self.too_deep(Span(tokens[0].start, tokens[0].end), f"{MAX_BRACKETS} brackets")
             return False
         if len(tokens) > MAX_TOKENS:
             message = f"the statement has {len(tokens)} words and symbols; the limit is {MAX_TOKENS}"
@@ -321,8 +323,8 @@ class _CellParser:
             return False
         return True
 
-    def too_deep(self, span: Span) -> None:
-        help = f"the limit is {MAX_DEPTH} levels; split the expression with lets (`where v = ...`) or temporaries"
+    def too_deep(self, span: Span, limit: str) -> None:
+        help = f"the limit is {limit}; split the expression with lets (`where v = ...`) or temporaries"
         self.report(codes.SYNTAX_ERROR, span, "the expression is nested too deeply", help=help)
 
     def broken(self, tokens: list[Token]) -> Broken:
@@ -348,7 +350,7 @@ class _CellParser:
         parts = _expressions(node)
         for part in parts:
             if depth(part) > MAX_DEPTH:
-                self.too_deep(Span(part.span.start, part.span.start + 1))
+                self.too_deep(Span(part.span.start, part.span.start + 1), f"{MAX_DEPTH} operators")
                 return self.broken(tokens)
         if any(isinstance(item, Binary) and item.op.startswith(CHAIN) for part in parts for item in walk(part)):
             return self.broken_chain(node)

@@ -1,0 +1,995 @@
+"""Tree of a `%%tc` cell -> programs: names, ranks, types, reductions, `where` clauses, calls of other defs.
+
+Worked example: `def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i,j) * B(j) }` gives one `Program` with the statement `o`,
+operator `+`, output index `i` and reduction index `j`. With `=` instead of `+=!` the def is also in `broken`, and TC204 is told.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance, nearest
+from tc_jupyter.syntax import in_order, tree
+
+from .expr import Const, DType, Expr, IndexVar, Read, Size, walk
+from .functions import FUNCTIONS
+from .inline import Passed, inline_call
+from .program import CallSite, Equality, Index, Program, Statement, Tensor
+from .scope import Scope, TensorInfo
+from .tc_expressions import ExpressionChecker, StatementNames
+from .typing import TYPE_NAMES, Typed, convert, fits, settle
+
+BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
+MAX_STATEMENTS = 2000
+"""Statements of one def after its calls are inlined."""
+
+_LATER_OPERATORS = {
+    "argmin=!": "find the minimum with `min=!` in one statement and its position in a second one",
+    "argmax=!": "find the maximum with `max=!` in one statement and its position in a second one",
+    "any=!": "`max=!` on `bool` says whether any is true",
+    "all=!": "`min=!` on `bool` says whether all are true",
+}
+_REPEATED_WHERE = "one range for each index"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The meaning of a cell.
+
+    Attributes:
+        programs: defs by name, in text order. A def with errors is here too when parts of it have a meaning, so that what is
+            known of it can be shown; such a program may lack statements and results.
+        diagnostics: what is wrong with the meaning, in source order; the parser's messages are not repeated.
+        broken: names of defs with errors, also of syntax, and of defs that call them.
+    """
+
+    programs: Mapping[str, Program]
+    diagnostics: tuple[Diagnostic, ...]
+    broken: frozenset[str]
+
+
+def check_tc(unit: tree.Unit, source: SourceText, known: Mapping[str, Program] | None = None) -> Checked:
+    """Check a parsed cell. Never raises for a mistake in the text.
+
+    Args:
+        unit: the tree, with `Broken` statements where the text could not be read.
+        known: programs of earlier cells, of either language, that defs of this cell may call.
+    """
+    checker = _UnitChecker(unit, source, known or {})
+    checker.run()
+    programs = {
+        item.name.name: checker.programs[item.name.name] for item in unit.defs if item.name.name in checker.programs
+    }
+    return Checked(programs, in_order(checker.diagnostics), frozenset(checker.broken))
+
+
+def python_name(name: str) -> str:
+    """The Python name under which a def is bound: the name itself, or with an underscore where Python needs one (TC237)."""
+    if name[:1].isdigit():
+        return "_" + name
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+class _UnitChecker:
+    """Checks defs when they are needed, so that a def may call one that stands later."""
+
+    def __init__(self, unit: tree.Unit, source: SourceText, known: Mapping[str, Program]) -> None:
+        self.source = source
+        self.known = known
+        self.diagnostics: list[Diagnostic] = []
+        self.programs: dict[str, Program] = {}
+        self.broken: set[str] = set()
+        self.open: list[str] = []
+        self.done: set[str] = set()
+        self.defs: dict[str, tree.Def] = {}
+        self.order: list[tree.Def] = []
+        for item in unit.defs:
+            name = item.name.name
+            if name and name in self.defs:
+                self.repeated(item, self.defs[name])
+            elif name:
+                self.defs[name] = item
+                self.order.append(item)
+        self.def_spans = {name: item.name.span for name, item in self.defs.items()}
+        self.callable_names = frozenset(self.defs) | frozenset(known)
+
+    def repeated(self, item: tree.Def, first: tree.Def) -> None:
+        labels = (Label(first.name.span, "first def"),)
+        message = f"two defs are called `{item.name.name}`"
+        self.diagnostics.append(Diagnostic(codes.DUPLICATE_NAME, item.name.span, message, "second def", labels))
+        self.broken.add(item.name.name)
+
+    def run(self) -> None:
+        for item in self.order:
+            self.need(item.name.name)
+
+    def need(self, name: str) -> Program | None:
+        """The program of a def of this cell, checked now if it was not; `None` if it has none."""
+        if name not in self.done and name not in self.open:
+            self.open.append(name)
+            checker = _DefChecker(self, self.defs[name])
+            program = checker.check()
+            if program is not None:
+                self.programs[name] = program
+            if checker.failed or self.defs[name].broken:
+                self.broken.add(name)
+            self.open.pop()
+            self.done.add(name)
+        return self.programs.get(name)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A program while it grows."""
+
+    tensors: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    statements: list[Statement] = field(default_factory=list[Statement])
+    equalities: list[Equality] = field(default_factory=list[Equality])
+    calls: list[CallSite] = field(default_factory=list[CallSite])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+
+    def name_of(self, target: str) -> str:
+        """The name of the next statement on `target`."""
+        self.counts[target] = number = self.counts.get(target, 0) + 1
+        return target if number == 1 else f"{target}#{number}"
+
+
+class _DefChecker:
+    """Checks one def."""
+
+    def __init__(self, unit: _UnitChecker, node: tree.Def) -> None:
+        self.unit = unit
+        self.node = node
+        self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names)
+        self.draft = _Draft()
+        self.declared: dict[str, tuple[DType, tuple[Expr, ...]] | None] = {}
+        self.result_spans: dict[str, Span] = {}
+        self.prefixes: dict[str, int] = {}
+        self.mentioned: set[str] = set()
+        self.silent = False  # something unknown happened about which a message was given elsewhere
+
+    @property
+    def failed(self) -> bool:
+        """Whether the def has an error."""
+        return self.silent or any(item.is_error for item in self.scope.diagnostics)
+
+    def check(self) -> Program | None:
+        """The program, as far as it has a meaning."""
+        self.def_name()
+        self.parameters()
+        self.results()
+        for statement in self.node.statements:
+            self.scope.later |= dict.fromkeys(_targets(statement))
+        for statement in self.node.statements:
+            self.statement(statement)
+            if len(self.draft.statements) > MAX_STATEMENTS:
+                message = f"the def has more than {MAX_STATEMENTS} statements after its calls are inlined"
+                self.scope.report(
+                    codes.DEVICE_LIMIT, statement.span, message, help="split it into several cells or defs"
+                )
+                break
+        self.unwritten_results()
+        if not self.failed and not self.node.broken:
+            self.unused()
+        self.unit.diagnostics += self.scope.diagnostics
+        return self.program()
+
+    @property
+    def typed_results(self) -> frozenset[str]:
+        """Results whose type is declared."""
+        return frozenset(name for name, declared in self.declared.items() if declared is not None)
+
+    def program(self) -> Program:
+        """What is known of the def."""
+        draft, scope = self.draft, self.scope
+        parameters = tuple(name for name, info in scope.tensors.items() if info.is_input and name in draft.tensors)
+        results = tuple(name for name in self.declared if name in draft.tensors and name not in parameters)
+        return Program(
+            self.node.name.name,
+            "tc",
+            tuple(scope.sizes),
+            parameters,
+            results,
+            tuple(draft.tensors.values()),
+            tuple(draft.statements),
+            tuple(draft.equalities),
+            tuple(draft.calls),
+            (),
+            self.unit.source,
+            self.node.span,
+        )
+
+    # the signature
+
+    def def_name(self) -> None:
+        name = self.node.name
+        bound = python_name(name.name)
+        if bound != name.name:
+            message = f"`{name.name}` is no Python name; the def is bound as `{bound}`"
+            self.scope.report(codes.RENAMED_DEF, name.span, message)
+
+    def parameters(self) -> None:
+        for param in self.node.params:
+            self.sizes_of(param)
+        for param in self.node.params:
+            self.parameter(param)
+
+    def sizes_of(self, param: tree.Param) -> None:
+        for dim in param.type.dimensions if param.type else ():
+            if isinstance(dim, tree.Name) and dim.name not in self.scope.sizes:
+                self.size_name(dim)
+                self.scope.sizes[dim.name] = dim.span
+
+    def size_name(self, name: tree.Name) -> None:
+        self.python_word(name, "a size")
+        if name.name in self.scope.defs:
+            self.shadows(name, "a size", ("a def", self.scope.defs[name.name]))
+
+    def python_word(self, name: tree.Name, what: str) -> None:
+        if keyword.iskeyword(name.name):
+            fix = Fix(f"rename it to `{name.name}_`", (Edit(name.span, name.name + "_"),))
+            message = f"{what} cannot be called `{name.name}`: bounds are printed as Python"
+            self.scope.report(codes.RESERVED_WORD, name.span, message, help="every use has to be renamed", fix=fix)
+
+    def parameter(self, param: tree.Param) -> None:
+        name, scope = param.name.name, self.scope
+        if name in scope.tensors:
+            labels = (Label(scope.tensors[name].span, "first parameter"),)
+            scope.report(
+                codes.DUPLICATE_NAME, param.name.span, f"two parameters are called `{name}`", "second parameter", labels
+            )
+            return
+        self.new_tensor(param.name, "parameter")
+        if param.type is None:
+            scope.tensors[name] = TensorInfo(
+                name, None, None, (), "parameter", param.name.span, written=True, read=True
+            )
+            return
+        dtype = TYPE_NAMES[param.type.scalar]
+        dims = tuple(self.dimension(dim) for dim in param.type.dimensions)
+        if not dims and dtype.is_integer:
+            self.python_word(param.name, "an integer scalar")
+        scope.tensors[name] = TensorInfo(name, dtype, len(dims), dims, "parameter", param.name.span, written=True)
+        self.draft.tensors[name] = Tensor(name, dtype, len(dims), "input", dims, span=param.name.span)
+
+    def dimension(self, dim: tree.Name | tree.Number) -> Expr:
+        if isinstance(dim, tree.Name):
+            return Size(dim.name, dim.span)
+        value = int(dim.value)
+        if value > INT64.limits[1]:
+            self.scope.report(codes.TOO_LARGE, dim.span, "the extent is beyond 2^63 - 1")
+            value = INT64.limits[1]
+        return Const(value, INT64, dim.span)
+
+    def new_tensor(self, name: tree.Name, what: str) -> None:
+        """Rules for the name of a tensor."""
+        if name.name in FUNCTIONS:
+            help = f"`{FUNCTIONS[name.name].signature}`: {FUNCTIONS[name.name].document}"
+            message = f"a {what} cannot have the name of the function `{name.name}`"
+            self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=help)
+        elif (taken := self.scope.taken(name.name)) is not None:
+            self.shadows(name, f"a {what}", taken)
+
+    def shadows(self, name: tree.Name, what: str, taken: tuple[str, Span]) -> None:
+        labels = (Label(taken[1], f"{taken[0]} here"),)
+        self.scope.report(
+            codes.SHADOWING, name.span, f"{what} cannot be called `{name.name}`: that is {taken[0]}", "", labels
+        )
+
+    def results(self) -> None:
+        if not self.node.results and not self.node.broken:
+            message = f"`{self.node.name.name}` has no result"
+            self.scope.report(
+                codes.RESULT_NOT_WRITTEN, self.node.name.span, message, help="name the results after `->`"
+            )
+        for result in self.node.results:
+            self.result(result)
+
+    def result(self, result: tree.Result) -> None:
+        name, scope = result.name.name, self.scope
+        if name in self.declared:
+            labels = (Label(self.result_spans[name], "first result"),)
+            scope.report(
+                codes.DUPLICATE_NAME, result.name.span, f"two results are called `{name}`", "second result", labels
+            )
+            return
+        if name in scope.tensors:
+            letters = ", ".join("ijkl"[: scope.tensors[name].rank or 0])
+            copy = f"{name}({letters})" if letters else name
+            message = f"the result `{name}` is a parameter"
+            help = f"parameters are read-only: write a copy, as in `{copy.replace(name, name + '2', 1)} = {copy}`"
+            scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help)
+            self.declared[name] = None
+            return
+        self.new_tensor(result.name, "result")
+        self.declared[name] = None
+        self.result_spans[name] = self.scope.results[name] = result.name.span
+        if result.type is not None:
+            dims = tuple(self.result_dimension(name, k, dim) for k, dim in enumerate(result.type.dimensions))
+            self.declared[name] = TYPE_NAMES[result.type.scalar], dims
+
+    def result_dimension(self, tensor: str, number: int, dim: tree.Name | tree.Number) -> Expr:
+        """A declared extent. A size name that occurs nowhere else names the extent of the first result that has it."""
+        if isinstance(dim, tree.Name):
+            self.scope.used_sizes.add(dim.name)
+        if isinstance(dim, tree.Name) and dim.name not in self.scope.sizes:
+            first = self.scope.result_sizes.get(dim.name)
+            if first is not None:
+                return Size(f"{first[0]}.{first[1]}", dim.span)
+            self.size_name(dim)
+            if dim.name in self.scope.tensors:
+                self.shadows(dim, "a size", ("a parameter", self.scope.tensors[dim.name].span))
+            self.scope.result_sizes[dim.name] = tensor, number, dim.span
+        return self.dimension(dim)
+
+    # statements
+
+    def statement(self, node: tree.TcStatement) -> None:
+        match node:
+            case tree.Broken():
+                self.mentioned |= node.names
+                for name in node.targets:
+                    self.unknown_tensor(name, node.span)
+                for name in node.names & self.scope.tensors.keys():
+                    self.scope.tensors[name].read = True
+            case tree.CallStatement():
+                arguments = tuple(node.arguments)
+                self.call(node.targets, node.callee, arguments, node.span)
+            case tree.Comprehension():
+                if self.is_call(node):
+                    assert isinstance(node.value, tree.Apply)
+                    self.single_call(node, node.value)
+                else:
+                    _StatementChecker(self, node).check()
+
+    def unknown_tensor(self, name: str, span: Span) -> None:
+        """A tensor about which nothing is known, because its statement has a mistake."""
+        self.silent = True
+        if name not in self.scope.tensors:
+            kind = "result" if name in self.declared else "temporary"
+            self.scope.tensors[name] = TensorInfo(name, None, None, (), kind, span, written=True, read=True)
+
+    # calls of defs
+
+    def is_call(self, node: tree.Comprehension) -> bool:
+        """Whether `s = g(X)` calls a def: `g` is one, and no mathematical function of scalars is meant."""
+        value = node.value
+        if node.indices is not None or node.operator != "=" or not isinstance(value, tree.Apply):
+            return False
+        name = value.function.name
+        if name not in self.unit.callable_names or name in self.scope.tensors:
+            return False
+        return name not in FUNCTIONS or not all(self.is_scalar(argument) for argument in value.arguments)
+
+    def is_scalar(self, node: tree.Expression) -> bool:
+        if not isinstance(node, tree.Name):
+            return True
+        info = self.scope.tensors.get(node.name)
+        return info is None or info.rank == 0
+
+    def single_call(self, node: tree.Comprehension, value: tree.Apply) -> None:
+        if node.clauses:
+            span = node.clauses[0].span
+            self.scope.report(
+                codes.SYNTAX_ERROR, span, "a call of a def has no `where`", help="ranges are given inside the def"
+            )
+        names: list[tree.Name] = []
+        for argument in value.arguments:
+            if not isinstance(argument, tree.Name):
+                help = f"write a statement `T = ...` before this one and pass `T` to `{value.function.name}`"
+                self.scope.report(codes.UNSUPPORTED, argument.span, "an argument of a def is a name", help=help)
+                self.unknown_tensor(node.target.name, node.span)
+                return
+            names.append(argument)
+        self.call((node.target,), value.function, tuple(names), node.span)
+
+    def call(
+        self, targets: tuple[tree.Name, ...], callee: tree.Name, arguments: tuple[tree.Name, ...], span: Span
+    ) -> None:
+        """Inline a call, or say why it cannot be; its targets exist afterwards in any case."""
+        self.mentioned |= {name.name for name in arguments}
+        program = self.callee(callee)
+        passed = [self.passed(argument) for argument in arguments]
+        fresh = [self.new_target(target, targets[:i]) for i, target in enumerate(targets)]
+        if program is not None and self.counts_fit(program, targets, arguments, span) and all(fresh):
+            found = [item for item in passed if item is not None]
+            if len(found) == len(passed) and self.arguments_fit(program, found):
+                self.inline(program, found, targets, span)
+        for target in targets:
+            if target.name not in self.scope.tensors:
+                self.unknown_tensor(target.name, span)
+
+    def callee(self, name: tree.Name) -> Program | None:
+        """The program that is called; `None` after a message."""
+        unit, scope = self.unit, self.scope
+        if name.name in unit.defs:
+            if name.name in unit.open:
+                self.recursive(name)
+                return None
+            program = unit.need(name.name)
+            if name.name in unit.broken:
+                self.silent = True
+                return None
+            return program
+        if name.name in unit.known:
+            return unit.known[name.name]
+        if name.name in FUNCTIONS:
+            message = f"the function `{name.name}` has one result"
+            scope.report(codes.ARGUMENT_COUNT, name.span, message, help=FUNCTIONS[name.name].document)
+            return None
+        help, fix = scope.did_you_mean(name.name, name.span, sorted(unit.callable_names))
+        scope.report(codes.UNKNOWN_NAME, name.span, f"there is no def `{name.name}`", help=help, fix=fix)
+        return None
+
+    def recursive(self, name: tree.Name) -> None:
+        cycle = [*self.unit.open[self.unit.open.index(name.name) :], name.name]
+        own = len(cycle) == 2
+        message = (
+            f"`{name.name}` calls itself"
+            if own
+            else "defs call each other: " + " -> ".join(f"`{item}`" for item in cycle)
+        )
+        self.scope.report(codes.RECURSIVE_CALL, name.span, message)
+
+    def passed(self, name: tree.Name) -> Passed | None:
+        """An argument; `None` if it is unknown, after a message."""
+        scope, word = self.scope, name.name
+        if word in scope.sizes or word in scope.result_sizes:
+            value = scope.size(word, name.span)
+            return None if value is None else Passed(word, INT64, (), False, value, name.span)
+        info = scope.tensors.get(word)
+        if info is None:
+            written = word in self.declared
+            help, fix = scope.did_you_mean(word, name.span, scope.tensors)
+            code = codes.READ_BEFORE_WRITE if written else codes.UNKNOWN_NAME
+            message = f"`{word}` is read before it is written" if written else f"there is no tensor `{word}`"
+            scope.report(code, name.span, message, help=None if written else help, fix=None if written else fix)
+            return None
+        info.read = True
+        if info.dtype is None or info.rank is None:
+            self.silent = True
+            return None
+        if not info.written:
+            scope.report(codes.READ_BEFORE_WRITE, name.span, f"`{word}` is read before it is written")
+            return None
+        scalar = Read(word, (), info.dtype, name.span) if info.rank == 0 else None
+        return Passed(word, info.dtype, info.dims, not info.is_input, scalar, name.span)
+
+    def new_target(self, target: tree.Name, earlier: tuple[tree.Name, ...]) -> bool:
+        """Whether a target of a call is new."""
+        scope, name = self.scope, target.name
+        if any(other.name == name for other in earlier):
+            scope.report(codes.DUPLICATE_NAME, target.span, f"two targets are called `{name}`")
+            return False
+        info = scope.tensors.get(name)
+        if info is not None and info.is_input:
+            labels = (Label(info.span, "the parameter"),)
+            scope.report(codes.INPUT_ASSIGNED, target.span, f"the parameter `{name}` is read-only", "", labels)
+            return False
+        if info is not None:
+            labels = (Label(info.span, "written here"),)
+            help = "a def makes a new tensor; give it another name"
+            scope.report(codes.SHADOWING, target.span, f"`{name}` exists already", "", labels, help)
+            return False
+        count = len(scope.diagnostics)
+        if name not in self.declared:
+            self.new_tensor(target, "temporary")
+        return len(scope.diagnostics) == count
+
+    def counts_fit(
+        self, program: Program, targets: tuple[tree.Name, ...], arguments: tuple[tree.Name, ...], span: Span
+    ) -> bool:
+        wanted, given = len(program.parameters), len(arguments)
+        shown = f"{program.name}({', '.join(program.parameters)}) -> ({', '.join(program.results)})"
+        if wanted != given:
+            message = f"`{program.name}` takes {wanted} argument{'s' * (wanted != 1)}, not {given}"
+            self.scope.report(codes.ARGUMENT_COUNT, span, message, help=f"its signature is `{shown}`")
+            return False
+        if len(program.results) != len(targets):
+            count = len(program.results)
+            received = f"{len(targets)} {'is' if len(targets) == 1 else 'are'} received"
+            message = f"`{program.name}` has {count} result{'s' * (count != 1)}, but {received}"
+            self.scope.report(codes.ARGUMENT_COUNT, span, message, help=f"its signature is `{shown}`")
+            return False
+        return True
+
+    def arguments_fit(self, program: Program, passed: list[Passed]) -> bool:
+        """Ranks and element types; sizes are compared when the call is inlined."""
+        count = len(self.scope.diagnostics)
+        in_bounds = _bound_scalars(program)
+        for name, argument in zip(program.parameters, passed, strict=True):
+            formal, own = program.tensor(name), f"`{name}` of `{program.name}`"
+            if formal.rank != len(argument.dims):
+                message = f"{own} has {formal.rank} dimensions, but `{argument.name}` has {len(argument.dims)}"
+                self.scope.report(codes.RANK_MISMATCH, argument.span, message)
+            elif formal.dtype is not argument.dtype and not (
+                isinstance(argument.scalar, Size) and formal.dtype.is_integer
+            ):
+                message = f"{own} is `{formal.dtype.value}`, but `{argument.name}` is `{argument.dtype.value}`"
+                help = f"convert it in a statement before, with `{formal.dtype.value}(...)`"
+                self.scope.report(codes.TYPE_MISMATCH, argument.span, message, help=help)
+            elif argument.computed and name in in_bounds:
+                message = f"`{program.name}` uses `{name}` in the bound of a range, so it cannot be computed"
+                self.scope.report(
+                    codes.WHERE_NOT_SIZE,
+                    argument.span,
+                    message,
+                    help="pass an integer scalar of the signature or a size",
+                )
+        return len(self.scope.diagnostics) == count
+
+    def inline(self, program: Program, passed: list[Passed], targets: tuple[tree.Name, ...], span: Span) -> None:
+        draft, name = self.draft, program.name
+        number = self.prefixes[name] = self.prefixes.get(name, 0) + 1
+        prefix = name if number == 1 else f"{name}#{number}"
+        copy = inline_call(program, passed, prefix, span)
+        for position, message in copy.contradictions:
+            self.scope.report(codes.SIZE_MISMATCH, passed[position].span, message)
+        arguments, received = tuple(item.name for item in passed), tuple(target.name for target in targets)
+        draft.calls.append(CallSite(name, arguments, received, len(draft.statements), span))
+        draft.tensors |= {tensor.name: tensor for tensor in copy.tensors}
+        draft.statements += copy.statements
+        draft.equalities += copy.equalities
+        for target, result in zip(targets, copy.results, strict=True):
+            self.receive(target, result)
+
+    def receive(self, target: tree.Name, result: Tensor) -> None:
+        """A result of a call becomes a tensor of the caller."""
+        name = target.name
+        kind = "result" if name in self.declared else "temporary"
+        wanted = self.declared.get(name)
+        declared: tuple[Expr, ...] | None = None
+        if wanted is not None:
+            dtype, declared = wanted
+            if dtype is not result.dtype or len(declared) != result.rank:
+                message = f"`{name}` is declared `{dtype.value}` with {len(declared)} dimensions"
+                help = f"the call gives `{result.dtype.value}` with {result.rank} dimensions"
+                self.scope.report(codes.RESULT_TYPE, target.span, message, help=help)
+                declared = None
+        dims = tuple(Size(f"{name}.{k}", target.span) for k in range(result.rank))
+        self.scope.tensors[name] = TensorInfo(name, result.dtype, result.rank, dims, kind, target.span, written=True)
+        program_kind = "output" if kind == "result" else "temporary"
+        self.draft.tensors[name] = Tensor(
+            name, result.dtype, result.rank, program_kind, declared=declared, view_of=result.name, span=target.span
+        )
+        self.draft.counts.setdefault(name, 1)
+        self.declare_equalities(name, declared, target.span)
+
+    def declare_equalities(self, name: str, declared: tuple[Expr, ...] | None, span: Span) -> None:
+        """Declared extents must be the inferred ones; a name that occurs nowhere else is no condition."""
+        for k, dim in enumerate(declared or ()):
+            if isinstance(dim, Size) and self.scope.result_sizes.get(dim.name, ("", -1))[:2] == (name, k):
+                continue
+            shown = dim.name if isinstance(dim, Size) else str(dim.value) if isinstance(dim, Const) else "otherwise"
+            reason = f"`{name}` dimension {k} is declared `{shown}`"
+            self.draft.equalities.append(Equality(Size(f"{name}.{k}", span), dim, "declared", reason, dim.span))
+
+    # after the statements
+
+    def unwritten_results(self) -> None:
+        for name in self.declared:
+            if name in self.scope.tensors:
+                continue
+            close = nearest(name, self.scope.tensors)
+            help = (
+                f"did you mean `{close}`?"
+                if close and not self.scope.tensors[close].is_input
+                else f"write it, as in `{name}(i) = ...`"
+            )
+            span = self.result_spans.get(name, self.node.name.span)
+            self.scope.report(codes.RESULT_NOT_WRITTEN, span, f"no statement writes the result `{name}`", help=help)
+
+    def unused(self) -> None:
+        for name, info in self.scope.tensors.items():
+            if info.read or info.kind == "result" or name in self.mentioned:
+                continue
+            if info.is_input and self.gives_a_size(name, info):
+                continue
+            what = "statement" if info.kind == "temporary" else "parameter"
+            self.scope.report(
+                codes.UNUSED, info.span, f"the {info.kind} `{name}` is never used", help=f"remove the {what}, or use it"
+            )
+
+    def gives_a_size(self, name: str, info: TensorInfo) -> bool:
+        """Whether a parameter that is never read is the first to bring a size that is used."""
+        for dim in info.dims:
+            if (
+                isinstance(dim, Size)
+                and dim.name in self.scope.used_sizes
+                and self.scope.sizes.get(dim.name) == dim.span
+            ):
+                return True
+        return False
+
+
+def _targets(statement: tree.TcStatement) -> list[str]:
+    """Names of tensors that a statement writes."""
+    match statement:
+        case tree.Broken():
+            return list(statement.targets)
+        case tree.CallStatement():
+            return [target.name for target in statement.targets]
+        case tree.Comprehension():
+            return [statement.target.name]
+
+
+def _bound_scalars(program: Program) -> frozenset[str]:
+    """Integer scalars that a program uses in bounds of ranges."""
+    found: set[str] = set()
+    for statement in program.statements:
+        for index in statement.indices:
+            for bound in index.where or ():
+                found |= {item.tensor for item in walk(bound) if isinstance(item, Read)}
+    return frozenset(found)
+
+
+class _StatementChecker:
+    """Checks `T(i, j) op expression where ...`."""
+
+    def __init__(self, owner: _DefChecker, node: tree.Comprehension) -> None:
+        self.owner = owner
+        self.scope = owner.scope
+        self.node = node
+        self.names = StatementNames(node.target.name)
+        self.expressions = ExpressionChecker(owner.scope, self.names)
+        self.operator = node.operator.rstrip("!").removesuffix("=") or "="
+        self.initialize = node.operator.endswith("!")
+
+    def check(self) -> None:
+        """Report what is wrong; add the statement to the draft if it has a meaning."""
+        count = _errors(self.scope.diagnostics)
+        target = self.target()
+        self.left()
+        self.lets()
+        value = self.expressions.value(self.node.value)
+        exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
+        bounds = self.ranges()
+        self.owner.mentioned |= self.names.mentioned
+        self.unused_lets()
+        if self.node.matched is not None:
+            self.matched(self.node.matched)
+        if self.node.operator in _LATER_OPERATORS:
+            help = _LATER_OPERATORS[self.node.operator]
+            message = f"the operator `{self.node.operator}` is not part of this version"
+            self.scope.report(codes.UNSUPPORTED, self.node.operator_span, message, help=help)
+        whole = _errors(self.scope.diagnostics) == count
+        if value is None or not target or not whole or any(item is None for item in exists):
+            self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
+            self.written()
+            return
+        self.finish(value, tuple(item for item in exists if item is not None), bounds)
+
+    # the left side
+
+    def target(self) -> bool:
+        """Whether the target is a tensor that may be written."""
+        scope, target = self.scope, self.node.target
+        info = scope.tensors.get(target.name)
+        if info is not None and info.is_input:
+            labels = (Label(info.span, "the parameter"),)
+            help = "parameters are read-only; give the result a new name"
+            scope.report(
+                codes.INPUT_ASSIGNED, target.span, f"the parameter `{target.name}` is read-only", "", labels, help
+            )
+            return False
+        if info is None:
+            count = len(scope.diagnostics)
+            if target.name not in self.owner.declared:
+                self.owner.new_tensor(target, "temporary")
+            wrong = len(scope.diagnostics) > count
+            kind = "result" if target.name in self.owner.declared else "temporary"
+            rank = len(self.node.indices or ())
+            scope.tensors[target.name] = TensorInfo(target.name, None, rank, (), kind, target.span)
+            return not wrong
+        given = len(self.node.indices or ())
+        if info.rank is not None and info.rank != given and info.dtype is not None:
+            labels = (Label(info.span, "first written here"),)
+            written = f"{given} {'is' if given == 1 else 'are'} written"
+            message = f"`{target.name}` has {info.rank} dimension{'s' * (info.rank != 1)}, but {written}"
+            scope.report(codes.RANK_MISMATCH, target.span, message, "", labels)
+            return False
+        return True
+
+    def written(self) -> None:
+        """After this statement the target exists, whatever is known of it."""
+        info = self.scope.tensors.get(self.node.target.name)
+        if info is not None:
+            info.written = True
+
+    def left(self) -> None:
+        names: list[str] = []
+        for index in self.node.indices or ():
+            if not isinstance(index, tree.Name):
+                self.left_expression(index)
+            elif index.name in names:
+                self.scope.report(codes.DUPLICATE_NAME, index.span, f"`{index.name}` stands twice on the left side")
+            elif self.left_name(index):
+                names.append(index.name)
+                self.names.counts[index.name] = 1
+        self.names.left = tuple(names)
+
+    def left_expression(self, node: tree.Expression) -> None:
+        help = "the left side has plain index names; the range of one is given with `where i in a:b`"
+        self.scope.report(codes.UNSUPPORTED, node.span, "an index on the left side is a name", help=help)
+        names = (item.name for item in tree.walk(node) if isinstance(item, tree.Name))
+        self.names.mistaken |= set(names)
+
+    def left_name(self, index: tree.Name) -> bool:
+        """Whether a left-side index has a name that is free."""
+        if index.name[0].isdigit():
+            self.scope.report(codes.DIGIT_NAME, index.span, f"`{index.name}` starts with a digit and is no variable")
+            return False
+        taken = self.scope.taken(index.name)
+        if taken is not None:
+            self.owner.shadows(index, "an index", taken)
+            return False
+        return True
+
+    # clauses
+
+    def lets(self) -> None:
+        for clause in self.node.clauses:
+            if isinstance(clause, tree.Let) and self.let_name(clause.name):
+                self.expressions.let(clause)
+            elif isinstance(clause, tree.Let):
+                self.expressions.value(clause.value)
+
+    def let_name(self, name: tree.Name) -> bool:
+        lets = self.names.lets
+        if name.name in lets:
+            labels = (Label(lets[name.name].span, "first let"),)
+            self.scope.report(
+                codes.DUPLICATE_NAME, name.span, f"two lets are called `{name.name}`", "second let", labels
+            )
+            return False
+        if name.name[0].isdigit():
+            self.scope.report(codes.DIGIT_NAME, name.span, f"`{name.name}` starts with a digit and is no variable")
+            return False
+        taken = self.scope.taken(name.name)
+        if name.name in self.names.left:
+            taken = "an index", self.left_span(name.name)
+        if taken is not None:
+            self.owner.shadows(name, "a let", taken)
+        return taken is None
+
+    def left_span(self, name: str) -> Span:
+        spans = (index.span for index in self.node.indices or () if isinstance(index, tree.Name) and index.name == name)
+        return next(spans, self.node.target.span)
+
+    def exists(self, clause: tree.Exists) -> Expr | None:
+        typed = self.expressions.value(clause.value)
+        return None if typed is None else settle(typed).expr
+
+    def unused_lets(self) -> None:
+        for name, let in self.names.lets.items():
+            if not let.used:
+                self.scope.report(
+                    codes.UNUSED, let.span, f"the let `{name}` is never used", help="remove it, or use it"
+                )
+
+    def ranges(self) -> dict[str, tuple[Expr, Expr]]:
+        """The ranges of `where`, by index."""
+        found: dict[str, tuple[Expr, Expr]] = {}
+        seen: dict[str, Span] = {}
+        for clause in self.node.clauses:
+            if not isinstance(clause, tree.Where):
+                continue
+            lower, upper = self.expressions.bound(clause.lower), self.expressions.bound(clause.upper)
+            name = clause.index.name
+            if name in seen:
+                labels = (Label(seen[name], "first range"),)
+                self.scope.report(
+                    codes.WHERE_TWICE,
+                    clause.index.span,
+                    f"`{name}` has two ranges",
+                    "second range",
+                    labels,
+                    _REPEATED_WHERE,
+                )
+            elif name not in self.names.left and name not in self.names.indices:
+                self.no_index(clause.index)
+            elif lower is not None and upper is not None:
+                found[name] = lower, upper
+            seen.setdefault(name, clause.span)
+        return found
+
+    def no_index(self, name: tree.Name) -> None:
+        taken = self.scope.taken(name.name)
+        if name.name in self.names.lets:
+            taken = "a let", self.names.lets[name.name].span
+        if taken is not None:
+            labels = (Label(taken[1], f"{taken[0]} here"),)
+            self.scope.report(
+                codes.WHERE_UNUSED, name.span, f"a range is given for `{name.name}`, which is {taken[0]}", "", labels
+            )
+            return
+        help, fix = self.scope.did_you_mean(name.name, name.span, [*self.names.left, *self.names.indices])
+        self.scope.report(
+            codes.WHERE_UNUSED, name.span, f"`{name.name}` is not an index of this statement", help=help, fix=fix
+        )
+
+    def matched(self, node: tree.Apply) -> None:
+        fix = Fix("remove it", (Edit(node.span, ""),))
+        self.scope.report(codes.MATCH_IGNORED, node.span, f"`<=> {node.function.name}(...)` has no effect", fix=fix)
+
+    # the whole
+
+    def finish(self, value: Typed, exists: tuple[Expr, ...], bounds: dict[str, tuple[Expr, Expr]]) -> None:
+        name, left = self.node.target.name, self.names.left
+        info = self.scope.tensors[name]
+        first = not info.written
+        reduction = self.reduction_indices(value, exists)
+        self.operator_fits(reduction, first, info.kind == "result")
+        self.likely_typos()
+        self.own_reads(value, exists, reduction)
+        dtype = self.element_type(value, info, first)
+        if dtype is None:
+            self.owner.unknown_tensor(name, self.node.target.span)
+            self.written()
+            return
+        if reduction and self.operator in ("+", "*") and dtype.is_integer and dtype.bits < 32:
+            message = f"the {'sum' if self.operator == '+' else 'product'} is computed in `{dtype.value}` and wraps"
+            self.scope.report(
+                codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
+            )
+        accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
+        indices = tuple(Index(item, "output", bounds.get(item), self.left_span(item)) for item in left)
+        indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
+        statement = Statement(
+            self.owner.draft.name_of(name),
+            name,
+            indices,
+            self.operator,
+            self.operator != "=" and (self.initialize or first),
+            accumulate,
+            convert(value, dtype).expr,
+            exists,
+            self.scope.source.slice(self.node.span),
+            self.node.span,
+        )
+        self.owner.draft.statements.append(statement)
+        self.written()
+
+    def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
+        """Indices that are not on the left, in order of first occurrence."""
+        found: dict[str, Span] = {}
+        for expr in (settle(value).expr, *exists):
+            for item in walk(expr):
+                if isinstance(item, IndexVar) and item.name not in self.names.left:
+                    found.setdefault(item.name, item.span)
+        return found
+
+    def operator_fits(self, reduction: dict[str, Span], first: bool, is_result: bool) -> None:
+        node, scope = self.node, self.scope
+        place = node.operator_span
+        if self.operator == "=" and reduction:
+            shown = _listed([f"`{name}`" for name in reduction])
+            labels = tuple(Label(span, f"`{name}` is not on the left") for name, span in reduction.items())
+            fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
+            message = f"`=` does not combine the values over {shown}"
+            scope.report(codes.REDUCTION_MISSING, place, message, "", labels, fix=fix)
+        elif self.initialize and not reduction:
+            fix = Fix("replace it by `=`", (Edit(place, "="),))
+            message = f"`{node.operator}` has nothing to combine: all indices are on the left"
+            scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
+        elif self.operator != "=" and not self.initialize and first:
+            fix = Fix(f"replace it by `{node.operator}!`", (Edit(place, node.operator + "!"),))
+            other = ", or pass an array with `out=`" if is_result else ""
+            message = f"`{node.operator}` accumulates onto `{node.target.name}`, which nothing has written"
+            scope.report(
+                codes.ACCUMULATE_UNSET,
+                place,
+                message,
+                help=f"it starts from the identity: say so with `{node.operator}!`{other}",
+                fix=fix,
+            )
+
+    def likely_typos(self) -> None:
+        names = self.names
+        for name, span in names.indices.items():
+            if names.counts.get(name, 0) != 1 or name in names.left:
+                continue
+            others = [other for other in (*names.left, *names.indices) if other != name]
+            close = next((other for other in others if _resembles(name, other, cases=True)), None)
+            tensors = (
+                other for other in (*names.mentioned, *names.lets) if other != name and other not in names.indices
+            )
+            close = close or next((other for other in sorted(tensors) if _resembles(name, other, cases=False)), None)
+            if close is not None:
+                fix = Fix(f"replace it by `{close}`", (Edit(span, close),))
+                message = f"the index `{name}` occurs once and resembles `{close}`"
+                self.scope.report(codes.LIKELY_TYPO, span, message, help=f"did you mean `{close}`?", fix=fix)
+
+    def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
+        """A statement may read its own target only at its own position, and not while it combines."""
+        own = tuple(self.names.left)
+        for expr in (value.expr, *exists):
+            for item in walk(expr):
+                if not isinstance(item, Read) or item.tensor != self.node.target.name:
+                    continue
+                at = tuple(index.name if isinstance(index, IndexVar) else "" for index in item.indices)
+                if at == own and not reduction and not self.initialize:
+                    continue
+                why = "at other indices than it writes" if at != own else "while it combines values into it"
+                message = f"the statement reads its own target `{item.tensor}` {why}"
+                help = "statements are independent points: write the result to a new tensor"
+                self.scope.report(codes.RECURRENCE, item.span, message, help=help)
+
+    def element_type(self, value: Typed, info: TensorInfo, first: bool) -> DType | None:
+        """The element type of the target; the first statement fixes it."""
+        name, node = self.node.target.name, self.node
+        own = settle(value).dtype
+        if own is BOOL and self.operator in ("+", "*"):
+            own = INT32
+        if not first:
+            if info.dtype is not None:
+                self.narrows(value, own, info.dtype)
+            return info.dtype
+        declared = self.owner.declared.get(name)
+        dims: tuple[Expr, ...] | None = None
+        dtype = own
+        if declared is not None:
+            dtype, dims = declared
+            self.narrows(value, own, dtype)
+            if len(dims) != len(self.names.left):
+                message = f"`{name}` is declared with {len(dims)} dimensions, but written with {len(self.names.left)}"
+                self.scope.report(
+                    codes.RESULT_TYPE,
+                    node.target.span,
+                    message,
+                    labels=(Label(self.owner.result_spans[name], "declared here"),),
+                )
+                dims = None
+        rank = len(self.names.left)
+        info.dtype, info.rank = dtype, rank
+        info.dims = tuple(Size(f"{name}.{k}", node.target.span) for k in range(rank))
+        kind = "output" if info.kind == "result" else "temporary"
+        self.owner.draft.tensors[name] = Tensor(name, dtype, rank, kind, declared=dims, span=node.target.span)
+        self.owner.declare_equalities(name, dims, node.target.span)
+        return dtype
+
+    def narrows(self, value: Typed, own: DType, dtype: DType) -> None:
+        if value.weak == "int":
+            fine = dtype.is_float or (dtype.is_integer and fits_literal(value.exact, dtype))
+        elif value.weak:
+            fine = dtype.is_float
+        else:
+            fine = fits(own, dtype)
+        if fine:
+            return
+        span = self.node.value.span
+        text = self.scope.source.slice(span)
+        fix = Fix(f"cast it to `{dtype.value}`", (Edit(span, f"{dtype.value}({text})"),)) if len(text) < 200 else None
+        message = f"`{own.value}` does not fit into `{self.node.target.name}`, which is `{dtype.value}`, without loss"
+        help = None
+        if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
+            help = "its first statement made it an integer; write a float there, as in `0.0`"
+        self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
+
+
+def fits_literal(value: int, dtype: DType) -> bool:
+    """Whether an integer literal is a value of an integer type."""
+    low, high = dtype.limits
+    return low <= value <= high
+
+
+def _errors(diagnostics: list[Diagnostic]) -> int:
+    return sum(item.is_error for item in diagnostics)
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _resembles(name: str, other: str, cases: bool) -> bool:
+    """Equal but for case, or one edit apart in at least three letters, a differing last digit excepted."""
+    if name.lower() == other.lower():
+        return cases
+    if min(len(name), len(other)) < 3 or edit_distance(name, other, 1) > 1:
+        return False
+    return name.rstrip("0123456789") != other.rstrip("0123456789")
+
+
+__all__ = ["Checked", "check_tc", "python_name"]

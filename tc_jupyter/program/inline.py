@@ -1,0 +1,207 @@
+"""A call of another def, inlined: the callee's statements with fresh names, its sizes replaced by the caller's extents.
+
+A call means what it means from Python: a received tensor starts at index 0 again. So an argument that the caller computed, whose
+origin may be elsewhere, enters as a view of its storage, and so does every result on its way back.
+
+Worked example: `H = layer(X, W)` adds the temporary `layer.R` with the callee's statements on it, and `H` as a view of `layer.R`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tc_jupyter.diagnostics import Span
+
+from .expr import Cast, Const, DType, Expr, Read, Size, rewrite
+from .program import Equality, Index, Program, Statement, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a caller passes for one parameter.
+
+    Attributes:
+        name: name in the caller.
+        dims: its extents in the caller.
+        computed: a statement of the caller wrote it, so its origin may be other than 0.
+        scalar: its value, for rank 0.
+        span: where it is passed.
+    """
+
+    name: str
+    dtype: DType
+    dims: tuple[Expr, ...]
+    computed: bool
+    scalar: Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """What a call adds to the caller.
+
+    Attributes:
+        results: the callee's result tensors under their fresh names, in order of its signature.
+        contradictions: sizes that differ for every call: argument number, text.
+    """
+
+    tensors: tuple[Tensor, ...]
+    statements: tuple[Statement, ...]
+    equalities: tuple[Equality, ...]
+    results: tuple[Tensor, ...]
+    contradictions: tuple[tuple[int, str], ...]
+
+
+def inline_call(callee: Program, passed: Sequence[Passed], prefix: str, span: Span) -> Inlined:
+    """The parts of `callee` as they stand in a caller.
+
+    Args:
+        passed: one per parameter, with the ranks and element types that the callee declares.
+        prefix: fresh in the caller; names become `prefix.T`.
+        span: of the call; every node of the copy has it.
+    """
+    sizes, equalities, contradictions = _unify(callee, passed, span)
+    views: list[Tensor] = []
+    tensors: dict[str, str] = {}
+    scalars: dict[str, Expr] = {}
+    for name, argument in zip(callee.parameters, passed, strict=True):
+        if argument.scalar is not None:
+            scalars[name] = argument.scalar
+        elif argument.computed:
+            view = f"{prefix}.{name}"
+            views.append(
+                Tensor(view, argument.dtype, len(argument.dims), "temporary", view_of=argument.name, span=span)
+            )
+            tensors[name] = view
+        else:
+            tensors[name] = argument.name
+    own = [tensor for tensor in callee.tensors if tensor.name not in callee.parameters]
+    tensors |= {tensor.name: f"{prefix}.{tensor.name}" for tensor in own}
+    copy = _Copy(tensors, sizes | _extent_names(callee, own, tensors), scalars, span)
+    copied = [copy.tensor(tensor) for tensor in own]
+    by_name = {tensor.name: tensor for tensor in copied}
+    return Inlined(
+        (*views, *copied),
+        tuple(copy.statement(statement, prefix) for statement in callee.statements),
+        (*equalities, *(copy.equality(equality) for equality in callee.equalities)),
+        tuple(by_name[tensors[name]] for name in callee.results),
+        tuple(contradictions),
+    )
+
+
+def _unify(
+    callee: Program, passed: Sequence[Passed], span: Span
+) -> tuple[dict[str, Expr], list[Equality], list[tuple[int, str]]]:
+    """The callee's sizes in the caller's terms; what must be equal; what cannot be."""
+    sizes: dict[str, Expr] = {}
+    first: dict[str, str] = {}
+    equalities: list[Equality] = []
+    contradictions: list[tuple[int, str]] = []
+    for number, (name, argument) in enumerate(zip(callee.parameters, passed, strict=True)):
+        dims = callee.tensor(name).dims or ()
+        for dimension, (formal, actual) in enumerate(zip(dims, argument.dims, strict=True)):
+            place = f"dimension {dimension} of `{argument.name}`"
+            if isinstance(formal, Size) and formal.name not in sizes:
+                sizes[formal.name] = actual
+                first[formal.name] = place
+                continue
+            if isinstance(formal, Size):
+                wanted, reason = (
+                    sizes[formal.name],
+                    f"`{formal.name}` of `{callee.name}` is {first[formal.name]} and {place}",
+                )
+            else:
+                wanted, reason = formal, f"{place} is declared {_shown(formal)} by `{callee.name}`"
+            if wanted == actual:
+                continue
+            if isinstance(wanted, Const) and isinstance(actual, Const):
+                contradictions.append((number, f"{reason}: {wanted.value} and {actual.value}"))
+            else:
+                equalities.append(Equality(wanted, actual, "call", reason, span))
+    return sizes, equalities, contradictions
+
+
+def _shown(expr: Expr) -> str:
+    match expr:
+        case Const():
+            return f"{expr.value}"
+        case Size():
+            return f"`{expr.name}`"
+        case _:
+            return "otherwise"
+
+
+def _extent_names(callee: Program, own: list[Tensor], tensors: Mapping[str, str]) -> dict[str, Expr]:
+    """Sizes that only name the extent of a result, as that extent."""
+    names: dict[str, Expr] = {}
+    for tensor in own:
+        for dimension, declared in enumerate(tensor.declared or ()):
+            if isinstance(declared, Size) and "." not in declared.name and declared.name not in callee.sizes:
+                names.setdefault(declared.name, Size(f"{tensors[tensor.name]}.{dimension}"))
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """How names of the callee are called in the caller."""
+
+    tensors: Mapping[str, str]
+    sizes: Mapping[str, Expr]
+    scalars: Mapping[str, Expr]
+    span: Span
+
+    def expr(self, expr: Expr) -> Expr:
+        return rewrite(expr, self.rule)
+
+    def rule(self, node: Expr) -> Expr | None:
+        """One node renamed and placed at the call."""
+        match node:
+            case Size() if node.name in self.sizes:
+                return replace(self.sizes[node.name], span=self.span)
+            case Size() if "." in node.name:
+                tensor, _, dimension = node.name.rpartition(".")
+                return Size(f"{self.tensors.get(tensor, tensor)}.{dimension}", self.span)
+            case Read() if node.tensor in self.scalars:
+                value = self.scalars[node.tensor]
+                value = value if value.dtype is node.dtype else Cast(value, node.dtype)
+                return replace(value, span=self.span)
+            case Read():
+                return replace(node, tensor=self.tensors[node.tensor], span=self.span)
+            case _:
+                return replace(node, span=self.span)
+
+    def box(self, box: tuple[tuple[Expr, Expr], ...] | None) -> tuple[tuple[Expr, Expr], ...] | None:
+        return None if box is None else tuple((self.expr(lower), self.expr(upper)) for lower, upper in box)
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        return replace(
+            tensor,
+            name=self.tensors[tensor.name],
+            kind="temporary",
+            dims=None if tensor.dims is None else tuple(map(self.expr, tensor.dims)),
+            box=self.box(tensor.box),
+            declared=None if tensor.declared is None else tuple(map(self.expr, tensor.declared)),
+            view_of=None if tensor.view_of is None else self.tensors.get(tensor.view_of, tensor.view_of),
+            span=self.span,
+        )
+
+    def index(self, index: Index) -> Index:
+        where = None if index.where is None else (self.expr(index.where[0]), self.expr(index.where[1]))
+        return replace(index, where=where, span=self.span)
+
+    def statement(self, statement: Statement, prefix: str) -> Statement:
+        """A copy; a first statement without `!` starts from the identity, for no `out=` is passed."""
+        return replace(
+            statement,
+            name=f"{prefix}.{statement.name}",
+            target=self.tensors[statement.target],
+            indices=tuple(map(self.index, statement.indices)),
+            accumulate=statement.accumulate and not statement.initialize,
+            value=self.expr(statement.value),
+            exists=tuple(map(self.expr, statement.exists)),
+            span=self.span,
+        )
+
+    def equality(self, equality: Equality) -> Equality:
+        return replace(equality, left=self.expr(equality.left), right=self.expr(equality.right), span=self.span)

@@ -1,0 +1,136 @@
+"""The names of a `%%tc` def while it is checked: sizes, tensors, defs; and the messages found so far.
+
+Worked example: after `def f(float(N) X) -> (Y)` the scope knows the size `N` and the tensor `X`; `Y` is expected, but not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
+
+from .expr import DType, Expr, Size
+from .functions import FUNCTIONS
+
+
+@dataclass(slots=True)
+class TensorInfo:
+    """A tensor of the def.
+
+    Attributes:
+        dtype, rank: `None` where a mistake was told already; checks about it stay silent then.
+        dims: for inputs one expression per dimension; for computed tensors sizes named `T.0`, ... .
+        written: a statement before the present one wrote it; inputs count as written.
+        names: what it is, for messages: `parameter`, `result`, `temporary`.
+    """
+
+    name: str
+    dtype: DType | None
+    rank: int | None
+    dims: tuple[Expr, ...]
+    kind: str
+    span: Span
+    written: bool = False
+    read: bool = False
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is a parameter."""
+        return self.kind == "parameter"
+
+
+@dataclass(slots=True)
+class Scope:
+    """Everything that is in scope in the statements of one def.
+
+    Attributes:
+        sizes: size names of the parameters, and where they stand.
+        result_sizes: sizes that occur only in declared results: the tensor and dimension whose extent they name.
+        defs: defs of the cell, with the place of their names.
+        callable_names: defs of the cell and functions of earlier cells.
+        results: names of results, written or not.
+        later: names that some statement of the def writes.
+    """
+
+    source: SourceText
+    diagnostics: list[Diagnostic]
+    defs: dict[str, Span]
+    callable_names: frozenset[str]
+    sizes: dict[str, Span] = field(default_factory=dict[str, Span])
+    result_sizes: dict[str, tuple[str, int, Span]] = field(default_factory=dict[str, tuple[str, int, Span]])
+    tensors: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
+    results: dict[str, Span] = field(default_factory=dict[str, Span])
+    later: dict[str, None] = field(default_factory=dict[str, None])
+    used_sizes: set[str] = field(default_factory=set[str])
+
+    def report(
+        self,
+        code: codes.Code,
+        span: Span,
+        message: str,
+        label: str = "",
+        labels: tuple[Label, ...] = (),
+        help: str | None = None,
+        fix: Fix | None = None,
+    ) -> None:
+        """Add a message."""
+        self.diagnostics.append(Diagnostic(code, span, message, label, labels, help, fix))
+
+    def taken(self, name: str) -> tuple[str, Span] | None:
+        """What a name stands for already, and where that was said."""
+        if name in self.sizes:
+            return "a size", self.sizes[name]
+        if name in self.result_sizes:
+            return "a size", self.result_sizes[name][2]
+        if name in self.tensors:
+            return f"a {self.tensors[name].kind}", self.tensors[name].span
+        if name in self.results:
+            return "a result", self.results[name]
+        if name in self.defs:
+            return "a def", self.defs[name]
+        return None
+
+    def unwritten(self, name: str) -> bool:
+        """Whether a name is that of a tensor which no statement has written yet."""
+        if name in self.tensors:
+            return not self.tensors[name].written
+        return name in self.results or name in self.later
+
+    def size(self, name: str, span: Span) -> Expr | None:
+        """The value of a size name; `None` where it is the extent of a result that is not written yet."""
+        self.used_sizes.add(name)
+        if name in self.sizes:
+            return Size(name, span)
+        tensor, dimension, _ = self.result_sizes[name]
+        info = self.tensors.get(tensor)
+        return Size(f"{tensor}.{dimension}", span) if info and info.written else None
+
+    def readable(self) -> Iterable[str]:
+        """Names that may stand before `(`, for did-you-mean."""
+        yield from self.tensors
+        yield from FUNCTIONS
+        yield from self.callable_names
+
+    def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:
+        """Help and fix with the nearest of `candidates`."""
+        close = _ELSEWHERE.get(name) or nearest(name, candidates)
+        if close is None:
+            return None, None
+        return f"did you mean `{close}`?", Fix(f"replace it by `{close}`", (Edit(span, close),))
+
+
+_ELSEWHERE = {
+    "ln": "log",
+    "power": "pow",
+    "maximum": "max",
+    "minimum": "min",
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctan": "atan",
+    "absolute": "abs",
+    "gamma": "tgamma",
+    "True": "true",
+    "False": "false",
+}
+"""Names of functions and values in other languages."""

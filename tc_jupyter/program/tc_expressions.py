@@ -1,0 +1,670 @@
+"""Expressions of one `%%tc` statement: names resolved, lets put in, every node typed.
+
+A part with a mistake becomes `None`, about which the parts around it stay silent.
+
+Worked example: in a statement of `def f(float(N) X) -> (Y)`, `X(i) * 2` becomes
+`Binary("*", Read("X", (IndexVar("i"),), FLOAT32), Const(2.0, FLOAT32), FLOAT32)`, and `i` is an index of the statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
+from tc_jupyter.syntax import tree
+
+from .expr import (
+    COMPARISONS,
+    LOGICAL,
+    Binary,
+    Call,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Unary,
+    walk,
+)
+from .functions import FUNCTIONS, Function
+from .scope import Scope, TensorInfo
+from .typing import (
+    TYPE_NAMES,
+    Typed,
+    as_index,
+    cast,
+    common,
+    convert,
+    explicit_cast,
+    mixes_signs,
+    number_literal,
+    settle,
+    unify,
+    weak_float,
+    weak_integer,
+)
+
+MAX_NODES = 20_000
+"""Nodes of one statement after its lets are put in."""
+MAX_DEPTH = 160
+"""Nested operators of one statement after its lets are put in; the stages that follow recurse over expressions."""
+
+BOOL, INT32, INT64, FLOAT32 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32
+_BOUND_FUNCTIONS = frozenset({"min", "max", "abs"})
+_LATER_SPELLINGS = {
+    "clamp": "limit the index yourself, as in `X(max(min(e, N-1), 0))`",
+    "wrap": "take the remainder, as in `X(e % N)`",
+    "pad": "choose, as in `e >= 0 && e < N ? X(e) : v`",
+}
+_COMPLEX = ("complex64", "complex128")
+
+
+@dataclass(slots=True)
+class LetInfo:
+    """A let: its value (`None` after a mistake) and how large that is."""
+
+    value: Typed | None
+    span: Span
+    nodes: int
+    depth: int
+    used: bool = False
+
+
+@dataclass(slots=True)
+class StatementNames:
+    """Names that belong to one statement.
+
+    Attributes:
+        target: the tensor that the statement writes.
+        left: left-side indices.
+        indices: how often each index name was written, and its first place.
+        mistaken: bare names about which a message was given.
+    """
+
+    target: str
+    left: tuple[str, ...] = ()
+    lets: dict[str, LetInfo] = field(default_factory=dict[str, LetInfo])
+    indices: dict[str, Span] = field(default_factory=dict[str, Span])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    mistaken: set[str] = field(default_factory=set[str])
+    mentioned: set[str] = field(default_factory=set[str])
+
+
+class ExpressionChecker:
+    """Types the expressions of one statement."""
+
+    def __init__(self, scope: Scope, names: StatementNames) -> None:
+        self.scope = scope
+        self.names = names
+        self.nodes = 0
+        self.level = 0
+        self.deepest = 0
+        self.in_bound = False
+        self.too_large = False
+
+    # entry points
+
+    def value(self, node: tree.Expression) -> Typed | None:
+        """The typed form of an expression; may be weak."""
+        self.nodes += 1
+        self.level += 1
+        self.deepest = max(self.deepest, self.level)
+        try:
+            return self._dispatch(node)
+        finally:
+            self.level -= 1
+
+    def let(self, node: tree.Let) -> None:
+        """Make a let known to the expressions after it."""
+        before, self.nodes = self.nodes, 0
+        outer, self.deepest = self.deepest, 0
+        indices = dict(self.names.indices)
+        value = self.value(node.value)
+        self.names.indices = indices  # an index belongs to the statement when the let is used
+        self.names.lets[node.name.name] = LetInfo(value, node.name.span, self.nodes, self.deepest)
+        self.nodes, self.deepest = before, outer
+
+    def bound(self, node: tree.Expression) -> Expr | None:
+        """A bound of a range: an `int64` expression over sizes and integer scalars."""
+        self.in_bound = True
+        typed = self.value(node)
+        self.in_bound = False
+        if typed is None:
+            return None
+        if not typed.dtype.is_integer or typed.weak == "float":
+            kind = "`bool`" if typed.dtype is BOOL else f"`{typed.dtype.value}`"
+            self.scope.report(
+                codes.WHERE_NOT_SIZE, node.span, f"the bound of a range is an integer, not {kind}", help=_BOUND_HELP
+            )
+            return None
+        return as_index(settle(typed).expr)
+
+    # one method per kind of node
+
+    def _dispatch(self, node: tree.Expression) -> Typed | None:
+        match node:
+            case tree.Name():
+                return self._name(node)
+            case tree.Number():
+                return number_literal(node.text, node.value, node.type, node.span)
+            case tree.Unary():
+                return self._unary(node)
+            case tree.Binary():
+                return self._binary(node)
+            case tree.Conditional():
+                return self._conditional(node)
+            case tree.Apply():
+                return self._apply(node)
+            case tree.Extent():
+                return self._extent(node)
+        assert_never(node)
+
+    def _name(self, node: tree.Name) -> Typed | None:
+        name, scope = node.name, self.scope
+        self.names.mentioned.add(name)
+        if name in self.names.lets:
+            return self._let_value(node, self.names.lets[name])
+        if name in self.names.left and not self.in_bound:
+            return self._index(node)
+        if name in scope.sizes or name in scope.result_sizes:
+            return self._size(node)
+        if name in scope.tensors:
+            return self._scalar(node, scope.tensors[name])
+        if self.in_bound:
+            return self._unknown_in_bound(node)
+        if name in self.names.indices:
+            return self._index(node)
+        if scope.unwritten(name):
+            return self._unwritten(name, node.span)
+        if name in scope.defs:
+            labels = (Label(scope.defs[name], "the def"),)
+            return self._mistaken(node, codes.SHADOWING, f"an index cannot have the name of the def `{name}`", labels)
+        if name[0].isdigit():
+            return self._digit_name(node)
+        if name in ("True", "False"):
+            help, fix = scope.did_you_mean(name, node.span, ())
+            return self._mistaken(node, codes.UNKNOWN_NAME, f"unknown name `{name}`", (), help, fix)
+        return self._index(node)
+
+    def _mistaken(
+        self,
+        node: tree.Name,
+        code: codes.Code,
+        message: str,
+        labels: tuple[Label, ...] = (),
+        help: str | None = None,
+        fix: Fix | None = None,
+    ) -> None:
+        """Report a name once per statement."""
+        if node.name not in self.names.mistaken:
+            self.names.mistaken.add(node.name)
+            self.scope.report(code, node.span, message, "", labels, help, fix)
+
+    def _index(self, node: tree.Name) -> Typed:
+        names = self.names
+        names.indices.setdefault(node.name, node.span)
+        names.counts[node.name] = names.counts.get(node.name, 0) + 1
+        return Typed(IndexVar(node.name, node.span), INT64)
+
+    def _digit_name(self, node: tree.Name) -> None:
+        digits = len(node.name) - len(node.name.lstrip("0123456789"))
+        number, rest = node.name[:digits], node.name[digits:]
+        if rest in ("f", "F"):
+            fix = Fix(f"write `{number}.f`", (Edit(node.span, f"{number}.f"),))
+            help = "a `float32` literal has a point: `7.f`"
+        else:
+            fix = Fix(f"write `{number}*{rest}`", (Edit(node.span, f"{number}*{rest}"),))
+            help = "a product is written with `*`"
+        self._mistaken(node, codes.DIGIT_NAME, f"`{node.name}` starts with a digit and is no variable", (), help, fix)
+
+    def _let_value(self, node: tree.Name, let: LetInfo) -> Typed | None:
+        let.used = True
+        self.nodes += let.nodes
+        self.deepest = max(self.deepest, self.level + let.depth)
+        if self.nodes > MAX_NODES or self.deepest > MAX_DEPTH:
+            if not self.too_large:
+                self.too_large = True
+                message = "the statement is too large after its lets are put in"
+                help = f"the limits are {MAX_NODES} nodes and {MAX_DEPTH} levels; write a temporary instead"
+                self.scope.report(codes.DEVICE_LIMIT, node.span, message, help=help)
+            return None
+        if let.value is None:
+            return None
+        if self.in_bound:
+            return self._let_in_bound(node, let.value)
+        for item in walk(let.value.expr):
+            if isinstance(item, IndexVar):
+                self.names.indices.setdefault(item.name, item.span)
+        return let.value
+
+    def _let_in_bound(self, node: tree.Name, value: Typed) -> Typed | None:
+        for item in walk(value.expr):
+            if isinstance(item, IndexVar):
+                labels = (Label(item.span, f"`{item.name}` is an index"),)
+                help = "guard the expression with `? :` instead"
+                self.scope.report(
+                    codes.WHERE_INDEX, node.span, f"the bound of a range uses the index `{item.name}`", "", labels, help
+                )
+                return None
+            if isinstance(item, Read) and (item.indices or not self.scope.tensors[item.tensor].is_input):
+                labels = (Label(item.span, "read here"),)
+                self.scope.report(
+                    codes.WHERE_NOT_SIZE,
+                    node.span,
+                    f"the bound of a range reads `{item.tensor}`",
+                    "",
+                    labels,
+                    _BOUND_HELP,
+                )
+                return None
+        return value
+
+    def _size(self, node: tree.Name) -> Typed | None:
+        expr = self.scope.size(node.name, node.span)
+        if expr is not None:
+            return Typed(expr, INT64)
+        tensor = self.scope.result_sizes[node.name][0]
+        message = f"`{node.name}` is the extent of `{tensor}`, which no statement has written yet"
+        self.scope.report(codes.READ_BEFORE_WRITE, node.span, message)
+        return None
+
+    def _scalar(self, node: tree.Name, info: TensorInfo) -> Typed | None:
+        """A bare name of a tensor: an element only for rank 0."""
+        info.read = True
+        if not info.written:
+            return self._unwritten(node.name, node.span)
+        if info.rank is None or info.dtype is None:
+            return None
+        if info.rank:
+            labels = (Label(info.span, f"{info.rank} {_plural('dimension', info.rank)}"),)
+            code = codes.WHERE_NOT_SIZE if self.in_bound else codes.RANK_MISMATCH
+            example = f"{info.name}({', '.join(_letters(info.rank))})"
+            help = _BOUND_HELP if self.in_bound else f"read an element, as in `{example}`"
+            self.scope.report(code, node.span, f"the tensor `{node.name}` has no indices here", "", labels, help)
+            return None
+        return self._element(info, (), node.span)
+
+    def _unknown_in_bound(self, node: tree.Name) -> None:
+        name, scope = node.name, self.scope
+        if name in self.names.indices or name in self.names.left:
+            help = "a range has the same ends at all points; guard the expression with `? :` instead"
+            return self._mistaken(node, codes.WHERE_INDEX, f"the bound of a range uses the index `{name}`", (), help)
+        help, fix = scope.did_you_mean(
+            name, node.span, [*scope.sizes, *scope.result_sizes, *self.names.lets, *scope.tensors]
+        )
+        return self._mistaken(
+            node, codes.WHERE_UNKNOWN, f"unknown name `{name}` in the bound of a range", (), help or _BOUND_HELP, fix
+        )
+
+    def _element(self, info: TensorInfo, indices: tuple[Expr, ...], span: Span) -> Typed | None:
+        """A read, cast to the type of arithmetic."""
+        assert info.dtype is not None
+        if self.in_bound and (indices or not info.is_input or not info.dtype.is_integer):
+            what = (
+                f"reads `{info.name}`"
+                if indices or not info.is_input
+                else f"uses `{info.name}`, which is `{info.dtype.value}`"
+            )
+            self.scope.report(codes.WHERE_NOT_SIZE, span, f"the bound of a range {what}", help=_BOUND_HELP)
+            return None
+        read = Read(info.name, indices, info.dtype, span)
+        return Typed(cast(read, info.dtype.compute), info.dtype)
+
+    def _unwritten(self, name: str, span: Span) -> None:
+        own = name == self.names.target
+        message = f"`{name}` is read before it is written"
+        help = (
+            "its first statement cannot read it; accumulate with `+=`"
+            if own
+            else "move the statement that writes it up"
+        )
+        self.scope.report(codes.READ_BEFORE_WRITE, span, message, help=help)
+
+    def _extent(self, node: tree.Extent) -> Typed | None:
+        name, scope = node.tensor.name, self.scope
+        self.names.mentioned.add(name)
+        info = scope.tensors.get(name)
+        if info is None:
+            if scope.unwritten(name):
+                scope.report(codes.NO_SUCH_DIMENSION, node.span, f"no statement has written `{name}` yet")
+                return None
+            taken = scope.taken(name)
+            message = f"`{name}` is {taken[0]}, not a tensor" if taken else f"there is no tensor `{name}`"
+            help, fix = scope.did_you_mean(name, node.tensor.span, scope.tensors)
+            scope.report(codes.NO_SUCH_DIMENSION, node.span, message, help=help, fix=fix)
+            return None
+        info.read = True
+        if not info.written:
+            scope.report(codes.NO_SUCH_DIMENSION, node.span, f"no statement has written `{name}` yet")
+            return None
+        if info.rank is None or info.dtype is None:
+            return None
+        if node.dimension >= info.rank:
+            message = f"`{name}` has {info.rank} {_plural('dimension', info.rank)}, counted from 0"
+            scope.report(codes.NO_SUCH_DIMENSION, node.span, message, labels=(Label(info.span, "declared here"),))
+            return None
+        dim = info.dims[node.dimension]
+        return Typed(replace(dim, span=node.span), INT64)
+
+    def _unary(self, node: tree.Unary) -> Typed | None:
+        operand = self.value(node.operand)
+        if operand is None:
+            return None
+        if node.op == "!":
+            if self.in_bound:
+                return self._not_in_bound("`!`", node.span)
+            typed = self._truth(operand, node.operand)
+            return typed and Typed(Unary("!", typed.expr, BOOL, node.span), BOOL)
+        if operand.weak == "int":
+            return weak_integer(-operand.exact, node.span)
+        if operand.weak:
+            return Typed(Unary("-", operand.expr, FLOAT32, node.span), FLOAT32, "float")
+        if operand.dtype is BOOL:
+            operand = convert(operand, INT32)
+        return Typed(Unary("-", operand.expr, operand.expr.dtype, node.span), operand.dtype)
+
+    def _truth(self, typed: Typed, node: tree.Expression) -> Typed | None:
+        """An operand that must be `bool`."""
+        if typed.dtype is BOOL:
+            return typed
+        kind = settle(typed).dtype.value
+        simple = isinstance(node, tree.Name | tree.Number | tree.Apply | tree.Extent)
+        text = self.scope.source.slice(node.span)
+        fix = Fix("test whether it is not 0", (Edit(node.span, f"{text} != 0" if simple else f"({text}) != 0"),))
+        self.scope.report(
+            codes.TYPE_MISMATCH, node.span, f"a condition is `bool`, not `{kind}`", f"this is `{kind}`", fix=fix
+        )
+        return None
+
+    def _binary(self, node: tree.Binary) -> Typed | None:
+        left, right = self.value(node.left), self.value(node.right)
+        if node.op in LOGICAL:
+            if self.in_bound:
+                return self._not_in_bound(f"`{node.op}`", node.op_span)
+            left = left and self._truth(left, node.left)
+            right = right and self._truth(right, node.right)
+            if left is None or right is None:
+                return None
+            return Typed(Binary(node.op, left.expr, right.expr, BOOL, node.span), BOOL)
+        if left is None or right is None:
+            return None
+        if node.op in COMPARISONS:
+            return self._comparison(node, left, right)
+        return self._arithmetic(node.op, left, right, node.span)
+
+    def _not_in_bound(self, what: str, span: Span) -> None:
+        self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in the bound of a range", help=_BOUND_HELP)
+
+    def _comparison(self, node: tree.Binary, left: Typed, right: Typed) -> Typed:
+        self._check_signs(left, right, node.span)
+        left, right, dtype = unify(left, right, bool_is_int=False)
+        left, right = convert(left, dtype), convert(right, dtype)
+        return Typed(Binary(node.op, left.expr, right.expr, BOOL, node.span), BOOL)
+
+    def _check_signs(self, left: Typed, right: Typed, span: Span) -> None:
+        if not left.weak and not right.weak and mixes_signs(left.dtype, right.dtype):
+            signed = left.dtype if left.dtype.is_signed else right.dtype
+            message = f"`uint64` meets `{signed.value}`: both become `int64`, which does not hold all values"
+            self.scope.report(codes.MIXED_SIGN, span, message, help="cast one operand, as in `int64(x)` or `uint64(x)`")
+
+    def _arithmetic(self, op: str, left: Typed, right: Typed, span: Span) -> Typed:
+        if left.weak and right.weak:
+            if left.weak == right.weak == "int":
+                return weak_integer(_fold(op, left.exact, right.exact), span)
+            return Typed(Binary(op, weak_float(left).expr, weak_float(right).expr, FLOAT32, span), FLOAT32, "float")
+        self._check_signs(left, right, span)
+        left, right, dtype = unify(left, right, bool_is_int=op not in ("min", "max"))
+        left, right = convert(left, dtype), convert(right, dtype)
+        if op == "/" and dtype.is_integer:
+            op = "//"
+        return Typed(Binary(op, left.expr, right.expr, dtype.compute, span), dtype)
+
+    def _conditional(self, node: tree.Conditional) -> Typed | None:
+        condition, then, otherwise = self.value(node.condition), self.value(node.then), self.value(node.otherwise)
+        condition = condition and self._truth(condition, node.condition)
+        if condition is None or then is None or otherwise is None:
+            return None
+        if then.weak and otherwise.weak and "float" in (then.weak, otherwise.weak):
+            expr = Select(condition.expr, weak_float(then).expr, weak_float(otherwise).expr, FLOAT32, node.span)
+            return Typed(expr, FLOAT32, "float")
+        self._check_signs(then, otherwise, node.span)
+        then, otherwise, dtype = unify(then, otherwise, bool_is_int=False)
+        then, otherwise = convert(then, dtype), convert(otherwise, dtype)
+        return Typed(Select(condition.expr, then.expr, otherwise.expr, dtype.compute, node.span), dtype)
+
+    # what stands before `(`
+
+    def _apply(self, node: tree.Apply) -> Typed | None:
+        name = node.function.name
+        self.names.mentioned.add(name)
+        if name in TYPE_NAMES:
+            return self._cast(node, TYPE_NAMES[name])
+        if name in self.scope.tensors:
+            return self._read(node, self.scope.tensors[name])
+        if (
+            name in self.names.lets
+            or name in self.names.left
+            or name in self.scope.sizes
+            or name in self.scope.result_sizes
+        ):
+            return self._not_a_tensor(node)
+        if name in FUNCTIONS:
+            return self._function(node, FUNCTIONS[name])
+        for argument in node.arguments:
+            self.value(argument)
+        self._unknown(node)
+        return None
+
+    def _not_a_tensor(self, node: tree.Apply) -> None:
+        name = node.function.name
+        taken = self.scope.taken(name)
+        what = "a let" if name in self.names.lets else taken[0] if taken else "an index"
+        for argument in node.arguments:
+            self.value(argument)
+        if name in self.names.lets:
+            self.names.lets[name].used = True
+        self.scope.report(
+            codes.RANK_MISMATCH,
+            node.span,
+            f"`{name}` is {what} and has no elements",
+            help="only tensors are read with `(...)`",
+        )
+
+    def _unknown(self, node: tree.Apply) -> None:
+        name, scope, span = node.function.name, self.scope, node.function.span
+        if name in self.names.mistaken:
+            return
+        self.names.mistaken.add(name)
+        if scope.unwritten(name):
+            self._unwritten(name, node.span)
+        elif name in scope.callable_names:
+            help = f"write a statement `T = {name}(...)` before this one and read `T` here"
+            scope.report(codes.UNSUPPORTED, span, f"the def `{name}` is called inside an expression", help=help)
+        elif name in _LATER_SPELLINGS:
+            scope.report(codes.UNSUPPORTED, span, f"`{name}` is not part of this version", help=_LATER_SPELLINGS[name])
+        elif name in _COMPLEX:
+            help = "use two tensors, one for the real and one for the imaginary parts"
+            scope.report(codes.UNSUPPORTED, span, f"the type `{name}` is not part of this version", help=help)
+        elif name[0].isdigit():
+            self.names.mistaken.discard(name)
+            self._digit_name(node.function)
+        else:
+            help, fix = scope.did_you_mean(name, span, scope.readable())
+            scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
+
+    def _cast(self, node: tree.Apply, dtype: DType) -> Typed | None:
+        values = [self.value(argument) for argument in node.arguments]
+        if len(values) != 1:
+            message = f"the cast `{node.function.name}(x)` takes 1 argument, not {len(values)}"
+            self.scope.report(codes.ARGUMENT_COUNT, node.span, message)
+            return None
+        if values[0] is None:
+            return None
+        if self.in_bound and not dtype.is_integer:
+            return self._not_in_bound(f"the cast to `{dtype.value}`", node.span)
+        return explicit_cast(values[0], dtype, node.span)
+
+    def _read(self, node: tree.Apply, info: TensorInfo) -> Typed | None:
+        info.read = True
+        if self.in_bound and node.arguments:
+            self.scope.report(
+                codes.WHERE_NOT_SIZE, node.span, f"the bound of a range reads `{info.name}`", help=_BOUND_HELP
+            )
+            return None
+        indices = [self._subscript(argument) for argument in node.arguments]
+        if not info.written:
+            return self._unwritten(info.name, node.span)
+        if info.rank is None or info.dtype is None:
+            return None
+        if len(indices) != info.rank:
+            self._wrong_rank(node, info)
+            return None
+        if any(index is None for index in indices):
+            return None
+        return self._element(info, tuple(index for index in indices if index is not None), node.span)
+
+    def _wrong_rank(self, node: tree.Apply, info: TensorInfo) -> None:
+        rank, given = info.rank or 0, len(node.arguments)
+        be = "is" if given == 1 else "are"
+        message = (
+            f"`{info.name}` has {rank} {_plural('dimension', rank)}, but {given} {_plural('index', given)} {be} given"
+        )
+        help = f"`{info.name}` is a scalar: write `{info.name}`" if rank == 0 else None
+        self.scope.report(
+            codes.RANK_MISMATCH, node.span, message, labels=(Label(info.span, "declared here"),), help=help
+        )
+
+    def _subscript(self, node: tree.Expression) -> Expr | None:
+        """An index expression, in exact 64-bit arithmetic."""
+        typed = self.value(node)
+        if typed is None:
+            return None
+        typed = settle(typed)
+        if typed.dtype is BOOL:
+            text = self.scope.source.slice(node.span)
+            fix = Fix("cast it", (Edit(node.span, f"int32({text})"),))
+            self.scope.report(
+                codes.TYPE_MISMATCH, node.span, "an index is an integer, not `bool`", "this is `bool`", fix=fix
+            )
+            return None
+        if typed.dtype.is_float:
+            self._float_index(node, typed)
+        elif isinstance(typed.expr, Const) and not INT64.limits[0] <= typed.expr.value <= INT64.limits[1]:
+            self.scope.report(codes.TOO_LARGE, node.span, "the index is beyond 2^63 - 1")
+            return None
+        return as_index(typed.expr)
+
+    def _float_index(self, node: tree.Expression, typed: Typed) -> None:
+        text = self.scope.source.slice(node.span)
+        edits = tuple(
+            Edit(place.span, f"int32({self.scope.source.slice(place.span)})") for place in _floating_leaves(node, self)
+        )
+        if not edits:
+            edits = (Edit(node.span, f"int32({text})"),)
+        fix = Fix("convert it to an integer", edits)
+        message = f"the index is `{typed.dtype.value}`; it is truncated toward zero"
+        self.scope.report(codes.FLOAT_INDEX, node.span, message, "a floating index", fix=fix)
+
+    def _function(self, node: tree.Apply, function: Function) -> Typed | None:
+        values = [self.value(argument) for argument in node.arguments]
+        wrong = len(values) < function.arity if function.variadic else len(values) != function.arity
+        if wrong:
+            least = "at least " if function.variadic else ""
+            message = f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {len(values)}"
+            self.scope.report(
+                codes.ARGUMENT_COUNT, node.span, message, help=f"`{function.signature}`: {function.document}"
+            )
+            return None
+        if self.in_bound and function.name not in _BOUND_FUNCTIONS:
+            return self._not_in_bound(f"`{function.name}`", node.span)
+        if any(value is None for value in values):
+            return None
+        return self._call(node, function, [value for value in values if value is not None])
+
+    def _call(self, node: tree.Apply, function: Function, values: list[Typed]) -> Typed:
+        span = node.span
+        if function.variadic:
+            found = values[0]
+            for value in values[1:]:
+                found = self._arithmetic(function.name, found, value, span)
+            return found
+        if function.kind == "numeric":
+            return _numeric(function.name, values[0], span)
+        if function.kind == "rounding" and not values[0].dtype.is_float:
+            return convert(values[0], INT32) if values[0].dtype is BOOL else values[0]
+        if function.kind == "test":
+            dtype = _float_type(values)
+            return Typed(Call(function.name, (convert(settle(values[0]), dtype).expr,), BOOL, span), BOOL)
+        if all(value.weak for value in values):
+            arguments = tuple(weak_float(value).expr for value in values)
+            return Typed(Call(function.name, arguments, FLOAT32, span), FLOAT32, "float")
+        dtype = _float_type(values)
+        arguments = tuple(convert(value, dtype).expr for value in values)
+        return Typed(Call(function.name, arguments, dtype.compute, span), dtype)
+
+
+_BOUND_HELP = (
+    "a bound is made of integers, sizes, integer scalars and `T.k` with `+ - * / %`, `min`, `max`, `abs` and `? :`"
+)
+
+
+def _fold(op: str, left: int, right: int) -> int:
+    """Arithmetic of weak integers; division by zero gives 0, as everywhere."""
+    match op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/":
+            return left // right if right else 0
+        case "%":
+            return left % right if right else 0
+        case "min":
+            return min(left, right)
+        case _:
+            return max(left, right)
+
+
+def _numeric(name: str, value: Typed, span: Span) -> Typed:
+    """`abs` and `sign`."""
+    if value.weak == "int":
+        number = abs(value.exact) if name == "abs" else (value.exact > 0) - (value.exact < 0)
+        return weak_integer(number, span)
+    if value.dtype is BOOL:
+        value = convert(value, INT32)
+    return Typed(Call(name, (value.expr,), value.expr.dtype, span), value.dtype, value.weak)
+
+
+def _float_type(values: list[Typed]) -> DType:
+    """The widest floating type of arguments; integers count as `float32`, weak ones not at all."""
+    found: DType | None = None
+    for value in values:
+        if value.weak:
+            continue
+        dtype = value.dtype if value.dtype.is_float else FLOAT32
+        found = dtype if found is None else common(found, dtype)
+    return found or FLOAT32
+
+
+def _floating_leaves(node: tree.Expression, checker: ExpressionChecker) -> list[tree.Expression]:
+    """Reads of floating tensors under `min` and `max`: what to convert in a clamped index."""
+    if not isinstance(node, tree.Apply):
+        return []
+    if node.function.name in ("min", "max"):
+        return [leaf for argument in node.arguments for leaf in _floating_leaves(argument, checker)]
+    info = checker.scope.tensors.get(node.function.name)
+    return [node] if info is not None and info.dtype is not None and info.dtype.is_float else []
+
+
+def _plural(word: str, count: int) -> str:
+    if count == 1:
+        return word
+    return "indices" if word == "index" else word + "s"
+
+
+def _letters(count: int) -> list[str]:
+    return ["i", "j", "k", "l"][:count] if count <= 4 else [f"i{n}" for n in range(count)]

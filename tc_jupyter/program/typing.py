@@ -1,0 +1,345 @@
+"""Types of expressions: promotion, weak literals, conversions. Shared by both languages.
+
+A `Typed` pairs an expression with its type in the language. The two differ for 16-bit floats, which are computed in `float32`:
+`h + h` over `half` is a `float32` expression whose language type is `float16`.
+
+Worked example: `promote(DType.UINT8, DType.INT8)` is `DType.INT16`; a weak `2` beside a `uint8` operand is a `uint8` constant.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import assert_never
+
+from tc_jupyter.diagnostics import Span
+
+from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
+
+BOOL, INT32, INT64, FLOAT32, FLOAT64 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32, DType.FLOAT64
+
+TYPE_NAMES: dict[str, DType] = {item.value: item for item in DType} | {
+    "int": DType.INT32,
+    "byte": DType.UINT8,
+    "half": DType.FLOAT16,
+    "float": DType.FLOAT32,
+    "double": DType.FLOAT64,
+}
+"""Every word for an element type."""
+
+_FORMATS = {  # precision in bits (hidden bit included), smallest and largest exponent
+    DType.FLOAT16: (11, -14, 15),
+    DType.BFLOAT16: (8, -126, 127),
+    DType.FLOAT32: (24, -126, 127),
+    DType.FLOAT64: (53, -1022, 1023),
+}
+_SIGNED = (DType.INT8, DType.INT16, DType.INT32, DType.INT64)
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression and its type in the language.
+
+    Attributes:
+        dtype: the type; for a weak one the type it has when it stands alone.
+        weak: made of unsuffixed literals only: it takes the type of the operand it meets. `int` or `float`, else empty.
+        exact: the value of a weak integer.
+    """
+
+    expr: Expr
+    dtype: DType
+    weak: str = ""
+    exact: int = 0
+
+    @property
+    def span(self) -> Span:
+        """Where it was written."""
+        return self.expr.span
+
+
+def common(left: DType, right: DType) -> DType:
+    """The type in which an operator on two types computes; `bool` with `bool` stays `bool` (comparisons, `min`, `? :`)."""
+    if left is right:
+        return left
+    left, right = (INT32 if item is BOOL else item for item in (left, right))
+    if left.is_float and right.is_float:
+        if left.bits == right.bits:
+            return FLOAT32 if left is not right else left
+        return left if left.bits > right.bits else right
+    if left.is_float or right.is_float:
+        return left if left.is_float else right
+    if left.is_signed == right.is_signed:
+        return left if left.bits >= right.bits else right
+    signed, unsigned = (left, right) if left.is_signed else (right, left)
+    needed = max(signed.bits, 2 * unsigned.bits)
+    return next((item for item in _SIGNED if item.bits >= needed), INT64)
+
+
+def promote(left: DType, right: DType) -> DType:
+    """The type of `left + right`: as `common`, but `bool` acts as `int32`."""
+    found = common(left, right)
+    return INT32 if found is BOOL else found
+
+
+def mixes_signs(left: DType, right: DType) -> bool:
+    """Whether `uint64` meets a signed type, for which no common type holds all values (TC236)."""
+    pair = {left, right}
+    return DType.UINT64 in pair and any(item.is_signed for item in pair)
+
+
+def fits(source: DType, target: DType) -> bool:
+    """Whether every value of `source` is a value of `target`, so that storing it loses nothing."""
+    if source is target or source is BOOL:
+        return True
+    if target is BOOL:
+        return False
+    if source.is_float:
+        return target.is_float and target.bits > source.bits
+    low, high = source.limits
+    if target.is_float:
+        return max(-low, high + 1) <= 1 << _FORMATS[target][0]
+    return target.limits[0] <= low and high <= target.limits[1]
+
+
+def holds(value: int, dtype: DType) -> bool:
+    """Whether a literal integer can have this type; every floating type holds it."""
+    if dtype.is_float:
+        return True
+    if dtype is BOOL:
+        return False
+    return dtype.limits[0] <= value <= dtype.limits[1]
+
+
+def smallest_integer(value: int) -> DType:
+    """The type of a literal integer that stands alone: the first of `int32`, `int64`, `uint64` that holds it."""
+    return next((item for item in (INT32, INT64, DType.UINT64) if holds(value, item)), INT64)
+
+
+def weak_integer(value: int, span: Span) -> Typed:
+    """A weak integer; beyond 64 bits it wraps."""
+    dtype = smallest_integer(value)
+    return Typed(Const(value if holds(value, dtype) else wrap(value, dtype), dtype, span), dtype, "int", value)
+
+
+def wrap(value: int, dtype: DType) -> int:
+    """`value` modulo the range of an integer type."""
+    low, _ = dtype.limits
+    return (value - low) % (1 << dtype.bits) + low
+
+
+def parse_exact(text: str) -> Fraction | None:
+    """The exact value of a floating literal; `None` for `inf` and `nan`, and for exponents far outside every type."""
+    plain = text.lower()
+    if plain in ("inf", "nan"):
+        return None
+    if plain.startswith("0x"):
+        mantissa, _, exponent = plain.removesuffix("f").partition("p")
+        whole, _, part = mantissa[2:].partition(".")
+        if len(exponent) > 6:
+            return None
+        return Fraction(int((whole + part) or "0", 16)) * Fraction(2) ** (int(exponent) - 4 * len(part))
+    mantissa, _, exponent = plain.removesuffix("f").partition("e")
+    if len(exponent.lstrip("+-")) > 4 or len(mantissa) > 1000:
+        return None
+    return Fraction(plain.removesuffix("f"))
+
+
+@lru_cache(4096)
+def literal_value(text: str, dtype: DType) -> float:
+    """A floating literal converted to a floating type, once and directly, to nearest with ties to even."""
+    exact = parse_exact(text)
+    if exact is None:
+        value = (
+            float.fromhex(text.lower().removesuffix("f"))
+            if text.lower().startswith("0x")
+            else float(text.removesuffix("f"))
+        )
+        return value if not math.isfinite(value) else round_to(Fraction(value), dtype)
+    return round_to(exact, dtype)
+
+
+def round_to(value: Fraction, dtype: DType) -> float:
+    """The nearest number of a floating type, ties to even; beyond the largest one infinity. Source: IEEE 754, section 4.3.1."""
+    precision, low, high = _FORMATS[dtype]
+    if value == 0:
+        return 0.0
+    size = abs(value)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    if size < Fraction(2) ** exponent:
+        exponent -= 1
+    quantum = Fraction(2) ** (max(exponent, low) - precision + 1)
+    scaled = round(size / quantum) * quantum  # round() of a fraction goes to even
+    if scaled >= Fraction(2) ** (high + 1):
+        return math.copysign(math.inf, value)
+    return math.copysign(float(scaled), value)
+
+
+def number_literal(text: str, value: float | bool, type_name: str | None, span: Span) -> Typed:
+    """A literal as the parser read it."""
+    if type_name == "bool":
+        return Typed(Const(bool(value), BOOL, span), BOOL)
+    if type_name is not None:
+        dtype = TYPE_NAMES[type_name]
+        number = literal_value(text, dtype) if dtype.is_float else wrap(int(value), dtype)
+        return Typed(Const(number, dtype, span), dtype)
+    if isinstance(value, int):
+        return weak_integer(value, span)
+    return Typed(WeakFloat(text, span), FLOAT32, "float")
+
+
+def WeakFloat(text: str, span: Span) -> Call:
+    """A weak floating literal inside a weak expression: its text, until the final type is known."""
+    return Call("literal " + text, (), FLOAT32, span)
+
+
+def settle(typed: Typed, dtype: DType | None = None) -> Typed:
+    """A typed expression that is no longer weak: of type `dtype`, or of the type it has alone."""
+    if not typed.weak:
+        return typed
+    wanted = dtype or typed.dtype
+    if typed.weak == "int":
+        if wanted.is_float:
+            small = abs(typed.exact) <= 1 << _FORMATS[wanted][0]
+            value: int | float = float(typed.exact) if small else round_to(Fraction(typed.exact), wanted)
+        else:
+            value = typed.exact if holds(typed.exact, wanted) else wrap(typed.exact, wanted)
+        return Typed(Const(value, wanted.compute, typed.span), wanted)
+    return Typed(_retype(typed.expr, wanted), wanted)
+
+
+def _retype(expr: Expr, dtype: DType) -> Expr:
+    """A weak floating expression with its literals converted to `dtype`; operations are those of the type's arithmetic."""
+    compute = dtype.compute
+    match expr:
+        case Call() if expr.function.startswith("literal "):
+            return Const(literal_value(expr.function.removeprefix("literal "), dtype), compute, expr.span)
+        case Call():
+            return replace(expr, arguments=tuple(_retype(item, dtype) for item in expr.arguments), dtype=compute)
+        case Unary():
+            return replace(expr, operand=_retype(expr.operand, dtype), dtype=compute)
+        case Binary():
+            return replace(expr, left=_retype(expr.left, dtype), right=_retype(expr.right, dtype), dtype=compute)
+        case Select():
+            then, otherwise = _retype(expr.then, dtype), _retype(expr.otherwise, dtype)
+            return replace(expr, then=then, otherwise=otherwise, dtype=compute)
+        case Const():
+            return Const(round_to(Fraction(expr.value), dtype), compute, expr.span) if expr.dtype is not BOOL else expr
+        case Cast():
+            return replace(expr, dtype=compute)
+        case Size() | IndexVar() | Read():
+            return expr
+    assert_never(expr)
+
+
+def weak_float(typed: Typed) -> Typed:
+    """A weak operand as a weak float."""
+    if typed.weak == "float":
+        return typed
+    return Typed(WeakFloat(str(typed.exact), typed.span), FLOAT32, "float")
+
+
+def unify(left: Typed, right: Typed, bool_is_int: bool) -> tuple[Typed, Typed, DType]:
+    """Both operands, not weak, and the type in which to compute. At least one of them is not weak.
+
+    Args:
+        bool_is_int: `bool` operands act as `int32`.
+    """
+    if left.weak and right.weak:
+        left, right = settle(left), settle(right)
+    if left.weak:
+        left = _meet(left, right.dtype)
+    elif right.weak:
+        right = _meet(right, left.dtype)
+    dtype = promote(left.dtype, right.dtype) if bool_is_int else common(left.dtype, right.dtype)
+    return left, right, dtype
+
+
+def _meet(weak: Typed, other: DType) -> Typed:
+    """A weak operand beside one of type `other`."""
+    if weak.weak == "int":
+        return settle(weak, other if holds(weak.exact, other) else None)
+    return settle(weak, other if other.is_float else FLOAT32)
+
+
+def convert(typed: Typed, dtype: DType) -> Typed:
+    """An operand converted to the type of an operation (implicit: never to a 16-bit float type from a wider one)."""
+    if typed.weak:
+        return settle(typed, dtype)
+    if typed.expr.dtype is dtype.compute:
+        return Typed(typed.expr, dtype)
+    return Typed(cast(typed.expr, dtype.compute), dtype)
+
+
+def cast(expr: Expr, dtype: DType) -> Expr:
+    """`expr` as `dtype`; constants are converted now where the value is certain."""
+    if expr.dtype is dtype:
+        return expr
+    if isinstance(expr, Const):
+        if dtype.is_float:
+            finite = not isinstance(expr.value, float) or math.isfinite(expr.value)
+            return Const(round_to(Fraction(expr.value), dtype) if finite else expr.value, dtype, expr.span)
+        if expr.dtype.is_integer and holds(int(expr.value), dtype):
+            return Const(int(expr.value), dtype, expr.span)
+    return Cast(expr, dtype, expr.span)
+
+
+def explicit_cast(typed: Typed, dtype: DType, span: Span) -> Typed:
+    """`int8(x)` as the user wrote it: to 16-bit floats with rounding."""
+    if typed.weak and (typed.weak == "float") == dtype.is_float:
+        return Typed(replace(settle(typed, dtype).expr, span=span), dtype)
+    if typed.weak == "int" and (dtype.is_float or holds(typed.exact, dtype)):
+        return Typed(replace(settle(typed, dtype).expr, span=span), dtype)
+    typed = settle(typed)
+    if typed.dtype is dtype:
+        return Typed(replace(typed.expr, span=span), dtype)
+    if dtype.compute is not dtype:
+        return Typed(Cast(Cast(typed.expr, dtype, span), FLOAT32, span), dtype)
+    if typed.expr.dtype is dtype:  # float32(h) of a 16-bit float: already computed in it
+        return Typed(replace(typed.expr, span=span), dtype)
+    return Typed(Cast(typed.expr, dtype, span), dtype)
+
+
+def as_index(expr: Expr) -> Expr:
+    """An index expression in exact 64-bit arithmetic.
+
+    Integer arithmetic is widened from the leaves up, so that nothing wraps. A floating expression truncates toward zero; where it
+    stands inside `min` and `max`, these are applied to the converted values, because they pass NaN on and a size may be rounded up
+    as a float. Only so is a clamped read safe for every value.
+    """
+    if expr.dtype.is_float:
+        return _truncated(expr)
+    return _widened(expr)
+
+
+def _truncated(expr: Expr) -> Expr:
+    match expr:
+        case Binary() if expr.op in ("min", "max"):
+            return Binary(expr.op, _truncated(expr.left), _truncated(expr.right), INT64, expr.span)
+        case Cast() if expr.operand.dtype.is_integer:
+            return _widened(expr.operand)
+        case Cast() if expr.operand.dtype.is_float and fits(expr.operand.dtype, expr.dtype):
+            return _truncated(expr.operand)
+        case Const() if math.isfinite(expr.value):
+            return Const(max(INT64.limits[0], min(int(expr.value), INT64.limits[1])), INT64, expr.span)
+        case _:
+            return Cast(expr, INT64, expr.span)
+
+
+def _widened(expr: Expr) -> Expr:
+    match expr:
+        case Const():
+            return cast(expr, INT64)
+        case Binary() if expr.op in ("+", "-", "*", "//", "%", "min", "max"):
+            return Binary(expr.op, _widened(expr.left), _widened(expr.right), INT64, expr.span)
+        case Unary() if expr.op == "-":
+            return Unary("-", _widened(expr.operand), INT64, expr.span)
+        case Select():
+            return Select(expr.condition, _widened(expr.then), _widened(expr.otherwise), INT64, expr.span)
+        case Call() if expr.function in ("abs", "sign"):
+            return Call(expr.function, tuple(_widened(item) for item in expr.arguments), INT64, expr.span)
+        case Cast() if expr.operand.dtype.is_integer and fits(expr.operand.dtype, expr.dtype):
+            return _widened(expr.operand)
+        case _:
+            return expr if expr.dtype is INT64 else Cast(expr, INT64, expr.span)
