@@ -180,7 +180,7 @@ class _Printer:
 
 def _constant(const: Const) -> str:
     if const.dtype.is_float:
-        return f"cast_{const.dtype.value}({float(const.value)!r})"
+        return f"cast_{const.dtype.value}(float({str(float(const.value))!r}))"
     return repr(bool(const.value)) if const.dtype is DType.BOOL else repr(int(const.value))
 
 

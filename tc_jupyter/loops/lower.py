@@ -15,6 +15,7 @@ from functools import reduce
 
 from tc_jupyter.program import (
     Binary,
+    Cast,
     DType,
     Expr,
     IndexVar,
@@ -133,7 +134,7 @@ class _Nest:
         self._name_loops(members)
         body = self._produce((self.root,))
         used = _used_buffers(body)
-        buffers = tuple(self._argument(name) for name in self._arguments() if name in used)
+        buffers = tuple(self._argument(name) for name in self._arguments() if name in used and not self._is_scalar(name))
         return Kernel(
             f"{_identifier(self.graph.program.name)}_{number}_{_identifier(self.root.name)}",
             buffers,
@@ -518,12 +519,27 @@ class _StageLoops:
         statement, nest = self.statement, self.nest
         value = nest.value(statement.value, self.bounds.lineage.values)
         operator = statement.operator if self._is_reduction else None
+        if statement.combine is not None:
+            name, where = self._target()
+            return self._guarded(
+                self._checked(self._put(name, where, self._folded(name, where, value), None)), reductions=True
+            )
         if self.accumulator is not None:
             stmt: Stmt = self._put(self.accumulator.name, self._inner_positions(), value, operator)
         else:
             name, where = self._target()
             stmt = self._put(name, where, value, operator)
         return self._guarded(self._checked(stmt), reductions=True)
+
+    def _folded(self, name: str, where: tuple[Expr, ...], value: Expr) -> Expr:
+        """A user's function of the present content and the value of a point (`Statement.combine`)."""
+        target = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target))
+        present: Expr = Read(name, where, target.dtype)
+        if target.dtype.compute is not target.dtype:
+            present = Cast(present, target.dtype.compute)
+        assert self.statement.combine is not None
+        operands = {"fold.left": present, "fold.right": value}
+        return rewrite(self.statement.combine, lambda e: operands.get(e.tensor) if isinstance(e, Read) else None)
 
     def _put(self, buffer: str, where: tuple[Expr, ...], value: Expr, operator: str | None) -> Store:
         return Store(buffer, where, value, operator, statement=self.statement.name, span=self.statement.span)
@@ -546,6 +562,8 @@ class _StageLoops:
     def _reduction(self, depth: int, placed: frozenset[str]) -> Block:
         """Start from the identity, then combine: around the loops from the first reduction leaf inwards."""
         target = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target))
+        if self.statement.combine is not None:
+            return self._combine(depth, placed)
         if target.dtype.compute is not target.dtype:
             return self._rounded_once(depth, placed, target)
         if not self.statement.initialize:

@@ -12,9 +12,17 @@ from functools import cached_property
 from typing import Any
 
 from tc_jupyter.diagnostics import codes
-from tc_jupyter.ranges import SizeExpr, constant, to_python
+from tc_jupyter.ranges import Extremum, SizeExpr, constant, to_python
 
-from .infer_bound import Request, StageBounds, SymbolicBounds, infer_symbolic, pass_down, variable
+from .infer_bound import (
+    Request,
+    StageBounds,
+    SymbolicBounds,
+    extent_between,
+    infer_symbolic,
+    pass_down,
+    variable,
+)
 from .inline import inject_inline
 from .primitives import refuse
 from .stage import Stage, StageGraph
@@ -29,14 +37,20 @@ class Range:
     extent: int | SizeExpr
 
     def __str__(self) -> str:
-        low, high = constant(0) + self.min, constant(0) + self.min + self.extent
-        return f"[{shown(low)}, {shown(high)})"
+        low, extent = constant(0) + self.min, constant(0) + self.extent
+        return f"[{shown(low)}, {shown(extent_between(-low, extent - 1))})"
 
 
 def shown(value: SizeExpr | int) -> str:
-    """An expression with loop variables by their short names: `4*o` for `4*C[o]`."""
-    text = str(value) if isinstance(value, int) else to_python(value)
-    return text
+    """An expression as one writes loop bounds: `min(4, N - 4*C[o])` and not `-max(4*C[o] - N, -4)`."""
+    if isinstance(value, int):
+        return str(value)
+    terms = value.ordered()
+    if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] == -1 and isinstance(terms[0][0][0], Extremum):
+        atom = terms[0][0][0]
+        inner = ", ".join(shown(value.offset - argument) for argument in atom.arguments)
+        return f"{'min' if atom.kind == 'max' else 'max'}({inner})"
+    return to_python(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +234,8 @@ class Bounds(Mapping[str, AxisRanges]):
                 if each.attach.kind == "at" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     if graph.stages_on(each.target)[0].name == each.name:
                         box = " x ".join(self.region(each.name))
-                        lines.append("  " * depth + f"allocate {each.target} {box}   # {each.storage.scope}")
+                        scope = "local" if each.storage.scope == "global" else each.storage.scope
+                        lines.append("  " * depth + f"allocate {each.target} {box}   # {scope}")
                     self._nest(each, depth, keep, lines)
                 if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     after.append((each, depth))

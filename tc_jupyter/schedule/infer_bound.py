@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tc_jupyter.program import Expr, IndexVar, Read, walk
+from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, walk
 from tc_jupyter.ranges import (
     Condition,
     Extremum,
@@ -44,12 +44,16 @@ Interval = tuple[SizeExpr, SizeExpr]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one access of one consumer asks of a tensor, per dimension; `None` for a whole dimension (phase 3)."""
+    """What one access of one consumer asks of a tensor, per dimension; `None` for a whole dimension (phase 3).
+
+    `inside`: the access is evaluated at every point, so its preconditions keep the request inside the tensor.
+    """
 
     consumer: str
     read: Read
     box: tuple[Interval | None, ...]
     exact: bool
+    inside: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,8 @@ def _family_bounds(
         outputs = [root for root in member.roots if root.kind == "output"]
         if asked and requests:
             for root, (low, extent) in zip(outputs, box, strict=True):
-                low, extent = _clip(low, extent, *domain[root.name])
+                if not (member is family[0] and all(request.inside for request in requests)):
+                    low, extent = _clip(low, extent, *domain[root.name])
                 domain[root.name] = (low, _whole_tile(extent) if member.storage.padded else extent)
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
         result[member.name] = StageBounds(member, domain, requests, related, box, exact)
@@ -185,8 +190,40 @@ def requests_of(
         if graph.storage_name(read.tensor) == storage:
             ends, exact = _access_box(graph, read, box)
             relaxed = [_relax(graph, end, consumer, found, path) for end in ends]
-            requests.append(Request(consumer.name, read, tuple(relaxed), exact and joint and len(ends) <= 1))
+            inside = not consumer.storage.padded and not is_guarded(consumer.statement.value, read)
+            sharp = exact and joint and _independent(read) and not is_guarded(consumer.statement.value, read)
+            requests.append(Request(consumer.name, read, tuple(relaxed), sharp, inside))
     return tuple(requests)
+
+
+def is_guarded(expr: Expr, read: Read) -> bool:
+    """Whether a condition decides if `read` is evaluated (a branch of `? :`, the right side of `&&` or `||`)."""
+    match expr:
+        case Select():
+            inner = _occurs(expr.then, read) or _occurs(expr.otherwise, read)
+            return inner or is_guarded(expr.condition, read)
+        case Binary(op="&&") | Binary(op="||"):
+            return _occurs(expr.right, read) or is_guarded(expr.left, read)
+        case _:
+            return any(is_guarded(child, read) for child in children(expr))
+
+
+def _occurs(expr: Expr, read: Read) -> bool:
+    return any(node is read for node in walk(expr))
+
+
+def _independent(read: Read) -> bool:
+    """Whether no index occurs in two dimensions: then the box of the dimensions holds only elements that are read."""
+    used = [frozenset(n.name for n in walk(i) if isinstance(n, IndexVar)) for i in read.indices]
+    dense = all(_unit_steps(i) for i in read.indices)
+    return dense and sum(map(len, used)) == len(frozenset().union(*used))
+
+
+def _unit_steps(subscript: Expr) -> bool:
+    """Whether a subscript passes over no value: an index plus something, or a constant."""
+    names = [node for node in walk(subscript) if isinstance(node, IndexVar)]
+    sums = all(not isinstance(node, Binary) or node.op in ("+", "-") for node in walk(subscript))
+    return not names or sums
 
 
 def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ...]:
@@ -362,20 +399,18 @@ def gather(
         highs = [end[1] for end in ends if end is not None]
         if len(lows) < len(ends):
             box.append((dom_low, dom_extent))
+            exact = False
             continue
         low, high = _least(lows, minimum), _least(highs, maximum)
         exact = exact and len(set(lows)) == 1 and len(set(highs)) == 1
-        box.append(_inside(low, extent_between(low, high), dom_low, dom_extent))
+        extent = extent_between(low, high)
+        inside = all(request.inside for request in requests)
+        box.append((low, extent) if inside else _clip(low, extent, dom_low, dom_extent))
     return tuple(box), exact
 
 
 def _least(values: list[SizeExpr], pick: Callable[..., SizeExpr]) -> SizeExpr:
     return pick(*dict.fromkeys(values))
-
-
-def _inside(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
-    """Limit a request to the tensor; an end that is not known to be inside is limited by an explicit `min` or `max`."""
-    return _clip(low, extent, dom_low, dom_extent)
 
 
 def pass_down(stage: Stage, related: Lineage) -> dict[str, tuple[SizeExpr, SizeExpr]]:
