@@ -64,12 +64,15 @@ class Statement:
     Attributes:
         name: unique in the program: the target, then `C#2`, `C#3` for later statements on it. Also the name of its stage.
         indices: output indices in left-side order, then reduction indices in order of first occurrence.
-        operator: `=`, or the reduction `+`, `*`, `min`, `max`.
+        operator: `=`, or the reduction `+`, `*`, `min`, `max`, or `fold` with the function `combine`.
         initialize: the operator has `!`, or it has none but nothing was written before and no array is accumulated into.
         accumulate: non-`!` reduction that combines onto present content (earlier statement, or the array passed as `out=`).
         value: the right side in the type of the accumulator (`Tensor.dtype.compute`); stored as `Tensor.dtype`.
         exists: expressions of `exists` clauses: their reads take part in inference and must be in bounds; never evaluated.
         text: the statement as written, for comments in generated code.
+        combine: only for `fold` (associative and commutative by the user's word): the new content as an expression of
+            `Read("fold.left", ())`, the present content, and `Read("fold.right", ())`, the value of a point. A `fold` has no
+            identity: it always accumulates onto what an earlier statement wrote.
     """
 
     name: str
@@ -82,6 +85,7 @@ class Statement:
     exists: tuple[Expr, ...] = ()
     text: str = ""
     span: Span = field(default=NO_SPAN, compare=False)
+    combine: Expr | None = None
 
     @property
     def output_indices(self) -> tuple[Index, ...]:

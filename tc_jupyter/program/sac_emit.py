@@ -1,0 +1,418 @@
+"""Statements of a `%%sac` function while it is specialised, and their way into a `Program`.
+
+A `Draft` is a statement over uniquely named indices with known ranges. `finish` drops what nobody reads, writes results directly
+where a temporary would only be copied, and gives readable names.
+
+Worked example: a matrix product is drafted as `t(i, j) +=! A(i, k) * B(k, j)` and `out(i, j) = t(i, j)`; it leaves as one
+statement on `out`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
+
+from .expr import Binary, Call, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, rewrite, walk
+from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
+from .sac_sizes import ONE, Interval, add, ends, fold, index_names, is_nonnegative, same, sub, substitute
+from .sac_values import reads_of
+
+FOLD_LEFT, FOLD_RIGHT = "fold.left", "fold.right"
+"""Names of the two operands in `Statement.combine`: `Read(FOLD_LEFT, ())` is the accumulator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A statement in the making; see `Statement` for the words.
+
+    Attributes:
+        outputs, reductions: index name and range, in order.
+        number: the partition it computes (from 0), -1 for a hole, `None` outside partitions.
+        context: enclosing indices that are no dimension of the target (the statement is moved out of their loops).
+    """
+
+    target: str
+    outputs: tuple[tuple[str, Interval], ...]
+    value: Expr
+    operator: str = "="
+    initialize: bool = False
+    accumulate: bool = False
+    reductions: tuple[tuple[str, Interval], ...] = ()
+    combine: Expr | None = None
+    number: int | None = None
+    text: str = ""
+    span: Span = NO_SPAN
+    context: tuple[str, ...] = ()
+
+    @property
+    def indices(self) -> tuple[tuple[str, Interval], ...]:
+        """All indices with their ranges."""
+        return self.outputs + self.reductions
+
+
+@dataclass(frozen=True, slots=True)
+class Temp:
+    """A computed tensor in the making; `box` has one interval per dimension, or is `None` for tensors of a `%%tc` callee."""
+
+    name: str
+    dtype: DType
+    box: tuple[Interval, ...] | None
+    kind: str = "temporary"
+    rank: int = 0
+    view_of: str | None = None
+
+
+class Emitter:
+    """Collects drafts; owns the names and ranges of all indices."""
+
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
+        self.box: dict[str, Interval] = {}
+        self.inputs: dict[str, Tensor] = {}
+        self.temps: dict[str, Temp] = {}
+        self.drafts: list[Draft | Statement] = []
+        self.calls: list[CallSite] = []
+        self.equalities: list[Equality] = []
+        self._count = 0
+
+    def fresh(self, base: str, interval: Interval | None = None) -> str:
+        """A new index name; `base` is what it will be called in the program if possible."""
+        self._count += 1
+        name = f"{base}'{self._count}"
+        if interval is not None:
+            self.box[name] = interval
+        return name
+
+    def new_temp(self, hint: str, dtype: DType, box: tuple[Interval, ...] | None, rank: int = -1) -> str:
+        """A new temporary; returns its name."""
+        base = hint if hint.isidentifier() else "t"
+        name, number = base, 1
+        while name in self.temps or name in self.inputs or (base == "t" and number == 1):
+            name = f"{base}{number}" if base == "t" else f"{base}_{number + 1}"
+            number += 1
+        self.temps[name] = Temp(name, dtype, box, rank=len(box) if box is not None else rank)
+        return name
+
+    def extent(self, tensor: str, dimension: int) -> Expr | None:
+        """The extent of a tensor that starts at 0 in this dimension, or `None`."""
+        if tensor in self.inputs:
+            dims = self.inputs[tensor].dims or ()
+            return dims[dimension] if dimension < len(dims) else None
+        temp = self.temps.get(tensor)
+        if temp is None or temp.box is None:
+            return Size(f"{tensor}.{dimension}")
+        low, high = temp.box[dimension]
+        return high if same(low, Const(0, DType.INT64)) else None
+
+    def add(self, draft: Draft, guards: tuple[Expr, ...], neutral: Expr) -> None:
+        """Add a statement whose ranges may depend on other indices and whose value holds only where `guards` do.
+
+        Such a range becomes its hull and the condition goes into the value: `neutral` elsewhere.
+        """
+        conditions = list(guards)
+        outputs = tuple((name, self._hull(name, interval, conditions)) for name, interval in draft.outputs)
+        reductions = tuple((name, self._hull(name, interval, conditions)) for name, interval in draft.reductions)
+        value = draft.value
+        for condition in reversed(conditions):
+            value = fold(Select(condition, value, neutral, value.dtype))
+        self.drafts.append(self._within_loops(replace(draft, outputs=outputs, reductions=reductions, value=value)))
+
+    def _hull(self, name: str, interval: Interval, conditions: list[Expr]) -> Interval:
+        low, high = interval
+        if not index_names(low) and not index_names(high):
+            return interval
+        first, last = ends(low, self.box), ends(sub(high, ONE), self.box)
+        if first is None or last is None:
+            raise NotSolvable(name)
+        index = IndexVar(name)
+        for condition in (Binary("<=", low, index, DType.BOOL), Binary("<", index, high, DType.BOOL)):
+            folded = fold(condition)
+            if not isinstance(folded, Const):
+                conditions.append(folded)
+        return first[0], add(last[1], ONE)
+
+    def _within_loops(self, draft: Draft) -> Draft:
+        """Empty the loops of a statement that was moved out of loops that may be empty, unless its reads are safe anyway."""
+        idle = [
+            self.box[name]
+            for name in draft.context
+            if not is_nonnegative(sub(sub(self.box[name][1], self.box[name][0]), ONE))
+        ]
+        idle = [interval for interval in idle if not index_names(interval[0]) and not index_names(interval[1])]
+        if not idle or not draft.indices or self._reads_are_safe(draft):
+            return draft
+        condition: Expr = Const(True, DType.BOOL)
+        for low, high in idle:
+            condition = fold(Binary("&&", condition, Binary("<", low, high, DType.BOOL), DType.BOOL))
+        if draft.reductions:
+            (name, (low, high)), *rest = draft.reductions
+            return replace(draft, reductions=((name, (low, Select(condition, high, low, DType.INT64))), *rest))
+        (name, (low, high)), *rest = draft.outputs
+        return replace(draft, outputs=((name, (low, Select(condition, high, low, DType.INT64))), *rest))
+
+    def _reads_are_safe(self, draft: Draft) -> bool:
+        box = self.box | dict(draft.indices)
+        for read in reads_of(draft.value):
+            for dimension, index in enumerate(read.indices):
+                extent = self.extent(read.tensor, dimension)
+                if extent is None or index.dtype is not DType.INT64:
+                    return False
+                if not is_nonnegative(index, box) or not is_nonnegative(sub(sub(extent, ONE), index), box):
+                    return False
+        return True
+
+    # Pieces of a partition
+
+    def clone(
+        self, begin: int, end: int, axes: Mapping[str, Interval], names: Iterable[str]
+    ) -> tuple[list[Draft], dict[str, str]]:
+        """Copies of the drafts `begin:end` that depend on the indices `names`, for the piece `axes` of their partition.
+
+        Returns:
+            The copies, and old name -> new name of the temporaries they write.
+        """
+        wanted = set(names)
+        mine = [
+            d for d in self.drafts[begin:end] if isinstance(d, Draft) and any(name in wanted for name, _ in d.outputs)
+        ]
+        renamed: dict[str, str] = {}
+        for target in dict.fromkeys(draft.target for draft in mine):
+            temp = self.temps[target]
+            first = next(draft for draft in mine if draft.target == target)
+            box = temp.box or ()
+            new_box = (
+                tuple(axes.get(name, box[k]) for k, (name, _) in enumerate(first.outputs)) + box[len(first.outputs) :]
+            )
+            renamed[target] = self.new_temp(target.rstrip("0123456789").rstrip("_") or "t", temp.dtype, new_box)
+        copies: list[Draft] = []
+        for draft in mine:
+            outputs = tuple((name, axes.get(name, interval)) for name, interval in draft.outputs)
+            copies.append(
+                replace(draft, target=renamed[draft.target], outputs=outputs, value=rename_reads(draft.value, renamed))
+            )
+        return copies, renamed
+
+    # The program
+
+    def finish(
+        self,
+        name: str,
+        sizes: tuple[str, ...],
+        parameters: tuple[str, ...],
+        results: tuple[str, ...],
+        span: Span,
+    ) -> Program:
+        """The program of all drafts that the results need."""
+        self._drop_unread(results)
+        self._forward_copies(results)
+        taken = {*sizes, *self.inputs, *self.temps}
+        statements: list[Statement] = []
+        partitions: list[Partition] = []
+        counts: dict[str, int] = {}
+        for draft in self.drafts:
+            target = draft.target
+            counts[target] = counts.get(target, 0) + 1
+            label = target if counts[target] == 1 else f"{target}#{counts[target]}"
+            statement = (
+                replace(draft, name=label) if isinstance(draft, Statement) else self._statement(draft, label, taken)
+            )
+            statements.append(statement)
+            if isinstance(draft, Draft) and draft.number is not None:
+                state = "hole" if draft.number < 0 else "body"
+                box = tuple(interval for _, interval in draft.outputs)
+                partitions.append(Partition(label, draft.number, draft.text, state, box, draft.span))
+        used = {statement.target for statement in statements} | {read.tensor for s in statements for read in s.reads()}
+        tensors = tuple(self.inputs.values()) + tuple(
+            _tensor(temp) for temp in self._in_order(results) if temp.name in used or temp.name in results
+        )
+        return Program(
+            name=name,
+            language="sac",
+            sizes=sizes,
+            parameters=parameters,
+            results=results,
+            tensors=tensors,
+            statements=tuple(statements),
+            equalities=tuple(self.equalities),
+            calls=tuple(self.calls),
+            partitions=tuple(partitions),
+            source=self.source,
+            span=span,
+        )
+
+    def _in_order(self, results: tuple[str, ...]) -> list[Temp]:
+        order = list(dict.fromkeys(draft.target for draft in self.drafts))
+        order += [temp.name for temp in self.temps.values() if temp.name not in order]
+        return [self.temps[name] for name in order if name in self.temps]
+
+    def _statement(self, draft: Draft, label: str, taken: set[str]) -> Statement:
+        names: dict[str, str] = {}
+        for index, _ in draft.indices:
+            base = index.partition("'")[0]
+            new, number = base, 2
+            while new in taken or new in names.values():
+                new, number = f"{base}_{number}", number + 1
+            names[index] = new
+        mapping: dict[str, Expr] = {old: IndexVar(new) for old, new in names.items()}
+        indices = tuple(
+            Index(names[index], kind, interval, draft.span)
+            for kind, group in (("output", draft.outputs), ("reduction", draft.reductions))
+            for index, interval in group
+        )
+        return Statement(
+            name=label,
+            target=draft.target,
+            indices=indices,
+            operator=draft.operator,
+            initialize=draft.initialize,
+            accumulate=draft.accumulate,
+            value=substitute(draft.value, mapping),
+            text=draft.text,
+            span=draft.span,
+            combine=draft.combine,
+        )
+
+    def _drop_unread(self, results: tuple[str, ...]) -> None:
+        needed = set(results)
+        grown = True
+        views = {temp.name: temp.view_of for temp in self.temps.values() if temp.view_of}
+        while grown:
+            before = len(needed)
+            needed |= {views[name] for name in needed if name in views}
+            for draft in self.drafts:
+                if draft.target in needed:
+                    needed |= _mentioned(draft)
+            grown = len(needed) > before
+        self.drafts = [draft for draft in self.drafts if draft.target in needed]
+
+    def _forward_copies(self, results: tuple[str, ...]) -> None:
+        """`t(i) +=! ..; out(i) = t(i)`  ->  `out(i) +=! ..` where `t` is not used otherwise."""
+        for copy in [d for d in self.drafts if isinstance(d, Draft) and d.target in results]:
+            source = _copied(copy)
+            temp = self.temps.get(source or "")
+            if source is None or temp is None or source in results or temp.box is None:
+                continue
+            if temp.dtype is not self.temps[copy.target].dtype or temp.view_of or self._has_view(source):
+                continue
+            writers = [d for d in self.drafts if d.target == source]
+            if any(isinstance(d, Statement) for d in writers):
+                continue
+            if (self._whole(copy, temp) and sum(d.target == copy.target for d in self.drafts) == 1) or (
+                self._only_reader(source, copy) and all(_ranges(d) == _ranges(copy) for d in writers)
+            ):
+                self._rename(source, copy)
+
+    def _has_view(self, name: str) -> bool:
+        return any(temp.view_of == name for temp in self.temps.values())
+
+    def _whole(self, copy: Draft, temp: Temp) -> bool:
+        target = self.temps[copy.target].box or ()
+        box = temp.box or ()
+        return len(box) == len(target) and all(
+            same(a[0], b[0]) and same(a[1], b[1]) for a, b in zip(box, target, strict=True)
+        )
+
+    def _only_reader(self, name: str, copy: Draft) -> bool:
+        return not any(name in _mentioned(d) for d in self.drafts if d is not copy)
+
+    def _rename(self, source: str, copy: Draft) -> None:
+        renamed = {source: copy.target}
+        new: list[Draft | Statement] = []
+        for draft in self.drafts:
+            if draft is copy:
+                continue
+            target = copy.target if draft.target == source else draft.target
+            value = rename_reads(draft.value, renamed)
+            if isinstance(draft, Draft) and draft.target == source:
+                draft = replace(draft, number=copy.number, text=copy.text or draft.text)
+            new.append(replace(draft, target=target, value=value))
+        self.drafts = new
+        del self.temps[source]
+
+
+class NotSolvable(Exception):
+    """A range depends on an index in a way that has no hull; `args[0]` is the index."""
+
+
+def rename_reads(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """Reads of other tensors in place of the renamed ones."""
+    if not names:
+        return expr
+
+    def rule(node: Expr) -> Expr | None:
+        if isinstance(node, Read) and node.tensor in names:
+            return replace(node, tensor=names[node.tensor])
+        if isinstance(node, Size) and "." in node.name and node.name.split(".")[0] in names:
+            tensor, _, dimension = node.name.partition(".")
+            return Size(f"{names[tensor]}.{dimension}", node.span)
+        return None
+
+    return rewrite(expr, rule)
+
+
+def _tensor(temp: Temp) -> Tensor:
+    rank = len(temp.box) if temp.box is not None else temp.rank
+    return Tensor(temp.name, temp.dtype, rank, temp.kind, box=temp.box, view_of=temp.view_of)
+
+
+def _mentioned(draft: Draft | Statement) -> set[str]:
+    """Tensors that a statement reads, or whose extents it uses."""
+    found: set[str] = set()
+    exprs = [draft.value]
+    if isinstance(draft, Draft):
+        exprs += [bound for _, interval in draft.indices for bound in interval]
+    else:
+        exprs += [*draft.exists, *(bound for index in draft.indices if index.where for bound in index.where)]
+    for expr in exprs:
+        for node in walk(expr):
+            if isinstance(node, Read):
+                found.add(node.tensor)
+            elif isinstance(node, Size) and "." in node.name:
+                found.add(node.name.split(".")[0])
+    return found
+
+
+def _copied(copy: Draft) -> str | None:
+    """The tensor that a draft only copies, index by index."""
+    read = copy.value
+    if copy.operator != "=" or not isinstance(read, Read):
+        return None
+    wanted = tuple(IndexVar(name) for name, _ in copy.outputs)
+    return read.tensor if read.indices == wanted else None
+
+
+def _ranges(draft: Draft | Statement) -> tuple[Interval, ...]:
+    return tuple(interval for _, interval in draft.outputs) if isinstance(draft, Draft) else ()
+
+
+def zero(dtype: DType) -> Const:
+    """Zero, or `false`."""
+    if dtype is DType.BOOL:
+        return Const(False, dtype)
+    return Const(0.0 if dtype.is_float else 0, dtype)
+
+
+def identity(operator: str, dtype: DType) -> Const:
+    """The value that changes nothing (`language.md`, statements)."""
+    if operator in ("+", "*"):
+        number = int(operator == "*")
+        return Const(bool(number) if dtype is DType.BOOL else float(number) if dtype.is_float else number, dtype)
+    if dtype is DType.BOOL:
+        return Const(operator == "min", dtype)
+    if dtype.is_float:
+        return Const(float("inf") if operator == "min" else float("-inf"), dtype)
+    return Const(dtype.limits[operator == "min"], dtype)
+
+
+def negate(condition: Expr) -> Expr:
+    """`!condition`."""
+    if isinstance(condition, Unary) and condition.op == "!":
+        return condition.operand
+    return fold(Unary("!", condition, DType.BOOL))
+
+
+def with_call(expr: Expr) -> bool:
+    """Whether a mathematical function is called."""
+    return any(isinstance(node, Call) for node in walk(expr))

@@ -1,0 +1,124 @@
+"""The statements of another program in place of a call from a `%%sac` function.
+
+The callee's tensors get new names; its sizes and scalars become expressions of the caller. Inside a comprehension whose index the
+arguments depend on, everything in the callee gets that index as an additional leading dimension.
+
+Worked example: `{ [i] -> total(A[i]) }` with `%%tc def total(float(N) X) -> (s) { s +=! X(k) }` becomes `s(i) +=! t(i, k)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tc_jupyter.diagnostics import Span
+
+from .expr import Expr, IndexVar, Read, Size, rewrite
+from .program import CallSite, Equality, Index, Program, Statement
+from .sac_emit import Emitter, Temp
+from .sac_sizes import ZERO
+
+
+def inline_program(
+    out: Emitter,
+    program: Program,
+    arguments: Mapping[str, str],
+    scalars: Mapping[str, Expr],
+    sizes: Mapping[str, Expr],
+    lifted: tuple[str, ...],
+    span: Span,
+) -> str:
+    """Add the callee's statements.
+
+    Args:
+        arguments: parameter -> tensor of the caller that holds it (with leading dimensions `lifted`).
+        scalars: parameter of rank 0 -> expression of the caller.
+        sizes: size of the callee -> expression of the caller.
+
+    Returns:
+        The tensor of the caller that holds the (only) result; it starts at 0 again, as for a caller in Python.
+    """
+    worker = _Inliner(out, program, arguments, scalars, sizes, lifted)
+    position = len(out.drafts)
+    for statement in program.statements:
+        out.drafts.append(worker.statement(statement))
+    for equality in program.equalities:
+        out.equalities.append(
+            Equality(worker.expr(equality.left), worker.expr(equality.right), "call", equality.reason, span)
+        )
+    inner = worker.names[program.results[0]]
+    temp = out.temps[inner]
+    view = out.new_temp(program.results[0], temp.dtype, None, temp.rank)
+    out.temps[view] = replace(out.temps[view], view_of=inner)
+    out.calls.append(CallSite(program.name, tuple(arguments.values()), (view,), position, span))
+    return view
+
+
+class _Inliner:
+    def __init__(
+        self,
+        out: Emitter,
+        program: Program,
+        arguments: Mapping[str, str],
+        scalars: Mapping[str, Expr],
+        sizes: Mapping[str, Expr],
+        lifted: tuple[str, ...],
+    ) -> None:
+        self.out = out
+        self.scalars = scalars
+        self.sizes = sizes
+        self.lifted = lifted
+        self.names: dict[str, str] = dict(arguments)
+        self.leading = tuple(name.replace("'", "_") for name in lifted)
+        for tensor in program.tensors:
+            if tensor.kind != "input":
+                self.names[tensor.name] = out.new_temp(tensor.name, tensor.dtype, None, tensor.rank + len(lifted))
+        for tensor in program.tensors:
+            if tensor.kind != "input":
+                self._declare(tensor.name, tensor.box, tensor.view_of)
+
+    def _declare(self, name: str, box: tuple[tuple[Expr, Expr], ...] | None, view_of: str | None) -> None:
+        new = self.names[name]
+        temp: Temp = self.out.temps[new]
+        if box is not None:
+            outer = tuple((ZERO, self.out.box[index][1]) for index in self.lifted)
+            temp = replace(temp, box=(*outer, *((self.expr(low), self.expr(high)) for low, high in box)))
+        if view_of is not None:
+            temp = replace(temp, view_of=self.names[view_of])
+        self.out.temps[new] = temp
+
+    def expr(self, expr: Expr) -> Expr:
+        """An expression of the callee in terms of the caller."""
+        return rewrite(expr, self._rule)
+
+    def _rule(self, node: Expr) -> Expr | None:
+        if isinstance(node, Size):
+            tensor, _, dimension = node.name.rpartition(".")
+            if tensor in self.names:
+                return Size(f"{self.names[tensor]}.{int(dimension) + len(self.lifted)}", node.span)
+            return self.sizes.get(node.name)
+        if isinstance(node, Read):
+            if node.tensor in self.scalars:
+                return self.scalars[node.tensor]
+            new = self.names[node.tensor]
+            return replace(node, tensor=new, indices=(*(IndexVar(name) for name in self.leading), *node.indices))
+        return None
+
+    def statement(self, statement: Statement) -> Statement:
+        """A statement of the callee as one of the caller."""
+        outer = tuple(
+            Index(name, "output", (ZERO, self.out.box[index][1]), statement.span)
+            for name, index in zip(self.leading, self.lifted, strict=True)
+        )
+        inner = tuple(
+            replace(index, where=(self.expr(index.where[0]), self.expr(index.where[1])) if index.where else None)
+            for index in statement.indices
+        )
+        return replace(
+            statement,
+            name=self.names[statement.target],
+            target=self.names[statement.target],
+            indices=(*outer, *inner),
+            value=self.expr(statement.value),
+            exists=tuple(self.expr(expr) for expr in statement.exists),
+        )

@@ -1,0 +1,69 @@
+"""The functions that every `%%sac` cell knows, and SaC's names of them (`_sel_VxA_`), so that its own definitions run as printed.
+
+Worked example: `primitive("_add_SxS_")` is `"+"`; `DEMANDS["shape"]` says that the value of `shape(a)` needs the shape of `a`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .functions import FUNCTIONS
+
+LEVELS = "NDSF"
+"""Levels of knowledge of an array, from nothing over rank and shape to its value (section 6 of the paper)."""
+
+DEMANDS: dict[str, tuple[str, str, str]] = {
+    "shape": ("S", "D", "N"),
+    "dim": ("D", "N", "N"),
+    "sel": ("FF", "SS", "SD"),
+    "take": ("FF", "FS", "ND"),
+    "drop": ("FF", "FS", "ND"),
+    "++": ("FF", "SS", "DN"),
+    "sum": ("F", "N", "N"),
+    "prod": ("F", "N", "N"),
+    "minval": ("F", "N", "N"),
+    "maxval": ("F", "N", "N"),
+    "reverse": ("F", "S", "D"),
+    "transpose": ("F", "S", "D"),
+    "genarray": ("FF", "FS", "SD"),
+}
+"""For the value, the shape and the rank of a result: the level needed of each argument. Elementwise functions are not listed."""
+
+CASTS: dict[str, str] = {"tof": "float32", "toi": "int32", "tod": "float64", "tol": "int64", "tob": "bool"}
+"""Functions that convert element by element."""
+
+_PRIMITIVES: dict[str, str] = {
+    "shape": "shape", "dim": "dim", "sel": "sel", "take": "take", "drop": "drop", "cat": "++", "add": "+", "sub": "-",
+    "mul": "*", "div": "/", "mod": "%", "min": "min", "max": "max", "abs": "abs", "neg": "neg", "not": "!", "and": "&&",
+    "or": "||", "eq": "==", "neq": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "toi": "toi", "tof": "tof",
+    "tod": "tod", "tol": "tol", "tob": "tob", "exp": "exp", "log": "log", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan",
+}  # fmt: skip
+_FORM = re.compile(r"_([a-z]+)_([SVA](?:x[SVA])*)_")
+
+ARITY: dict[str, int] = {
+    "shape": 1, "dim": 1, "sel": 2, "take": 2, "drop": 2, "++": 2, "sum": 1, "prod": 1, "minval": 1, "maxval": 1,
+    "reverse": 1, "transpose": 1, "genarray": 2, "neg": 1, "!": 1,
+} | {op: 2 for op in ("+", "-", "*", "/", "%", "&&", "||", "==", "!=", "<", "<=", ">", ">=")} | dict.fromkeys(CASTS, 1)  # fmt: skip
+
+
+def primitive(name: str) -> str | None:
+    """The built-in function that a name of the form `_add_SxS_` stands for, if there is one."""
+    match = _FORM.fullmatch(name)
+    return _PRIMITIVES.get(match.group(1)) if match else None
+
+
+def primitive_ranks(name: str) -> tuple[str, ...]:
+    """`S`, `V` or `A` for each argument of `_sel_VxA_`; nothing for other names."""
+    match = _FORM.fullmatch(name)
+    return tuple(match.group(2).split("x")) if match else ()
+
+
+def is_builtin(name: str) -> bool:
+    """Whether `name` is a function that every cell knows (casts to a type name are not listed here)."""
+    word = primitive(name) or name
+    return word in FUNCTIONS or (word in ARITY and (word.isidentifier() or word != name))
+
+
+def builtin_names() -> list[str]:
+    """Names that a call may use, for did-you-mean and completion."""
+    return sorted({*FUNCTIONS, *CASTS, *(word for word in ARITY if word.isidentifier() and word != "neg")})

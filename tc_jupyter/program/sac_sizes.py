@@ -1,0 +1,475 @@
+"""Integer expressions over sizes and indices while a `%%sac` function is specialised: kept simple as they are made.
+
+A sum is held as integer-weighted atoms plus a constant, so equal shapes become equal expressions. Sizes are at least 0 here
+(not 1, as in range inference), because a specialised program must be right for empty axes too.
+
+Worked example: `sub(add(N, 1), N)` is `Const(1)`; `minimum((N, add(N, 2)))` is `N`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from .expr import (
+    COMPARISONS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    children,
+    int64,
+    rebuild,
+)
+
+Linear: TypeAlias = tuple[dict[Expr, int], int]
+Interval: TypeAlias = tuple[Expr, Expr]
+
+ZERO, ONE = int64(0), int64(1)
+_I64 = DType.INT64
+
+
+def value(expr: Expr) -> int | None:
+    """The number, if `expr` is one."""
+    return int(expr.value) if isinstance(expr, Const) and not isinstance(expr.value, float) else None
+
+
+def linear(expr: Expr) -> Linear:
+    """`expr` as integer-weighted atoms plus a constant."""
+    terms: dict[Expr, int] = {}
+    return terms, _collect(expr, 1, terms)
+
+
+def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
+    if isinstance(expr, Const):
+        return factor * int(expr.value)
+    if isinstance(expr, Binary) and expr.dtype is _I64:
+        if expr.op in ("+", "-"):
+            right = factor if expr.op == "+" else -factor
+            return _collect(expr.left, factor, terms) + _collect(expr.right, right, terms)
+        if expr.op == "*":
+            for number, other in ((value(expr.left), expr.right), (value(expr.right), expr.left)):
+                if number is not None:
+                    return _collect(other, factor * number, terms)
+    if isinstance(expr, Unary) and expr.op == "-" and expr.dtype is _I64:
+        return _collect(expr.operand, -factor, terms)
+    count = terms.get(expr, 0) + factor
+    if count:
+        terms[expr] = count
+    else:
+        terms.pop(expr, None)
+    return 0
+
+
+def build(form: Linear) -> Expr:
+    """The expression of a sum: positive terms first, then negative ones, then the constant."""
+    terms, constant = form
+    result: Expr | None = None
+    for positive in (True, False):
+        for atom, count in terms.items():
+            if (count > 0) == positive:
+                result = _append(result, atom, count)
+    if result is None:
+        return int64(constant)
+    if constant:
+        return Binary("+" if constant > 0 else "-", result, int64(abs(constant)), _I64)
+    return result
+
+
+def _append(result: Expr | None, atom: Expr, count: int) -> Expr:
+    term = atom if abs(count) == 1 else Binary("*", int64(abs(count)), atom, _I64)
+    if result is None:
+        return term if count > 0 else Unary("-", term, _I64)
+    return Binary("+" if count > 0 else "-", result, term, _I64)
+
+
+def add(left: Expr, right: Expr) -> Expr:
+    """`left + right`."""
+    terms, constant = linear(left)
+    return build((terms, constant + _collect(right, 1, terms)))
+
+
+def sub(left: Expr, right: Expr) -> Expr:
+    """`left - right`."""
+    terms, constant = linear(left)
+    return build((terms, constant + _collect(right, -1, terms)))
+
+
+def mul(left: Expr, right: Expr) -> Expr:
+    """`left * right`."""
+    for number, other in ((value(left), right), (value(right), left)):
+        if number is not None:
+            terms: dict[Expr, int] = {}
+            return build((terms, _collect(other, number, terms)))
+    return Binary("*", left, right, _I64)
+
+
+def floordiv(left: Expr, right: Expr) -> Expr:
+    """Floor division; by zero it gives 0."""
+    divisor = value(right)
+    if divisor is None or divisor == 0:
+        return ZERO if divisor == 0 else Binary("//", left, right, _I64)
+    terms, constant = linear(left)
+    whole = {atom: count // divisor for atom, count in terms.items() if count % divisor == 0}
+    rest = {atom: count for atom, count in terms.items() if count % divisor}
+    if not rest:
+        return build((whole, constant // divisor))
+    inside = Binary("//", build((rest, constant % divisor)), right, _I64)
+    return build((whole | {inside: 1}, constant // divisor)) if whole or constant // divisor else inside
+
+
+def modulo(left: Expr, right: Expr) -> Expr:
+    """Remainder with the sign of the divisor; by zero it gives 0."""
+    a, b = value(left), value(right)
+    if b == 0 or b == 1:
+        return ZERO
+    if a is not None and b is not None:
+        return int64(a % b)
+    return Binary("%", left, right, _I64)
+
+
+def minimum(values: Iterable[Expr]) -> Expr:
+    """The smallest; arguments that another one never exceeds are dropped."""
+    return _extreme("min", values)
+
+
+def maximum(values: Iterable[Expr]) -> Expr:
+    """The largest; arguments that never exceed another one are dropped."""
+    return _extreme("max", values)
+
+
+def _extreme(op: str, values: Iterable[Expr]) -> Expr:
+    kept: list[Expr] = []
+    for new in _flat(op, values):
+        if any(_dominates(op, old, new) for old in kept):
+            continue
+        kept = [old for old in kept if not _dominates(op, new, old)]
+        kept.append(new)
+    result = kept[0]
+    for other in kept[1:]:
+        result = Binary(op, result, other, _I64)
+    return result
+
+
+def _flat(op: str, values: Iterable[Expr]) -> list[Expr]:
+    flat: list[Expr] = []
+    for item in values:
+        if isinstance(item, Binary) and item.op == op and item.dtype is _I64:
+            flat += _flat(op, (item.left, item.right))
+        else:
+            flat.append(item)
+    return flat
+
+
+def _dominates(op: str, better: Expr, worse: Expr) -> bool:
+    """Whether `min`/`max` of both is always `better`."""
+    difference = sub(worse, better) if op == "min" else sub(better, worse)
+    return is_nonnegative(difference)
+
+
+def absolute(expr: Expr) -> Expr:
+    """`|expr|`."""
+    number = value(expr)
+    if number is not None:
+        return int64(abs(number))
+    return expr if is_nonnegative(expr) else maximum((expr, sub(ZERO, expr)))
+
+
+def is_nonnegative(expr: Expr, box: Mapping[str, Interval] | None = None, depth: int = 4) -> bool:
+    """Whether `expr >= 0` for all sizes (at least 0) and all indices in `box` (upper end excluded); `False`: not known.
+
+    `min` and `max` inside the sum are replaced by their arguments, at most `depth` times.
+    """
+    return _nonnegative(linear(expr), box or {}, depth)
+
+
+def _nonnegative(form: Linear, box: Mapping[str, Interval], depth: int) -> bool:
+    terms, constant = form
+    for atom, count in terms.items():
+        replaced = _ends(atom, count, box)
+        if replaced is None:
+            continue
+        if depth == 0:
+            return False
+        rest = {a: c for a, c in terms.items() if a is not atom and a != atom}
+        results = (_nonnegative(_plus(rest, constant, end, count), box, depth - 1) for end in replaced[1])
+        if (all if replaced[0] else any)(results):
+            return True
+        if not _always_nonnegative(atom, box) or count < 0:
+            return False
+    return constant >= 0 and all(count > 0 and _always_nonnegative(atom, box) for atom, count in terms.items())
+
+
+def _plus(terms: dict[Expr, int], constant: int, expr: Expr, count: int) -> Linear:
+    new = dict(terms)
+    return new, constant + _collect(expr, count, new)
+
+
+def _ends(atom: Expr, count: int, box: Mapping[str, Interval]) -> tuple[bool, tuple[Expr, ...]] | None:
+    """Lower bounds of `count*atom`: (all must do, or any) and the replacements of the atom."""
+    if isinstance(atom, IndexVar) and atom.name in box:
+        lower, upper = box[atom.name]
+        return True, (lower if count > 0 else sub(upper, ONE),)
+    if isinstance(atom, Binary) and atom.op in ("min", "max"):
+        every = (atom.op == "min") == (count > 0)
+        return every, (atom.left, atom.right)
+    if isinstance(atom, Select):
+        return True, (atom.then, atom.otherwise)
+    if isinstance(atom, Binary) and atom.op == "%" and count < 0 and (value(atom.right) or 0) > 0:
+        return True, (sub(atom.right, ONE),)
+    divisor = value(atom.right) if isinstance(atom, Binary) and atom.op == "//" else None
+    if (
+        isinstance(atom, Binary)
+        and divisor is not None
+        and divisor > 0
+        and count < 0
+        and is_nonnegative(atom.left, box, 1)
+    ):
+        return False, (atom.left,)
+    return None
+
+
+def _always_nonnegative(atom: Expr, box: Mapping[str, Interval]) -> bool:
+    match atom:
+        case Size():
+            return True
+        case IndexVar():
+            return atom.name in box and is_nonnegative(box[atom.name][0])
+        case Binary():
+            both = (is_nonnegative(atom.left, box, 1), is_nonnegative(atom.right, box, 1))
+            if atom.op == "max":
+                return any(both)
+            return all(both) if atom.op in ("min", "*", "//") else atom.op == "%" and both[1]
+        case Select():
+            return is_nonnegative(atom.then, box, 1) and is_nonnegative(atom.otherwise, box, 1)
+        case Const() | Unary() | Read() | Call() | Cast():
+            return False
+
+
+def is_zero(expr: Expr) -> bool:
+    """Whether `expr` is the number 0."""
+    return value(expr) == 0
+
+
+def same(left: Expr, right: Expr) -> bool:
+    """Whether both are equal for all sizes, by their form."""
+    return left == right or is_zero(sub(left, right))
+
+
+def index_names(expr: Expr) -> frozenset[str]:
+    """Names of all indices in `expr`."""
+    found: set[str] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, IndexVar):
+            found.add(node.name)
+        stack.extend(children(node))
+    return frozenset(found)
+
+
+def ends(expr: Expr, box: Mapping[str, Interval]) -> tuple[Expr, Expr] | None:
+    """Smallest and largest value (included) of `expr` over `box`, or `None` if it is not known.
+
+    Exact for sums in which no index occurs inside another function.
+    """
+    low, high = ZERO, ZERO
+    terms, constant = linear(expr)
+    for atom, count in terms.items():
+        pair = _atom_ends(atom, box)
+        if pair is None:
+            return None
+        first, last = pair if count > 0 else (pair[1], pair[0])
+        low, high = add(low, mul(int64(count), first)), add(high, mul(int64(count), last))
+    return add(low, int64(constant)), add(high, int64(constant))
+
+
+def _atom_ends(atom: Expr, box: Mapping[str, Interval]) -> tuple[Expr, Expr] | None:
+    if isinstance(atom, IndexVar):
+        if atom.name not in box:
+            return None
+        return box[atom.name][0], sub(box[atom.name][1], ONE)
+    if not index_names(atom):
+        return atom, atom
+    if isinstance(atom, Binary) and atom.op in ("min", "max", "//"):
+        left, right = ends(atom.left, box), ends(atom.right, box)
+        if left is None or right is None:
+            return None
+        if atom.op == "//":
+            divisor = value(atom.right)
+            return (floordiv(left[0], atom.right), floordiv(left[1], atom.right)) if divisor and divisor > 0 else None
+        pick = minimum if atom.op == "min" else maximum
+        return pick((left[0], right[0])), pick((left[1], right[1]))
+    if isinstance(atom, Select):
+        then, otherwise = ends(atom.then, box), ends(atom.otherwise, box)
+        if then is None or otherwise is None:
+            return None
+        return minimum((then[0], otherwise[0])), maximum((then[1], otherwise[1]))
+    return None
+
+
+def substitute(expr: Expr, mapping: Mapping[str, Expr]) -> Expr:
+    """Replace indices by expressions and simplify what becomes known."""
+    if not mapping:
+        return expr
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, IndexVar):
+            return mapping.get(node.name, node)
+        old = children(node)
+        if not old:
+            return node
+        new = tuple(visit(child) for child in old)
+        if all(a is b for a, b in zip(old, new, strict=True)):
+            return node
+        return fold(rebuild(node, new))
+
+    return visit(expr)
+
+
+def fold(node: Expr) -> Expr:
+    """One node, simplified where its operands allow; the operands are simple already."""
+    match node:
+        case Binary():
+            return _fold_binary(node)
+        case Unary(op="-", dtype=DType.INT64):
+            return sub(ZERO, node.operand)
+        case Unary(op="!") if isinstance(node.operand, Const):
+            return Const(not node.operand.value, DType.BOOL)
+        case Select() if isinstance(node.condition, Const):
+            return node.then if node.condition.value else node.otherwise
+        case Select() if node.then == node.otherwise:
+            return node.then
+        case Cast() if isinstance(node.operand, Const):
+            return convert_const(node.operand, node.dtype) or node
+        case Cast() if node.operand.dtype is node.dtype:
+            return node.operand
+        case _:
+            return node
+
+
+def _fold_binary(node: Binary) -> Expr:
+    left, right = node.left, node.right
+    if node.op in ("&&", "||"):
+        for first, second in ((left, right), (right, left)):
+            if isinstance(first, Const):
+                return second if bool(first.value) == (node.op == "&&") else Const(node.op == "||", DType.BOOL)
+        return node
+    if node.op in COMPARISONS and left.dtype is _I64:
+        return _fold_comparison(node)
+    if node.dtype is not _I64:
+        return _fold_numbers(node)
+    operations = {"+": add, "-": sub, "*": mul, "//": floordiv, "%": modulo}
+    if node.op in operations:
+        return operations[node.op](left, right)
+    return _extreme(node.op, (left, right)) if node.op in ("min", "max") else node
+
+
+def _fold_comparison(node: Binary) -> Expr:
+    difference = sub(node.left, node.right)
+    number = value(difference)
+    if number is not None:
+        results = {
+            "<": number < 0, "<=": number <= 0, ">": number > 0, ">=": number >= 0, "==": number == 0, "!=": number != 0,
+        }  # fmt: skip
+        return Const(results[node.op], DType.BOOL)
+    if node.op in (">=", "<"):
+        if is_nonnegative(difference):
+            return Const(node.op == ">=", DType.BOOL)
+    elif node.op in ("<=", ">") and is_nonnegative(sub(node.right, node.left)):
+        return Const(node.op == "<=", DType.BOOL)
+    return node
+
+
+def _fold_numbers(node: Binary) -> Expr:
+    """Two numbers of a narrower integer type, where the result needs no wrapping."""
+    a, b = value(node.left), value(node.right)
+    if a is None or b is None or not node.dtype.is_integer or node.op not in ("+", "-", "*", "min", "max"):
+        return node
+    number = {"+": a + b, "-": a - b, "*": a * b, "min": min(a, b), "max": max(a, b)}[node.op]
+    low, high = node.dtype.limits
+    return Const(number, node.dtype) if low <= number <= high else node
+
+
+def convert_const(number: Const, dtype: DType) -> Const | None:
+    """The number in another type, or `None` where this is left to run time (it does not fit)."""
+    if dtype is DType.BOOL:
+        return Const(number.value != 0, DType.BOOL, number.span)
+    if dtype.is_float:
+        return Const(float(number.value), dtype, number.span)
+    if isinstance(number.value, float) and not abs(number.value) < 1 << 62:
+        return None
+    whole = int(number.value)
+    low, high = dtype.limits
+    return Const(whole, dtype, number.span) if low <= whole <= high else None
+
+
+def evaluate(expr: Expr, sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> int:
+    """The value of an integer or `bool` expression over sizes and scalar arguments.
+
+    Raises:
+        KeyError: a size or scalar is missing, or the expression holds an index or an element of an array.
+    """
+    match expr:
+        case Const():
+            return int(expr.value)
+        case Size():
+            return sizes[expr.name]
+        case Read():
+            if expr.indices:
+                raise KeyError(expr.tensor)
+            return int(scalars[expr.tensor])
+        case Cast():
+            return evaluate(expr.operand, sizes, scalars)
+        case Unary():
+            operand = evaluate(expr.operand, sizes, scalars)
+            return -operand if expr.op == "-" else int(not operand)
+        case Select():
+            chosen = expr.then if evaluate(expr.condition, sizes, scalars) else expr.otherwise
+            return evaluate(chosen, sizes, scalars)
+        case Binary():
+            return _evaluate_binary(expr.op, expr, sizes, scalars)
+        case Call() if expr.function == "abs":
+            return abs(evaluate(expr.arguments[0], sizes, scalars))
+        case IndexVar() | Call():
+            raise KeyError(str(expr))
+
+
+def _evaluate_binary(op: str, expr: Binary, sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> int:
+    left = evaluate(expr.left, sizes, scalars)
+    if op in ("&&", "||") and bool(left) == (op == "||"):
+        return int(op == "||")
+    right = evaluate(expr.right, sizes, scalars)
+    match op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "//":
+            return left // right if right else 0
+        case "%":
+            return left % right if right else 0
+        case "min":
+            return min(left, right)
+        case "max":
+            return max(left, right)
+        case "&&" | "||":
+            return int(bool(right))
+        case _:
+            results = {
+                "<": left < right,
+                "<=": left <= right,
+                ">": left > right,
+                ">=": left >= right,
+                "==": left == right,
+            }
+            return int(results.get(op, left != right))
