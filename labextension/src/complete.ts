@@ -1,7 +1,7 @@
 /** Completion and signature help: words without a kernel, everything else from it. */
 import { acceptCompletion, autocompletion, closeCompletion, completionStatus, moveCompletionSelection, startCompletion, type Completion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete';
 import { Prec, StateEffect, StateField, type Extension } from '@codemirror/state';
-import { EditorView, keymap, showTooltip, ViewPlugin, type PluginValue, type Tooltip, type ViewUpdate } from '@codemirror/view';
+import { EditorView, showTooltip, ViewPlugin, type PluginValue, type Tooltip, type ViewUpdate } from '@codemirror/view';
 import { toRange } from './cells.js';
 import { ask, linkOf, readState, textOf, treeOf, within } from './document.js';
 import { h, prose } from './dom.js';
@@ -15,8 +15,7 @@ export function completion(language: LanguageName, enabled: boolean): Extension 
   return [
     autocompletion({ override: [context => complete(context, language)], activateOnTyping: enabled, icons: true }),
     // JupyterLab moves to the next cell on these keys before the keymap of the list sees them
-    Prec.highest(EditorView.domEventHandlers({ keydown: (event, view) => moveInList(event, view) })),
-    Prec.highest(keymap.of([{ key: 'Tab', run: tab }]))
+    Prec.highest(EditorView.domEventHandlers({ keydown: (event, view) => moveInList(event, view) }))
   ];
 }
 
@@ -43,7 +42,28 @@ export function tab(view: EditorView): boolean {
   return startCompletion(view);
 }
 
-export { acceptCompletion, closeCompletion, startCompletion };
+/**
+ * Give Tab and Escape to the list of a cell before the shortcuts of the application see them. Notebook listens on the document while
+ * the event goes down, so only the window comes earlier.
+ */
+export function listenForKeys(): void {
+  window.addEventListener(
+    'keydown',
+    event => {
+      const editor = event.target instanceof Element && !event.isComposing ? event.target.closest<HTMLElement>('.tc-editor') : null;
+      const plain = !event.ctrlKey && !event.altKey && !event.metaKey && !event.shiftKey;
+      const run = event.key === 'Tab' ? tab : event.key === 'Escape' ? closeCompletion : null;
+      const view = editor === null || run === null || !plain ? null : EditorView.findFromDOM(editor);
+      if (view !== null && run!(view)) {
+        event.preventDefault();
+        event.stopImmediatePropagation();
+      }
+    },
+    true
+  );
+}
+
+export { startCompletion };
 
 async function complete(context: CompletionContext, language: LanguageName): Promise<CompletionResult | null> {
   const view = context.view;

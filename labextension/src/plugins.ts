@@ -11,7 +11,7 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { Widget } from '@lumino/widgets';
 import type { EditorView } from '@codemirror/view';
 import { languageOf } from './cells.js';
-import { startCompletion } from './complete.js';
+import { listenForKeys, startCompletion } from './complete.js';
 import { nextDiagnostic, previousDiagnostic, quickFix } from './diagnostics.js';
 import { readState, recheck } from './document.js';
 import { definition, format, rename, reveal } from './edits.js';
@@ -49,6 +49,7 @@ export const editorPlugin: JupyterFrontEndPlugin<TcSession> = {
   provides: ITcSession,
   activate: (app: JupyterFrontEnd, registry: IEditorExtensionRegistry, tracker: INotebookTracker | null, settings: ISettingRegistry | null) => {
     const session = new TcSession(tracker, { package: PACKAGE, application: `${app.name} ${app.version}` });
+    listenForKeys();
     registry.addExtension({
       name: `${ID}:cells`,
       factory: options => {
@@ -211,8 +212,12 @@ export const statusPlugin: JupyterFrontEndPlugin<void> = {
   id: `${ID}:status`,
   description: 'Status bar item',
   autoStart: true,
-  requires: [ITcSession, INotebookTracker, IStatusBar],
-  activate: (app: JupyterFrontEnd, session: TcSession, tracker: INotebookTracker, bar: IStatusBar) => {
+  requires: [ITcSession, INotebookTracker],
+  optional: [IStatusBar],
+  activate: (app: JupyterFrontEnd, session: TcSession, tracker: INotebookTracker, bar: IStatusBar | null) => {
+    if (bar === null) {
+      return;
+    }
     const item = new Widget({ node: document.createElement('button') });
     item.addClass('tc-statusbar');
     item.node.setAttribute('data-tc-status', '');

@@ -90,10 +90,9 @@ class App:
         raise AssertionError(f"cell {index} did not run")
 
     def idle(self) -> None:
-        self.page.wait_for_selector(
-            "[data-status='idle'], .jp-NotebookKernelStatus-fade, .jp-Notebook-ExecutionIndicator[data-status='idle']",
-            state="attached",
-            timeout=60_000,
+        """Wait until the kernel of the notebook in front is idle."""
+        self.page.wait_for_function(
+            "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'", timeout=60_000
         )
 
     def type_(self, text: str) -> None:
@@ -115,7 +114,7 @@ class App:
 
     def command(self, name: str) -> None:
         """Run a command of the application by its id."""
-        self.page.evaluate("name => (window.jupyterapp || window.jupyterlab).commands.execute(name)", name)
+        self.page.evaluate("name => window.jupyterapp.commands.execute(name)", name)
 
     def hover(self, index: int, needle: str) -> Any:
         """Move the pointer over the first occurrence of `needle` and return the tooltip."""

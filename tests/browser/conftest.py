@@ -72,7 +72,7 @@ def _serve(tmp: Path, app: str) -> tuple[subprocess.Popen[bytes], Server]:
     port = _free_port()
     command = [
         sys.executable, "-m", "jupyterlab" if app == "lab" else "notebook", "--no-browser", "--allow-root", f"--port={port}",
-        "--ServerApp.token=", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={tmp / 'work'}", "--LabApp.news_url=",
+        "--ServerApp.token=", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={tmp / 'work'}", "--LabApp.news_url=", f"--{'LabApp' if app == 'lab' else 'JupyterNotebookApp'}.expose_app_in_browser=True",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", f"--LabApp.workspaces_dir={tmp / 'ws'}",
     ]  # fmt: skip
     log = (tmp / "server.log").open("wb")
