@@ -1,0 +1,8 @@
+"""The arrow itself: `analyze` is its front half (text -> ranges and preconditions), `build` its back half (call -> source).
+
+Every stage is kept in the result (`Analysis`, `Build`), so nobody computes one twice.
+"""
+
+from .analysis import Analysis, FunctionAnalysis, analyze, analyze_program
+
+__all__ = ["Analysis", "FunctionAnalysis", "analyze", "analyze_program"]

@@ -1,0 +1,184 @@
+"""The front half of the arrow: text -> everything that can be said without arrays and without a device.
+
+`analyze` is pure and thread-safe: it touches neither device nor user namespace, and it never raises for a mistake in the text.
+
+Worked example: `analyze("def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i,j) * B(j) }").functions["mv"].ranges` holds
+`0 <= i < R` and `0 <= j < C`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+from tc_jupyter.diagnostics import CompileError, Diagnostic, Severity, SourceText, Span, codes, render
+from tc_jupyter.program import Program, check_tc
+from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
+from tc_jupyter.syntax import Parsed, in_order, parse_tc
+
+
+@runtime_checkable
+class HasProgram(Protocol):
+    """A compiled function of an earlier cell, as far as analysis needs it."""
+
+    @property
+    def program(self) -> Program:
+        """The checked program."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionAnalysis:
+    """What is known of one def, also when it has errors.
+
+    Attributes:
+        program: the checked program; with errors, as far as it could be understood.
+        ranges: range of every index, box of every tensor; an unknown range has no ends.
+        conditions: what must hold.
+        ok: the def has no error.
+    """
+
+    program: Program
+    ranges: Ranges
+    conditions: Preconditions
+    ok: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the def as written."""
+        return self.program.name
+
+    @property
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """What must hold for the accesses, writes and ranges."""
+        return self.conditions.items
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The result of `analyze`.
+
+    Attributes:
+        source: the text that was given.
+        language: `tc` or `sac`.
+        diagnostics: every message of the text, in source order.
+        functions: def name -> what is known of it.
+        parsed: the tree, for tools.
+    """
+
+    source: SourceText
+    language: str
+    diagnostics: tuple[Diagnostic, ...]
+    functions: Mapping[str, FunctionAnalysis]
+    parsed: Parsed | None = field(default=None, repr=False)
+    open_functions: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def ok(self) -> bool:
+        """No message is an error."""
+        return not any(diagnostic.is_error for diagnostic in self.diagnostics)
+
+    def to_json(self) -> dict[str, Any]:
+        """The data of `tc-jupyter/analysis/1`: functions, ranges, preconditions, diagnostics."""
+        from .analysis_json import to_json  # noqa: PLC0415  (the JSON form reads analyses)
+
+        return to_json(self)
+
+    def render(self, color: bool = False) -> str:
+        """All messages as text."""
+        return render(self.diagnostics, self.source, color)
+
+    def raise_errors(self) -> Analysis:
+        """This analysis, if it is `ok`.
+
+        Raises:
+            CompileError: with all messages, rendered.
+        """
+        if not self.ok:
+            raise CompileError(self.diagnostics, self.source, self.render())
+        return self
+
+
+def analyze(
+    text: str,
+    language: str = "tc",
+    strict: bool = False,
+    allow: Iterable[str] = (),
+    known: Mapping[str, Any] | None = None,
+    name: str = "cell",
+) -> Analysis:
+    """Analyse the text of a cell.
+
+    Args:
+        text: one or more defs.
+        language: `tc` or `sac`.
+        strict: preconditions on sizes that are not proved become errors (`ranges.md` 8).
+        allow: codes of warnings and notes not to report.
+        known: functions (or programs) of earlier cells that the text may call, by name.
+        name: what messages call the text.
+
+    Raises:
+        ValueError: `language` is neither `tc` nor `sac`.
+    """
+    source = SourceText(text, name)
+    if language == "sac":
+        from .analysis_sac import analyze_sac  # noqa: PLC0415  (only cells in that language pay for it)
+
+        return analyze_sac(source, strict, frozenset(allow), known)
+    if language != "tc":
+        raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
+    parsed = parse_tc(source)
+    checked = check_tc(parsed.unit, source, programs_of(known))
+    functions: dict[str, FunctionAnalysis] = {}
+    messages = [*parsed.diagnostics, *checked.diagnostics]
+    for key, program in checked.programs.items():
+        found, said = analyze_program(program, key not in checked.broken)
+        functions[key] = found
+        messages += said
+    shown = finish(messages, strict, frozenset(allow), parsed.allow)
+    return Analysis(source, language, shown, functions, parsed)
+
+
+def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis, tuple[Diagnostic, ...]]:
+    """Ranges and preconditions of one checked program, and what is said about them."""
+    ranges = infer_ranges(program)
+    conditions = preconditions(program, ranges)
+    said = (*ranges.diagnostics, *conditions.diagnostics)
+    ok = ok and not any(diagnostic.is_error for diagnostic in said)
+    return FunctionAnalysis(program, ranges, conditions, ok), said
+
+
+def programs_of(known: Mapping[str, Any] | None) -> dict[str, Program]:
+    """The programs behind functions of earlier cells; what has none (an open `%%sac` function) is left out."""
+    found: dict[str, Program] = {}
+    for name, value in (known or {}).items():
+        program = value if isinstance(value, Program) else getattr(value, "program", None)
+        if isinstance(program, Program):
+            found[name] = program
+    return found
+
+
+def finish(
+    messages: Iterable[Diagnostic], strict: bool, allow: frozenset[str], places: Iterable[tuple[str, Span]] = ()
+) -> tuple[Diagnostic, ...]:
+    """Source order, each message once, silenced ones left out, strict mode applied."""
+    kept = [_strict(message) if strict else message for message in dict.fromkeys(messages)]
+    places = tuple(places)
+    return tuple(in_order(message for message in kept if not _silenced(message, allow, places)))
+
+
+def _strict(message: Diagnostic) -> Diagnostic:
+    if message.code is codes.CHECKED_AT_CALL:
+        return replace(message, code=replace(message.code, severity=Severity.ERROR))
+    return message
+
+
+def _silenced(message: Diagnostic, allow: frozenset[str], places: tuple[tuple[str, Span], ...]) -> bool:
+    if message.is_error:
+        return False
+    here = message.span.start
+    return message.code.number in allow or any(
+        code == message.code.number and span.start <= here < span.end for code, span in places
+    )

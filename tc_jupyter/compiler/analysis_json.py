@@ -1,0 +1,139 @@
+"""The JSON form of an analysis: the contract with the front end, the command line and other tools.
+
+Bounds are Python expressions over the size names; `line` counts from 0 and `character` in Unicode code points of the given text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tc_jupyter.diagnostics import Diagnostic, SourceText, Span
+from tc_jupyter.program import CallSite, Statement, Tensor
+from tc_jupyter.ranges import IndexRange, Precondition, SizeExpr, from_expr, to_python
+
+from .analysis import Analysis, FunctionAnalysis
+
+SCHEMA = "tc-jupyter/analysis/1"
+
+
+def to_json(analysis: Analysis) -> dict[str, Any]:
+    """The whole analysis as JSON-ready data."""
+    return {
+        "schema": SCHEMA,
+        "functions": [function_json(found, analysis.source) for found in analysis.functions.values()],
+        "diagnostics": [diagnostic_json(diagnostic, analysis.source) for diagnostic in analysis.diagnostics],
+    }
+
+
+def function_json(found: FunctionAnalysis, source: SourceText) -> dict[str, Any]:
+    """One def."""
+    program = found.program
+    results = [program.tensor(name) for name in program.results]
+    temporaries = [tensor for tensor in program.tensors if tensor.kind == "temporary" and tensor.view_of is None]
+    return {
+        "name": program.name,
+        "sizes": list(program.sizes),
+        "inputs": [_input(program.tensor(name)) for name in program.parameters],
+        "outputs": [_computed(tensor, found) for tensor in results],
+        "temporaries": [_computed(tensor, found) for tensor in temporaries],
+        "statements": _statements(found, source),
+        "preconditions": [_precondition(item, source) for item in found.preconditions],
+    }
+
+
+def _input(tensor: Tensor) -> dict[str, Any]:
+    dims = None if tensor.dims is None else [to_python(from_expr(dim)) for dim in tensor.dims]
+    return {"name": tensor.name, "dtype": tensor.dtype.value, "dims": dims}
+
+
+def _computed(tensor: Tensor, found: FunctionAnalysis) -> dict[str, Any]:
+    box = found.ranges.boxes.get(tensor.name)
+    shape = None if box is None else [to_python(extent) for extent in box.shape]
+    origin = None if box is None else [to_python(low) for low in box.origin]
+    return {"name": tensor.name, "dtype": tensor.dtype.value, "shape": shape, "origin": origin}
+
+
+def _statements(found: FunctionAnalysis, source: SourceText) -> list[dict[str, Any]]:
+    """Statements and calls in text order; a callee's statements stand where it is called."""
+    program = found.program
+    rows: list[dict[str, Any]] = []
+    for number, statement in enumerate(program.statements):
+        rows += [_call(call, source) for call in program.calls if call.position == number]
+        rows.append(_statement(statement, found, source))
+    rows += [_call(call, source) for call in program.calls if call.position >= len(program.statements)]
+    return rows
+
+
+def _statement(statement: Statement, found: FunctionAnalysis, source: SourceText) -> dict[str, Any]:
+    operator = "=" if statement.operator == "=" else f"{statement.operator}={'!' if statement.initialize else ''}"
+    return {
+        "line": source.position(statement.span.start)[0],
+        "target": statement.target,
+        "operator": operator,
+        "indices": [_index(index) for index in found.ranges.indices.get(statement.name, ())],
+    }
+
+
+def _index(index: IndexRange) -> dict[str, Any]:
+    return {
+        "name": index.index,
+        "kind": index.kind,
+        "lower": _text(index.lower),
+        "upper": _text(index.upper),
+        "round": index.round,
+        "source": index.source,
+        "because": index.reasons,
+    }
+
+
+def _text(value: SizeExpr | None) -> str | None:
+    return None if value is None else to_python(value)
+
+
+def _call(call: CallSite, source: SourceText) -> dict[str, Any]:
+    return {
+        "line": source.position(call.span.start)[0],
+        "operator": "call",
+        "callee": call.callee,
+        "arguments": list(call.arguments),
+        "targets": list(call.targets),
+        "indices": [],
+    }
+
+
+def _precondition(item: Precondition, source: SourceText) -> dict[str, Any]:
+    return {
+        "text": item.text,
+        "status": item.status,
+        "kind": item.kind,
+        "subject": item.subject,
+        "span": span_json(item.span, source),
+    }
+
+
+def diagnostic_json(diagnostic: Diagnostic, source: SourceText) -> dict[str, Any]:
+    """One message."""
+    fix = None
+    if diagnostic.fix is not None:
+        edits = [{"span": span_json(edit.span, source), "text": edit.text} for edit in diagnostic.fix.edits]
+        fix = {"title": diagnostic.fix.title, "edits": edits}
+    return {
+        "code": diagnostic.code.number,
+        "name": diagnostic.code.name,
+        "severity": diagnostic.code.severity.value,
+        "message": diagnostic.message,
+        "help": diagnostic.help,
+        "span": span_json(diagnostic.span, source),
+        "labels": [{"span": span_json(label.span, source), "text": label.text} for label in diagnostic.labels],
+        "fix": fix,
+    }
+
+
+def span_json(span: Span, source: SourceText) -> dict[str, Any]:
+    """A span as positions."""
+
+    def position(offset: int) -> dict[str, int]:
+        line, character = source.position(offset)
+        return {"line": line, "character": character}
+
+    return {"start": position(span.start), "end": position(span.end)}
