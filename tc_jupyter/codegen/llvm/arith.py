@@ -137,10 +137,6 @@ def _fold(op: str, left: Value, right: Value) -> Value | None:
 
 def _float_binary(b: Builder, op: str, left: Value, right: Value, reassociate: bool) -> Value:
     """Floating arithmetic; a product and a sum may become one fused operation."""
-    if op == "%":
-        quotient = intrinsic(b, "floor", binary(b, "/", left, right))
-        product = b.op(f"fmul {right.typed}, {quotient.text}", left.dtype, left.lanes, "prod")
-        return b.op(f"fsub {left.typed}, {product.text}", left.dtype, left.lanes, "rem")
     name = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "//": "fdiv"}[op]
     flags = "reassoc contract" if reassociate else "contract"
     return b.op(f"{name} {flags} {left.typed}, {right.text}", left.dtype, left.lanes, name)

@@ -87,7 +87,7 @@ from .prepare import (
     variables,
 )
 from .show import show, show_store
-from .vector_math import emit_call
+from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
 """Largest temporary on the stack, and the sum of all is at most four times this: other threads have small stacks."""
@@ -283,6 +283,8 @@ class _Function:
             case Binary():
                 positive = expr.op in ("//", "/", "%") and _positive(expr.right)
                 left, right = self.value(expr.left), self.value(expr.right)
+                if expr.op == "%" and left.dtype.is_float:
+                    return float_remainder(self.b, left, right)
                 return arith.binary(self.b, expr.op, left, right, positive=positive)
             case Select():
                 return self.choose(expr.condition, expr.then, expr.otherwise)
@@ -351,7 +353,10 @@ class _Function:
         return total
 
     def address(self, storage: _Storage, offset: Polynomial) -> str:
-        """A pointer to an element; what outer loops know is added there."""
+        """A pointer to an element; what outer loops know is added there.
+
+        A partial sum may point outside of the buffer (`t[2 - j]` begins with `t - j`), so nothing here is `inbounds`.
+        """
         element = vector_type(memory_type(storage.buffer.dtype), storage.lanes)
         by_level: dict[int, list[tuple[tuple[Expr, ...], int]]] = {}
         here: list[tuple[tuple[Expr, ...], int]] = []
@@ -368,11 +373,11 @@ class _Function:
         if here:
             moved = self.value(as_expr(Polynomial(tuple(here))))
             pointer = self.b.raw(
-                f"getelementptr inbounds {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at"
+                f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at"
             )
         if offset.constant:
             pointer = self.b.raw(
-                f"getelementptr inbounds {element}, ptr {pointer}, i64 {offset.constant}", f"{storage.buffer.name}.at"
+                f"getelementptr {element}, ptr {pointer}, i64 {offset.constant}", f"{storage.buffer.name}.at"
             )
         return pointer
 
@@ -386,7 +391,7 @@ class _Function:
             moved = self.value(as_expr(Polynomial(tuple(terms))))
             with self.at(level):
                 pointers[key] = self.b.raw(
-                    f"getelementptr inbounds {element}, ptr {pointer}, {moved.typed}", f"{name}.at"
+                    f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{name}.at"
                 )
         return pointers[key]
 
@@ -395,9 +400,19 @@ class _Function:
         assert self.vector is not None
         return polynomial(substitute(as_expr(offset), {self.vector.var: self.vector.first}), {})
 
-    def active(self, storage: _Storage) -> Value | None:
+    def whole_vectors(self, storage: _Storage, offset: Polynomial) -> bool:
+        """Whether private storage has room for all lanes, so that lanes beyond the end of the loop may be touched."""
+        if not storage.private or self.vector is None or not storage.buffer.shape or self.first_lane(offset).constant < 0:
+            return False
+        width = constant_value(self.resolve(storage.buffer.shape[-1]))
+        steps = [value for product, value in self.first_lane(offset).terms if product]
+        start = self.first_lane(offset).constant
+        lanes = self.vector.lanes
+        return width is not None and width % lanes == 0 and start % lanes == 0 and all(s % lanes == 0 for s in steps)
+
+    def active(self, storage: _Storage, offset: Polynomial) -> Value | None:
         """The lanes that may touch memory."""
-        if storage.private:
+        if self.whole_vectors(storage, offset):
             return None
         if self.tail is None or self.mask is None:
             return self.mask or self.tail
@@ -442,7 +457,7 @@ class _Function:
     def lane_load(self, storage: _Storage, offset: Polynomial) -> Value:
         """One element per lane: neighbours, reversed neighbours, or anywhere."""
         assert self.vector is not None
-        lanes, dtype, mask = self.vector.lanes, storage.buffer.dtype, self.active(storage)
+        lanes, dtype, mask = self.vector.lanes, storage.buffer.dtype, self.active(storage, offset)
         change, _linear = step(offset, self.vector.var)
         if change == 1:
             pointer = self.address(storage, self.first_lane(offset))
@@ -613,8 +628,8 @@ class _Function:
         """One element per lane."""
         assert self.vector is not None
         change, _linear = step(offset, self.vector.var)
-        mask, dtype = self.active(storage), storage.buffer.dtype
-        if change == 1 and storage.private:
+        mask, dtype = self.active(storage, offset), storage.buffer.dtype
+        if change == 1 and self.whole_vectors(storage, offset):
             self.blend_store(stmt, storage, self.address(storage, self.first_lane(offset)), value)
             return
         if change == 1:
@@ -943,12 +958,21 @@ class _Function:
         elif limit is None or limit > WIDEST * native:
             self.strip_mined(stmt, 2 * native)
         elif limit & (limit - 1):
-            part = limit & -limit
-            self.strip_mined(stmt, part if part >= native else min(native, 1 << (limit - 1).bit_length()))
+            self.uneven(stmt, limit, native)
         elif number is not None:
             self.lanes(stmt, number, None)
         else:
             self.ragged(stmt, limit)
+
+    def uneven(self, stmt: For, limit: int, native: int) -> None:
+        """A number of iterations that is no power of two."""
+        part = limit & -limit
+        if part >= native or limit > native:
+            self.strip_mined(stmt, part if part >= native else native)
+        elif self.masks:
+            self.ragged(stmt, 1 << limit.bit_length())
+        else:
+            self.loop(replace(stmt, kind="unroll"))
 
     def strip_mined(self, stmt: For, lanes: int) -> None:
         """Cut a loop into vectors of `lanes` iterations."""
@@ -1027,7 +1051,10 @@ def _positive(expr: Expr) -> bool:
 
 def _movable(expr: Expr) -> bool:
     """Whether the value depends on loop variables alone, so that it may be computed earlier."""
-    return not any(isinstance(node, Read | Call) for node in walk(expr))
+    return not any(
+        isinstance(node, Read | Call) or (isinstance(node, Binary) and node.op == "%" and node.dtype.is_float)
+        for node in walk(expr)
+    )
 
 
 def _heading(stmt: For) -> str:

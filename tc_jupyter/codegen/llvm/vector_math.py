@@ -97,6 +97,22 @@ def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DTy
     return emit_call(b, function, tuple(arith.cast(b, a, wide, True) for a in arguments), dtype, target)
 
 
+def float_remainder(b: Builder, left: Value, right: Value) -> Value:
+    """`a - b*floor(a/b)` without rounding in between: the remainder of C, moved to the sign of the divisor."""
+    left, right = arith.same_lanes(b, left, right)
+    rest = library_call(b, "fmod", (left, right))
+    zero = constant(0.0, rest.dtype, rest.lanes)
+    signs = logical_xor(b, arith.compare(b, "<", rest, zero), arith.compare(b, "<", right, zero))
+    wrong = arith.logical(b, "and", signs, arith.compare(b, "!=", rest, zero))
+    moved = b.op(f"fadd {rest.typed}, {right.text}", rest.dtype, rest.lanes, "moved")
+    return arith.select(b, wrong, moved, rest)
+
+
+def logical_xor(b: Builder, left: Value, right: Value) -> Value:
+    """Whether exactly one of two is true."""
+    return arith.logical(b, "xor", left, right)
+
+
 # --- libraries -------------------------------------------------------------------------------------------------------
 
 

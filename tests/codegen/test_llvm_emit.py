@@ -1,0 +1,432 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Store
+from tc_jupyter.program import Call, Cast, DType, Read, Select, Unary, int64
+
+from llvm_kernels import (
+    F32,
+    ISAS,
+    add,
+    compare,
+    const,
+    execute,
+    kernel,
+    least,
+    loop,
+    mul,
+    op,
+    pointwise,
+    read,
+    sample,
+    size,
+    target,
+    var,
+)
+
+N, M, K = size("N"), size("M"), size("K")
+i, j, k, v = var("i"), var("j"), var("k"), var("v")
+NUMBERS = [d for d in DType if d not in (DType.BOOL, DType.FLOAT16, DType.BFLOAT16)]
+ALL = list(DType)
+
+
+def tile(name: str, total, width: int):
+    return least(width, op("-", total, mul(var(name), width)))
+
+
+def blocks(total, width: int):
+    return op("//", add(total, width - 1), int64(width))
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=lambda d: d.value)
+@pytest.mark.parametrize("lanes", [0, 16])
+def test_arithmetic(dtype, lanes):
+    arrays = {"A": sample(dtype, 83, 1), "B": sample(dtype, 83, 2)}
+    for operator in ("+", "-", "*", "/", "%", "min", "max"):
+        made = pointwise(lambda a, b, o=operator: op(o, a, b), {"A": dtype, "B": dtype}, dtype, lanes)
+        compare(made, {**arrays, "Y": np.zeros(83, dtype.value)}, {"N": 83})
+
+
+@pytest.mark.parametrize("dtype", [DType.INT32, DType.UINT8, DType.INT64, F32, DType.FLOAT64], ids=lambda d: d.value)
+@pytest.mark.parametrize("lanes", [0, 8])
+def test_comparisons(dtype, lanes):
+    arrays = {"A": sample(dtype, 50, 1), "B": sample(dtype, 50, 2)}
+    arrays["B"][::4] = arrays["A"][::4]
+    for operator in ("<", "<=", ">", ">=", "==", "!="):
+        made = pointwise(lambda a, b, o=operator: op(o, a, b), {"A": dtype, "B": dtype}, DType.BOOL, lanes)
+        compare(made, {**arrays, "Y": np.zeros(50, bool)}, {"N": 50})
+
+
+@pytest.mark.parametrize("source", ALL, ids=lambda d: d.value)
+@pytest.mark.parametrize("isa", ["avx512", "baseline"])
+def test_casts(source, isa):
+    values = sample(source, 61, 3)
+    for result in ALL:
+        storage = np.uint16 if result is DType.BFLOAT16 else result.value
+        for lanes in (0, 16):
+            made = pointwise(lambda a, r=result: a if a.dtype is r else Cast(a, r), {"A": source}, result, lanes)
+            compare(made, {"A": values, "Y": np.zeros(61, storage)}, {"N": 61}, isa=isa, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("lanes", [0, 2, 3, 5, 16, 20, 24, 64, 1000])
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 97])
+def test_widths_and_tails(isa, lanes, n):
+    made = pointwise(lambda a, b: op("+", op("*", a, b), const(1.0)), {"A": F32, "B": F32}, F32, lanes)
+    arrays = {"A": sample(F32, n, 1), "B": sample(F32, n, 2), "Y": np.full(n, np.nan, "f")}
+    compare(made, arrays, {"N": n}, isa=isa)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", [DType.BOOL, DType.INT8, DType.FLOAT16, DType.BFLOAT16, DType.FLOAT64], ids=lambda d: d.value)
+def test_guarded_reads_stay_inside(isa, dtype):
+    # `i > 0 && i + 1 < N ? A[i-1] + ... : A[i]`, in vectors: the canaries of `compare` see writes, the edge reads see values.
+    zero = Select(
+        op("&&", op(">", i, int64(1)), op("<", add(i, 2), N)),
+        Select(op(">", read("G", i, dtype=DType.INT32), const(0, DType.INT32)), Read("A", (add(i, 2),), dtype), Read("A", (add(i, -2),), dtype), dtype),
+        Read("A", (i,), dtype),
+        dtype,
+    )
+    for extent, kind in ((N, "serial"), (N, "vectorize")):
+        made = kernel(
+            [Buffer("A", dtype, (N,)), Buffer("G", DType.INT32, (N,)), Buffer("Y", dtype, (N,), role="output")],
+            "N",
+            loop("i", extent, Store("Y", (i,), zero), kind=kind),
+        )
+        for n in (1, 3, 40):
+            values = sample(dtype, n, 5)
+            compare(made, {"A": values, "G": sample(DType.INT32, n, 6), "Y": np.zeros_like(values)}, {"N": n}, isa=isa)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_short_circuit_never_reads_outside(isa):
+    # The guarded position is far outside of any mapped memory.
+    far = Read("A", (op("*", i, int64(1 << 40)),), F32)
+    guard = op("&&", op("==", i, int64(0)), op(">", far, const(-1e30)))
+    other = op("||", op("!=", i, int64(0)), op(">", far, const(-1e30)))
+    for kind in ("serial", "vectorize"):
+        made = kernel(
+            [Buffer("A", F32, (N,)), Buffer("Y", DType.BOOL, (N,), role="output"), Buffer("Z", DType.BOOL, (N,), role="output")],
+            "N",
+            loop("i", N, Store("Y", (i,), guard), Store("Z", (i,), other), kind=kind),
+        )
+        arrays = {"A": np.ones(37, "f"), "Y": np.zeros(37, bool), "Z": np.zeros(37, bool)}
+        execute(made, arrays, {"N": 37}, isa=isa)
+        assert arrays["Y"].tolist() == [True] + [False] * 36
+        assert arrays["Z"].all()
+
+
+@pytest.mark.parametrize("kind", ["serial", "vectorize"])
+@pytest.mark.parametrize("dtype", [DType.INT16, DType.FLOAT16, F32, DType.FLOAT64], ids=lambda d: d.value)
+def test_reversed_strided_and_gathered(kind, dtype):
+    made = kernel(
+        [Buffer("A", dtype, (N, M), strided=True), Buffer("L", DType.INT32, (M,)), Buffer("Y", dtype, (N, M, int64(4)), role="output")],
+        "NM",
+        loop(
+            "i",
+            N,
+            loop(
+                "j",
+                M,
+                Store("Y", (i, j, int64(0)), Read("A", (i, op("-", add(M, -1), j)), dtype)),
+                Store("Y", (i, j, int64(1)), Read("A", (i, op("//", mul(j, 2), int64(3))), dtype)),
+                Store("Y", (i, j, int64(2)), Read("A", (i, Cast(read("L", j, dtype=DType.INT32), DType.INT64)), dtype)),
+                Store("Y", (i, j, int64(3)), Read("A", (op("%", j, N), int64(0)), dtype)),
+                kind=kind,
+            ),
+            kind="parallel",
+        ),
+    )
+    for n, m in ((1, 1), (3, 17), (5, 40)):
+        arrays = {"A": sample(dtype, (n, m), 1), "Y": np.zeros((n, m, 4), dtype.value)}
+        arrays["L"] = np.random.default_rng(1).integers(0, m, m).astype(np.int32)
+        compare(made, arrays, {"N": n, "M": m})
+
+
+def test_every_second_element():
+    made = kernel(
+        [Buffer("A", F32, (mul(N, 2),)), Buffer("Y", F32, (N,), role="output")],
+        "N",
+        loop("i", N, Store("Y", (i,), op("max", read("A", mul(i, 2)), read("A", add(mul(i, 2), 1)))), kind="vectorize"),
+    )
+    for n in (1, 16, 32, 33, 100):
+        compare(made, {"A": sample(F32, 2 * n, 1), "Y": np.zeros(n, "f")}, {"N": n})
+
+
+def test_arguments_may_have_any_strides():
+    made = kernel(
+        [Buffer("A", F32, (N, M), strided=True), Buffer("Y", F32, (N, M), role="output", strided=True)],
+        "NM",
+        loop("i", N, loop("j", M, Store("Y", (i, j), read("A", i, j)), kind="vectorize"), kind="parallel"),
+    )
+    base = np.arange(24 * 30, dtype="f").reshape(24, 30)
+    out = np.zeros((30, 24), "f").T
+    source = base[::-2, ::3]
+    execute(made, {"A": source, "Y": out[: source.shape[0], : source.shape[1]]}, {"N": source.shape[0], "M": source.shape[1]})
+    np.testing.assert_array_equal(out[: source.shape[0], : source.shape[1]], source)
+
+
+@pytest.mark.parametrize("operator", ["+", "*", "min", "max"])
+@pytest.mark.parametrize("dtype", [DType.INT32, DType.UINT8, DType.FLOAT16, F32, DType.FLOAT64], ids=lambda d: d.value)
+@pytest.mark.parametrize("form", ["serial", "vector", "unrolled"])
+def test_reductions(operator, dtype, form):
+    value = read("A", i, k, dtype=dtype)
+    start = const({"+": 0, "*": 1}.get(operator, 5), dtype)
+    if dtype is DType.FLOAT16:
+        start = Cast(const(start.value), dtype)
+    if form == "serial":
+        body = loop("k", K, Store("Y", (i,), value, reduce=operator))
+    elif form == "vector":
+        at = add(mul(var("o"), 32), v)
+        store = Store("Y", (i,), read("A", i, at, dtype=dtype), reduce=operator)
+        body = loop("o", blocks(K, 32), loop("v", tile("o", K, 32), store, kind="vectorize"))
+    else:
+        at = add(mul(var("o"), 4), v)
+        store = Store("Y", (i,), read("A", i, at, dtype=dtype), reduce=operator)
+        body = loop("o", blocks(K, 4), loop("v", tile("o", K, 4), store, kind="unroll"))
+    made = kernel(
+        [Buffer("A", dtype, (N, K)), Buffer("Y", dtype, (N,), role="output")],
+        "NK",
+        loop("i", N, Store("Y", (i,), start), body, kind="parallel"),
+    )
+    rng = np.random.default_rng(3)
+    for extent in (0, 1, 31, 100):
+        values = rng.integers(0, 3, (3, extent)) + 1
+        values = (values / 2 if dtype.is_float else values).astype(dtype.value)
+        if dtype.is_float and extent == 31:
+            values[1, 17] = np.nan
+        if operator == "*":
+            values = np.where(rng.random(values.shape) < 0.9, 1, values).astype(dtype.value)
+        compare(made, {"A": values, "Y": np.zeros(3, dtype.value)}, {"N": 3, "K": extent}, rtol=1e-5)
+
+
+def gemm(rows: int, columns: int, dtype: DType = F32):
+    """A register tile, as the schedules make it."""
+    ii, jj = var("ii"), var("jj")
+    row, column = add(mul(var("io"), rows), ii), add(mul(var("jo"), columns), jj)
+    acc = Buffer("acc", dtype, (int64(rows), int64(columns)), "register")
+
+    def nest(store):
+        inner = loop("jj", tile("jo", N, columns), store, kind="vectorize")
+        return loop("ii", tile("io", M, rows), inner, kind="unroll")
+
+    product = op("*", read("A", row, k, dtype=dtype), read("B", k, column, dtype=dtype))
+    body = Allocate(
+        acc,
+        Block(
+            (
+                nest(Store("acc", (ii, jj), const(0, dtype))),
+                loop("k", K, nest(Store("acc", (ii, jj), product, reduce="+"))),
+                nest(Store("C", (row, column), Read("acc", (ii, jj), dtype))),
+            )
+        ),
+    )
+    return kernel(
+        [Buffer("A", dtype, (M, K)), Buffer("B", dtype, (K, N)), Buffer("C", dtype, (M, N), role="output")],
+        "MNK",
+        loop("io", blocks(M, rows), loop("jo", blocks(N, columns), body), kind="parallel"),
+    )
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (12, 32, 7), (13, 33, 5), (25, 63, 9), (5, 40, 0)])
+def test_register_tile(isa, shape):
+    m, n, depth = shape
+    arrays = {"A": np.random.rand(m, depth).astype("f"), "B": np.random.rand(depth, n).astype("f"), "C": np.full((m, n), np.nan, "f")}
+    compare(gemm(12, 32), arrays, {"M": m, "N": n, "K": depth}, isa=isa, rtol=1e-5)
+
+
+def test_register_tile_of_integers():
+    arrays = {"A": sample(DType.INT32, (9, 11), 1), "B": sample(DType.INT32, (11, 21), 2), "C": np.zeros((9, 21), np.int32)}
+    compare(gemm(4, 16, DType.INT32), arrays, {"M": 9, "N": 21, "K": 11})
+
+
+def test_accumulation_into_existing_content():
+    store = Store("C", (i, j), op("*", read("A", i, k), read("B", k, j)), reduce="+")
+    made = kernel(
+        [Buffer("A", F32, (M, K)), Buffer("B", F32, (K, N)), Buffer("C", F32, (M, N), role="inout")],
+        "MNK",
+        loop("i", M, loop("k", K, loop("j", N, store, kind="vectorize")), kind="parallel"),
+    )
+    arrays = {"A": np.random.rand(5, 7).astype("f"), "B": np.random.rand(7, 50).astype("f"), "C": np.ones((5, 50), "f")}
+    compare(made, arrays, {"M": 5, "N": 50, "K": 7}, rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [3, 5000])
+@pytest.mark.parametrize("kind", ["serial", "vectorize"])
+def test_temporaries(count, kind):
+    # Small ones live on the stack, large ones in the thread's workspace; every iteration of a parallel loop has its own.
+    extent = int64(count) if count < 10 else N
+    made = kernel(
+        [Buffer("A", F32, (M, N)), Buffer("Y", F32, (M, N), role="output")],
+        "MN",
+        loop(
+            "i",
+            M,
+            Allocate(
+                Buffer("t", F32, (extent,), "local"),
+                Block(
+                    (
+                        loop("j", extent, Store("t", (j,), op("*", read("A", i, j), const(2.0))), kind=kind),
+                        loop("j", extent, Store("Y", (i, j), op("+", read("t", op("-", add(extent, -1), j)), const(1.0))), kind=kind),
+                    )
+                ),
+            ),
+            kind="parallel",
+            chunk=1,
+        ),
+    )
+    n = min(count, 300)
+    compare(made, {"A": sample(F32, (9, n), 1), "Y": np.zeros((9, n), "f")}, {"M": 9, "N": n})
+
+
+def test_temporary_inside_a_vector():
+    t = Buffer("t", F32, (int64(2),), "local")
+    body = Allocate(
+        t,
+        Block(
+            (
+                Store("t", (int64(0),), read("A", i)),
+                Store("t", (int64(1),), op("*", read("t", int64(0)), const(3.0))),
+                If(op(">", read("A", i), const(0.0)), Block((Store("t", (int64(0),), const(7.0)),))),
+                Store("Y", (i,), op("+", read("t", int64(0)), read("t", int64(1)))),
+            )
+        ),
+    )
+    made = kernel([Buffer("A", F32, (N,)), Buffer("Y", F32, (N,), role="output")], "N", loop("i", N, body, kind="vectorize"))
+    compare(made, {"A": sample(F32, 45, 1), "Y": np.zeros(45, "f")}, {"N": 45})
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_masked_stores(isa):
+    positive = op(">", read("A", i), const(0.0))
+    body = (
+        If(positive, Block((Store("Y", (i,), read("A", i)),)), Block((Store("Y", (i,), const(-1.0), reduce="+"),))),
+        If(op("<", i, M), Block((Store("S", (), read("A", i), reduce="max"),))),
+    )
+    made = kernel(
+        [Buffer("A", F32, (N,)), Buffer("Y", F32, (N,), role="inout"), Buffer("S", F32, (), role="inout")],
+        "NM",
+        loop("i", N, *body, kind="vectorize"),
+    )
+    values = np.random.default_rng(0).standard_normal(75).astype("f")
+    compare(made, {"A": values, "Y": np.full(75, 5, "f"), "S": np.full((), -9, "f")}, {"N": 75, "M": 60}, isa=isa)
+
+
+def test_collapsed_parallel_loops():
+    made = kernel(
+        [Buffer("A", F32, (M, N, K)), Buffer("Y", F32, (M, N, K), role="output")],
+        "MNK",
+        loop(
+            "i",
+            add(M, -1),
+            loop("j", N, loop("k", K, Store("Y", (i, j, k), op("+", read("A", i, j, k), const(1.0)))), kind="parallel", low=0),
+            kind="parallel",
+            low=1,
+        ),
+    )
+    for shape in ((3, 4, 5), (1, 4, 5), (30, 100, 40)):
+        m, n, depth = shape
+        if m * n * depth < 100:
+            compare(made, {"A": sample(F32, shape, 1), "Y": np.zeros(shape, "f")}, {"M": m, "N": n, "K": depth})
+        else:
+            arrays = {"A": np.ones(shape, "f"), "Y": np.zeros(shape, "f")}
+            execute(made, arrays, {"M": m, "N": n, "K": depth})
+            assert (arrays["Y"][1:] == 2).all() and (arrays["Y"][0] == 0).all()
+
+
+def test_checks_record_the_first_failure_and_skip_the_store():
+    where = Cast(read("L", i, dtype=DType.INT32), DType.INT64)
+    good = op("&&", op(">=", where, int64(0)), op("<", where, M))
+    made = kernel(
+        [Buffer("A", F32, (M,)), Buffer("L", DType.INT32, (N,)), Buffer("Y", F32, (N,), role="output")],
+        "NM",
+        loop("i", N, Check(good, 3, (i, where), Block((Store("Y", (i,), Read("A", (where,), F32)),))), kind="vectorize"),
+        checks=4,
+    )
+    arrays = {"A": np.arange(5, dtype="f"), "L": np.array([1, 2, -7, 4, 9], np.int32), "Y": np.full(5, -1, "f")}
+    record = execute(made, arrays, {"N": 5, "M": 5})
+    assert record[0] == 4 and record[2:4] == [2, -7]
+    assert arrays["Y"].tolist() == [1, 2, -1, 4, -1]
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT64, DType.FLOAT16, F32, DType.FLOAT64], ids=lambda d: d.value)
+def test_atomic_stores(dtype):
+    value = Cast(const(1.0), dtype) if dtype is DType.FLOAT16 else const(1, dtype)
+    made = kernel(
+        [Buffer("L", DType.INT32, (N,)), Buffer("Y", dtype, (int64(4),), role="inout")],
+        "N",
+        loop("i", N, Store("Y", (Cast(read("L", i, dtype=DType.INT32), DType.INT64),), value, reduce="+", atomic=True), kind="parallel", chunk=7),
+    )
+    arrays = {"L": (np.arange(400) % 4).astype(np.int32), "Y": np.zeros(4, dtype.value)}
+    execute(made, arrays, {"N": 400})
+    assert arrays["Y"].tolist() == [100] * 4
+
+
+def test_scalars_and_sizes_as_values():
+    for dtype in (DType.BOOL, DType.INT8, DType.UINT64, DType.FLOAT16, DType.BFLOAT16, F32, DType.FLOAT64):
+        s = read("s", dtype=dtype)
+        result = DType.FLOAT64
+        made = kernel(
+            [Buffer("Y", result, (N,), role="output")],
+            "N",
+            loop("i", N, Store("Y", (i,), op("+", Cast(s, result), op("*", Cast(i, result), Cast(N, result))))),
+            scalars=(("s", dtype),),
+        )
+        compare(made, {"Y": np.zeros(9)}, {"N": 9}, {"s": True if dtype is DType.BOOL else 3})
+
+
+@pytest.mark.parametrize("lanes", [0, 16])
+def test_logic_and_choice(lanes):
+    def value(a, b):
+        test = op("||", op("&&", op("<", a, b), Unary("!", op("==", a, const(0.0)), DType.BOOL)), op(">", b, const(2.0)))
+        return Select(test, Unary("-", a, F32), Select(op("!=", a, a), const(4.0), b, F32), F32)
+
+    made = pointwise(value, {"A": F32, "B": F32}, F32, lanes)
+    compare(made, {"A": sample(F32, 70, 1), "B": sample(F32, 70, 2), "Y": np.zeros(70, "f")}, {"N": 70})
+
+
+def test_min_and_max_of_a_kernel_name_and_odd_names():
+    made = kernel(
+        [Buffer("threadIdx", F32, (N,)), Buffer("größe 😀", F32, (N,), role="output")],
+        "N",
+        loop("for", N, Store("größe 😀", (var("for"),), read("threadIdx", var("for")), statement="größe")),
+    )
+    compare(made, {"threadIdx": sample(F32, 5, 1), "größe 😀": np.zeros(5, "f")}, {"N": 5})
+    source = emit_llvm(made, target())
+    line, statement = source.line_map[0]
+    assert statement == "größe"
+    assert "größe" in source.text.splitlines()[line - 1]
+
+
+def test_unknown_intrinsics_are_a_bug():
+    made = kernel([Buffer("Y", F32, (N,), role="output")], "N", Intrinsic("wgmma", (Read("Y", (int64(0),), F32),)))
+    with pytest.raises(RuntimeError, match="wgmma"):
+        emit_llvm(made, target())
+
+
+def test_text_is_readable():
+    source = emit_llvm(gemm(12, 32), target("avx512"))
+    assert source.text.startswith("; passes: vector\n")
+    assert "; for k in 0:K" in source.text
+    assert "acc[ii, jj] += A[io * 12 + ii, k] * B[k, jo * 32 + jj]" in source.text
+    assert "%A.v" in source.text
+    assert [a.kind for a in source.arguments] == ["buffer"] * 3 + ["size"] * 3
+
+
+def test_tasks_do_not_depend_on_threads():
+    one, many = (emit_llvm(gemm(12, 32), t) for t in (target("avx512"), replace(target("avx512"), threads=64)))
+    assert one.text == many.text
+
+
+def test_functions_of_libraries():
+    for function in ("lgamma", "erfcx", "cbrt", "exp10"):
+        for lanes in (0, 16):
+            made = pointwise(lambda a, f=function: Call(f, (a,), F32), {"A": F32}, F32, lanes)
+            values = (np.random.default_rng(0).random(40) * 4 + 0.1).astype("f")
+            compare(made, {"A": values, "Y": np.zeros(40, "f")}, {"N": 40})
