@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.loops import Block, Buffer, For, Kernel, Store
+from tc_jupyter.program import Binary, Call, Const, DType, IndexVar, Read, Size, int64
+from tc_jupyter.runtime import cpu, jit, threads
+from tc_jupyter.runtime.cache import DiskCache
+
+F32 = DType.FLOAT32
+i, N = IndexVar("i"), Size("N")
+
+
+def scale(value=None) -> Kernel:
+    value = value or Binary("*", Read("A", (i,), F32), Const(2.0, F32), F32)
+    store = For("i", int64(0), N, Block((Store("Y", (i,), value),)), "parallel")
+    buffers = (Buffer("A", F32, (N,)), Buffer("Y", F32, (N,), role="output"))
+    return Kernel("scale", buffers, ("N",), (), Block((store,)), ("Y",))
+
+
+def run(loaded: cpu.LoadedKernel, values: list[float]) -> list[float]:
+    a = (ctypes.c_float * len(values))(*values)
+    y = (ctypes.c_float * len(values))()
+    slots = (ctypes.c_int64 * 3)(ctypes.addressof(a), ctypes.addressof(y), len(values))
+    loaded.run(slots)
+    return list(y)
+
+
+def test_the_target_is_chosen_by_features():
+    target = cpu.cpu_target(3)
+    assert target.kind == "cpu"
+    assert target.threads == 3
+    assert target.arch == jit.host()[0]
+    assert cpu.cpu_target(1, "baseline").vector_bits == 128
+    assert not any(name.startswith("avx") for name in cpu.cpu_target(1, "baseline").features)
+    assert cpu.cpu_target(1, "avx2").vector_bits <= 256
+    assert cpu.cpu_target().threads == threads.get_threads()
+    with pytest.raises(ValueError, match="instruction set"):
+        cpu.cpu_target(1, "mmx")
+
+
+def test_an_object_is_kept_and_a_broken_one_is_rebuilt(tmp_path, monkeypatch):
+    cache = DiskCache(tmp_path / "c")
+    source = emit_llvm(scale(), cpu.cpu_target())
+    assert run(cpu.load(source, cache), [1, 2]) == [2, 4]
+    (entry,) = cache.folder.glob("*.tcx")
+    entry.write_bytes(b"broken")
+    assert run(cpu.load(source, cache), [3, 4]) == [6, 8]
+
+    def forbidden(*_):
+        raise AssertionError("compiled although the object is in the cache")
+
+    monkeypatch.setattr(jit, "emit_object", forbidden)
+    assert run(cpu.load(source, cache), [5, 6]) == [10, 12]
+
+
+def test_a_second_process_loads_instead_of_compiling(tmp_path):
+    script = """
+import sys
+sys.path[:0] = [{tests!r}]
+import test_cpu as t
+from tc_jupyter.runtime import jit
+if {forbidden}:
+    jit.emit_object = None
+loaded = t.cpu.load(t.emit_llvm(t.scale(t.Call("lgamma", (t.Read("A", (t.i,), t.F32),), t.F32)), t.cpu.cpu_target()), t.DiskCache(t.Path({folder!r})))
+print(t.run(loaded, [3.0, 1.0]))
+"""
+    for forbidden in (False, True):
+        text = script.format(tests=os.path.dirname(__file__), forbidden=forbidden, folder=str(tmp_path / "c"))
+        text = text.replace("t.Path(", "__import__('pathlib').Path(")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TC_JUPYTER_CACHE": str(tmp_path / "c")}
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, env=environment)
+        assert done.stdout.strip() == "[0.6931471824645996, 0.0]", done.stderr
+
+
+def test_refused_text_is_a_diagnostic():
+    with pytest.raises(jit.Refused) as caught:
+        jit.emit_object("define nonsense")
+    assert caught.value.diagnostic.code.number == "TC903"
+
+
+def test_a_function_without_library_names_the_extra(monkeypatch):
+    source = emit_llvm(scale(Call("erfinv", (Read("A", (i,), F32),), F32)), cpu.cpu_target())
+    monkeypatch.setattr(jit, "_scipy_address", lambda name: 0)
+    jit._resolve.cache_clear()
+    with pytest.raises(jit.Refused) as caught:
+        cpu.load(source)
+    assert caught.value.diagnostic.code.number == "TC503"
+    assert "scipy" in caught.value.diagnostic.help
+
+
+def test_assembly_of_the_text():
+    text = jit.assembly(emit_llvm(scale(), cpu.cpu_target()).text)
+    assert "scale.task:" in text
+
+
+def test_many_tasks_for_any_number_of_threads():
+    source = emit_llvm(scale(), cpu.cpu_target())
+    loaded = cpu.load(source)
+    slots = (ctypes.c_int64 * 3)(0, 0, 1 << 24)
+    assert 100 < loaded.tasks(ctypes.addressof(slots)) <= 512
+    slots[2] = 100
+    assert loaded.tasks(ctypes.addressof(slots)) == 1
+    assert emit_llvm(scale(), replace(cpu.cpu_target(), threads=99)).text == source.text

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tc_jupyter.runtime import jit, threads
+
+TEXT = """; passes: vector
+define void @add(ptr %args, i64 %index, i64 %thread) {
+  %at = getelementptr i64, ptr %args, i64 %index
+  %old = atomicrmw add ptr %at, i64 1 monotonic
+  ret void
+}
+define void @who(ptr %args, i64 %index, i64 %thread) {
+  %at = getelementptr i64, ptr %args, i64 %thread
+  %old = atomicrmw add ptr %at, i64 1 monotonic
+  ret void
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def code():
+    return jit.compile(TEXT)
+
+
+@pytest.fixture
+def four_threads():
+    before = threads.get_threads()
+    threads.set_threads(4)
+    yield
+    threads.set_threads(before)
+
+
+def counts(code, tasks: int, name: str = "add", limit: int | None = None) -> list[int]:
+    numbers = (ctypes.c_int64 * max(tasks, 16))()
+    threads.pool().run(code.address(name), ctypes.addressof(numbers), tasks, limit)
+    return list(numbers)
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_every_task_runs_once(code):
+    for tasks in (0, 1, 2, 3, 15, 16, 17, 100, 1000):
+        assert counts(code, tasks)[:tasks] == [1] * tasks
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_many_short_jobs(code):
+    for round_number in range(3000):
+        tasks = 2 + round_number % 7
+        assert counts(code, tasks)[:tasks] == [1] * tasks
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_thread_numbers_stay_below_the_limit(code):
+    for limit in (1, 2, 3):
+        numbers = counts(code, 500, "who", limit)
+        assert sum(numbers) == 500
+        assert numbers[limit:] == [0] * (len(numbers) - limit)
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_many_python_threads(code):
+    wrong: list[int] = []
+
+    def caller():
+        wrong.extend(k for k in range(300) if counts(code, 40)[:40] != [1] * 40)
+
+    callers = [threading.Thread(target=caller) for _ in range(6)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join()
+    assert wrong == []
+
+
+def test_set_threads_refuses_nonsense():
+    for count in (0, -1, 5000):
+        with pytest.raises(ValueError, match="between 1 and"):
+            threads.set_threads(count)
+
+
+@pytest.mark.usefixtures("four_threads")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_has_a_pool_of_its_own(code):
+    assert counts(code, 100)[:100] == [1] * 100
+    child = os.fork()
+    if child == 0:
+        good = all(counts(code, 100)[:100] == [1] * 100 for _ in range(5))
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert counts(code, 100)[:100] == [1] * 100
+
+
+def test_the_interpreter_ends_with_sleeping_and_spinning_workers():
+    script = f"""
+import ctypes
+from tc_jupyter.runtime import jit, threads
+threads.set_threads(3)
+code = jit.compile({TEXT!r})
+numbers = (ctypes.c_int64 * 64)()
+threads.pool().run(code.address("add"), ctypes.addressof(numbers), 64)
+print(sum(numbers))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (done.returncode, done.stdout.strip()) == (0, "64"), done.stderr
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_an_interrupt_drops_tasks_and_leaves_the_pool_usable(code, monkeypatch):
+    pool = threads.pool()
+    names = ("worker", "run", "wait", "cancel", "alone")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    stand_in = type("Code", (), {name: staticmethod(getattr(pool.code, name)) for name in names})
+    stand_in.work = staticmethod(interrupted)
+    numbers = (ctypes.c_int64 * 16)()
+    total = (1 << 32) - 1  # minutes of work
+    monkeypatch.setattr(pool, "code", stand_in)
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(code.address("who"), ctypes.addressof(numbers), total)
+    monkeypatch.undo()
+    done = sum(numbers)
+    assert 0 < done < total
+    assert counts(code, 100)[:100] == [1] * 100
+    assert sum(numbers) == done
