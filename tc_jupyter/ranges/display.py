@@ -229,6 +229,8 @@ def condition_text(e: SizeExpr) -> str:
         if smaller.offset == 0:
             return f"0 <= {to_python(e)}"
         return f"{to_python(larger)} >= {smaller.offset}"
+    if larger.is_constant and any("(" in name for name in smaller.names):
+        return f"{to_python(smaller)} < {larger.offset + 1}"
     if smaller.terms and smaller.offset == 1:
         return f"{to_python(smaller - 1)} < {to_python(larger)}"
     return f"{to_python(smaller)} <= {to_python(larger)}"

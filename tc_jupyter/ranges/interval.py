@@ -76,7 +76,12 @@ class _Walk:
     data: Callable[[Datum], Ends]
     directions: dict[str, set[int]]
 
-    # Directions: +1 grows with the index, -1 falls, 2 a remainder of the bare index, 0 unknown, 3 inside an element.
+    # Directions: +1 grows with the index, -1 falls, 2 exact as long as the index occurs nowhere else, 3 the same, inside an
+    # element, 0 unknown.
+
+    @property
+    def is_exact(self) -> bool:
+        return all(len(met) == 1 and 0 not in met for met in self.directions.values())
 
     def meet(self, names: frozenset[str], direction: int) -> None:
         for name in names:
@@ -109,8 +114,7 @@ def interval(e: SizeExpr, box: IndexBox, data: Callable[[Datum], Ends] = type_li
         return Interval(e, e, True)
     walk = _Walk(box, data, {})
     lower, upper = _sum_ends(e, walk, 1)
-    exact = all(len(met) == 1 and 0 not in met for met in walk.directions.values())
-    return Interval(lower, upper, exact)
+    return Interval(lower, upper, walk.is_exact)
 
 
 def _sum_ends(e: SizeExpr, walk: _Walk, direction: int) -> Ends:
@@ -179,13 +183,22 @@ def _sign(e: SizeExpr) -> int:
 
 
 def _product_ends(atoms: list[Atom], walk: _Walk, direction: int) -> Ends:
-    """Corner products; monotone only where every factor is non-negative."""
-    probe = _Walk(walk.box, walk.data, {})
-    lows = [_atom_ends(atom, probe, 1)[0] for atom in atoms]
-    rising = all(low is not None and nonnegative(low) for low in lows)
+    """Corner products. Monotone where every factor is non-negative; exact where the factors vary independently."""
+    probes = [_Walk(walk.box, walk.data, {}) for _ in atoms]
+    factors = [_atom_ends(atom, probe, 1) for atom, probe in zip(atoms, probes, strict=True)]
+    met = [name for probe in probes for name in probe.directions]
+    if all(low is not None and nonnegative(low) for low, _ in factors):
+        for atom in atoms:
+            _atom_ends(atom, walk, direction)
+    elif len(set(met)) == len(met) and all(probe.is_exact for probe in probes):
+        for probe in probes:
+            for name, directions in probe.directions.items():
+                walk.directions.setdefault(name, set()).add(3 if directions == {3} else 2)
+    else:
+        walk.meet(frozenset(met), 0)
     ends: Ends = (ONE, ONE)
-    for atom in atoms:
-        ends = _times(ends, _atom_ends(atom, walk, direction if rising else 0))
+    for factor in factors:
+        ends = _times(ends, factor)
     return ends
 
 

@@ -59,9 +59,10 @@ class Answer(Enum):
 class Unknown(Exception):
     """The library is absent, its limit is reached, or an expression is not quasi-affine; `reason` says which."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, is_skipped: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.is_skipped = is_skipped  # another machine, or a higher limit, could answer
 
 
 class _Local(threading.local):
@@ -89,7 +90,7 @@ def available() -> bool:
 def _isl() -> Any:
     library = _library()
     if library is None:
-        raise Unknown("the set library is not installed")
+        raise Unknown("the set library is not installed", True)
     return library
 
 
@@ -118,7 +119,7 @@ def _limited(query: Callable[[], T]) -> T:
         return query()
     except isl.Error as error:
         if "operations exceeded" in str(error):
-            raise Unknown("the limit of the set library is reached") from None
+            raise Unknown("the limit of the set library is reached", True) from None
         raise
     finally:
         context.set_max_operations(0)
@@ -364,7 +365,7 @@ class IntegerSet:
     @property
     def has_opaque(self) -> bool:
         """Whether a parameter stands for more than a name, so that some of its values are impossible."""
-        return any(e.names != {name} for name, e in self.symbols.items())
+        return any(e.names != frozenset({name}) for name, e in self.symbols.items())
 
     def intersect(self, other: IntegerSet) -> IntegerSet:
         """The points of both."""
@@ -918,14 +919,20 @@ def prove(context: Iterable[SizeExpr], condition: SizeExpr, dims: Iterable[str] 
 
     YES: it holds everywhere. NO: it fails at some point. UNKNOWN: not decided (also "library absent").
     """
+    return decide(context, condition, dims)[0]
+
+
+def decide(context: Iterable[SizeExpr], condition: SizeExpr, dims: Iterable[str] = ()) -> tuple[Answer, bool]:
+    """The answer of `prove`, and whether it is unknown only because the library is absent or its limit was reached."""
     try:
         violated = IntegerSet.build(tuple(dims), [*context, -condition - 1], (), True)
-    except Unknown:
-        return Answer.UNKNOWN
-    answer = violated.is_empty()
-    if answer is Answer.NO and violated.has_opaque:
-        return Answer.UNKNOWN  # the counter-example may contradict what an opaque parameter stands for
-    return answer
+        empty = _limited(lambda: bool(violated.here().is_empty()))
+    except Unknown as unknown:
+        return Answer.UNKNOWN, unknown.is_skipped
+    if empty:
+        return Answer.YES, False
+    # the counter-example may contradict what an opaque parameter stands for
+    return Answer.UNKNOWN if violated.has_opaque else Answer.NO, False
 
 
 # --- scanning ------------------------------------------------------------------------------------------------------------

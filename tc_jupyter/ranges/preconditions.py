@@ -1,0 +1,734 @@
+"""What must hold for all accesses to stay inside their tensors: proved, refuted, checked at the call, or seen only in the data.
+
+Worked example: in `A(i,j) = B(i) * C(i+j) * D(j)` the bounds of `B(i)` and `D(j)` shape the ranges; those of `C(i+j)` become
+preconditions: `0 <= i + j` is proved, `i + j < J` leaves `I + K <= J + 1`, which the call checks.
+
+Source: `ranges.md`, section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, Span, codes
+from tc_jupyter.program import Equality, Program, Statement, Tensor
+
+from .accesses import Access, Bound, Guard
+from .convert import from_expr
+from .display import condition_text, solved, to_python
+from .inference import IndexRange, Ranges
+from .interval import IndexBox, extremes, interval
+from .sets import Answer, IntegerSet, Unknown, decide
+from .size_expr import (
+    Atom,
+    Choice,
+    Condition,
+    Datum,
+    Extremum,
+    FloorDiv,
+    Mod,
+    Name,
+    Opaque,
+    Product,
+    SizeExpr,
+    atom_parts,
+    conjunction,
+    constant,
+    floor_div,
+    maximum,
+    minimum,
+    mod,
+    nonnegative,
+    of_atom,
+)
+
+Pieces: TypeAlias = tuple[tuple[tuple[SizeExpr, bool], ...], ...]  # OR of ANDs of (e, is_equality)
+
+STATUS = {
+    "PROVED": "proved",
+    "REFUTED": "refuted",
+    "SIZE": "checked_at_call",
+    "SIZE_SET": "checked_at_call",
+    "DATA": "data_dependent",
+    "POINTWISE": "data_dependent",
+}
+WORST = ("PROVED", "SIZE", "SIZE_SET", "DATA", "POINTWISE", "REFUTED")
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """One condition.
+
+    Attributes:
+        text: a Python expression (kinds PROVED, REFUTED, SIZE, DATA); for the others usually words.
+        kind: PROVED, REFUTED, SIZE, SIZE_SET, DATA or POINTWISE.
+        subject: `access`, `write` or `range`.
+        bound: the bound of an access or a write. range: the range, for the subject `range`.
+        conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
+        violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
+        datum: DATA: the element whose extreme values decide.
+    """
+
+    text: str
+    kind: str
+    subject: str
+    statement: str
+    span: Span = field(default=NO_SPAN, compare=False)
+    bound: Bound | None = None
+    range: IndexRange | None = None
+    conditions: tuple[SizeExpr, ...] = ()
+    violations: Pieces | None = None
+    datum: Datum | None = None
+
+    @property
+    def status(self) -> str:
+        """`proved`, `refuted`, `checked_at_call` or `data_dependent`."""
+        return STATUS[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityCheck:
+    """Two extents that the call must compare, because neither equality nor inequality was proved."""
+
+    left: SizeExpr
+    right: SizeExpr
+    equality: Equality
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """All preconditions of a def.
+
+    Attributes:
+        items: per statement, accesses in text order, then writes, then ranges that are not proved.
+        equalities: comparisons left to the call.
+        definitions: names of declared dimensions that occur nowhere else, with the extent they stand for.
+    """
+
+    items: tuple[Precondition, ...]
+    equalities: tuple[EqualityCheck, ...]
+    definitions: Mapping[str, SizeExpr]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def accesses(self) -> tuple[int, int]:
+        """Number of accesses that are proved in bounds, and of all accesses."""
+        proved: dict[tuple[str, int], bool] = {}
+        for item in self.items:
+            if item.subject == "access" and item.bound is not None:
+                key = (item.statement, id(item.bound.access))
+                proved[key] = proved.get(key, True) and item.kind == "PROVED"
+        return sum(proved.values()), len(proved)
+
+
+def preconditions(program: Program, ranges: Ranges) -> Preconditions:
+    """Classify every bound that shaped no range, and say what is suspicious about the ranges; never raises for the program."""
+    items: list[Precondition] = []
+    diagnostics: list[Diagnostic] = []
+    skipped = False
+    for statement in program.statements:
+        if not ranges.is_complete(statement.name) or _is_negative(ranges, statement):
+            continue
+        checker = _Checker(statement, ranges)
+        items.extend(checker.run())
+        diagnostics.extend(checker.diagnostics)
+        diagnostics.extend(_range_messages(statement, ranges))
+        skipped = skipped or checker.skipped
+    checks, definitions, wrong = _equalities(program, ranges)
+    diagnostics.extend(wrong)
+    diagnostics.extend(_origin_messages(program, ranges))
+    diagnostics.extend(_unread_messages(program, ranges))
+    if skipped:
+        message = "a proof was left to the call: the set library is absent or its limit was reached"
+        diagnostics.append(Diagnostic(codes.PROOF_SKIPPED, program.span, message))
+    return Preconditions(tuple(items), checks, definitions, tuple(sorted(diagnostics, key=lambda d: d.span)))
+
+
+def _is_negative(ranges: Ranges, statement: Statement) -> bool:
+    return any(nonnegative(-r.extent - 1) for r in ranges.indices[statement.name])
+
+
+def loop_facts(ranges: Iterable[IndexRange]) -> list[SizeExpr]:
+    """Expressions that are >= 0 while every loop is non-empty, without those that always are."""
+    found = (r.extent - 1 for r in ranges)
+    return [e for e in dict.fromkeys(found) if not nonnegative(e)]
+
+
+def holds(e: SizeExpr, facts: Iterable[SizeExpr]) -> bool:
+    """Whether `e >= 0` follows from the limits of sizes, or from one of `facts`."""
+    return nonnegative(e) or any(nonnegative(e - fact) for fact in facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    kind: str
+    conditions: tuple[SizeExpr, ...] = ()
+    violations: Pieces | None = None
+    datum: Datum | None = None
+
+
+class _Checker:
+    """The preconditions of one statement."""
+
+    def __init__(self, statement: Statement, ranges: Ranges) -> None:
+        self.statement = statement
+        self.ranges = ranges
+        self.found = ranges.indices[statement.name]
+        self.box: dict[str, tuple[SizeExpr, SizeExpr]] = {
+            r.index: (r.lower, r.upper - 1) for r in self.found if r.lower is not None and r.upper is not None
+        }
+        self.facts = loop_facts(self.found)
+        self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
+        self.diagnostics: list[Diagnostic] = []
+        self.skipped = False
+
+    def run(self) -> list[Precondition]:
+        items: list[Precondition] = []
+        for bound in self.ranges.bounds[self.statement.name]:
+            subject = "write" if self.is_write(bound.access) else "access"
+            if bound.used or bound.discharged or self.never_runs:
+                verdict = _Verdict("PROVED")
+            else:
+                verdict = self.classify(bound.expr, bound.access.condition)
+            items.append(self.item(bound, subject, verdict))
+        self.diagnostics.extend(_access_messages(items, self))
+        for r in self.found:
+            item = _range_item(self.statement, r)
+            if item is not None:
+                items.append(item)
+        return items
+
+    def is_write(self, access: Access) -> bool:
+        return all(access is not other for other in self.ranges.accesses[self.statement.name])
+
+    def item(self, bound: Bound, subject: str, verdict: _Verdict) -> Precondition:
+        if verdict.kind in ("SIZE", "DATA"):
+            text = " and ".join(dict.fromkeys(condition_text(c) for c in verdict.conditions))
+        elif verdict.kind in ("SIZE_SET", "POINTWISE"):
+            text = _set_text(verdict) or f"{bound.access.text} stays inside {bound.access.tensor}"
+        else:
+            text = bound.text
+        return Precondition(
+            text,
+            verdict.kind,
+            subject,
+            self.statement.name,
+            bound.access.span,
+            bound,
+            None,
+            verdict.conditions,
+            verdict.violations,
+            verdict.datum,
+        )
+
+    # --- the kinds -----------------------------------------------------------------------------------------------------
+
+    def classify(self, e: SizeExpr, guard: Condition) -> _Verdict:
+        """Section 8 for one bound; a `? :` inside gives one case per branch, and the worst kind wins."""
+        choice = next((atom for atom in e.atoms() if isinstance(atom, Choice)), None)
+        if choice is not None:
+            then = conjunction((guard, choice.condition))
+            otherwise = conjunction((guard, choice.condition.negated()))
+            cases = [
+                self.classify(_replaced(e, choice, choice.then), then),
+                self.classify(_replaced(e, choice, choice.otherwise), otherwise),
+            ]
+            return self.merged(cases)
+        found = interval(e, self.box, extremes)
+        if found.lower is not None and holds(found.lower, self.facts):
+            return _Verdict("PROVED")
+        alternatives, complete = guard.alternatives()
+        if all(any(self.follows(e, g) for g in alternative) for alternative in alternatives):
+            return _Verdict("PROVED")
+        data = _data(e)
+        mixed = any(isinstance(a, Opaque) for a in e.atoms()) or len(data) > 1
+        if found.lower is None or mixed or not complete or any(_data(g) for a in alternatives for g in a):
+            return _Verdict("POINTWISE")
+        if data:
+            return self.on_data(found.lower, data[0]) if found.exact else _Verdict("POINTWISE")
+        if guard.op == "true" and found.exact:
+            return self.on_sizes(found.lower)
+        return self.on_sets(e, alternatives)
+
+    def merged(self, cases: list[_Verdict]) -> _Verdict:
+        worst = max(cases, key=lambda case: WORST.index(case.kind))
+        if worst.kind == "REFUTED":
+            return worst if all(case.kind == "REFUTED" for case in cases) else _Verdict("SIZE_SET")
+        if worst.kind == "SIZE":
+            return _Verdict("SIZE", tuple(c for case in cases for c in case.conditions))
+        if worst.kind == "SIZE_SET":
+            pieces: list[tuple[tuple[SizeExpr, bool], ...]] = []
+            for case in cases:
+                if case.kind == "SIZE":
+                    pieces.extend(((-c - 1, False),) for c in case.conditions)
+                elif case.kind == "SIZE_SET":
+                    if case.violations is None:
+                        return worst
+                    pieces.extend(case.violations)
+            return _Verdict("SIZE_SET", violations=tuple(pieces))
+        if worst.kind == "DATA":
+            # the other branch may need its own check, and one scan cannot tell which branch an element belongs to
+            return _Verdict("POINTWISE")
+        return worst
+
+    def follows(self, e: SizeExpr, g: SizeExpr) -> bool:
+        """Whether `g >= 0` makes `e >= 0` everywhere on the ranges; equal elements on both sides cancel."""
+        low = interval(e - g, self.box).lower
+        return low is not None and holds(low, self.facts)
+
+    def on_sizes(self, lower: SizeExpr) -> _Verdict:
+        open_parts: list[SizeExpr] = []
+        refuted = False
+        for part in conjuncts(lower):
+            if holds(part, self.facts) or self.proves(part):
+                continue
+            refuted = refuted or holds(-part - 1, self.facts) or self.proves(-part - 1)
+            open_parts.append(solved(part))
+        if not open_parts:
+            return _Verdict("PROVED")
+        return _Verdict("REFUTED" if refuted else "SIZE", tuple(open_parts))
+
+    def on_data(self, lower: SizeExpr, datum: Datum) -> _Verdict:
+        parts = [p for p in conjuncts(lower) if not holds(p, self.facts)]
+        on_data = [p for p in parts if any("(" in name for name in p.names)]
+        if not on_data:
+            verdicts = [self.on_sizes(p) for p in parts]
+            kind = "SIZE" if any(v.kind != "PROVED" for v in verdicts) else "PROVED"
+            return _Verdict(kind, tuple(c for v in verdicts for c in v.conditions))
+        return _Verdict("DATA", tuple(parts), datum=datum)
+
+    def on_sets(self, e: SizeExpr, alternatives: tuple[tuple[SizeExpr, ...], ...]) -> _Verdict:
+        """Guarded or not monotone: the exact set of violations decides."""
+        dims = tuple(self.box)
+        domain = [
+            index
+            for name, (low, high) in self.box.items()
+            for index in _inside(self.ranges, self.statement, name, low, high)
+        ]
+        try:
+            violated = IntegerSet.empty(dims)
+            for alternative in alternatives:
+                violated = violated.union(IntegerSet.build(dims, [*domain, *alternative, -e - 1], (), True))
+            if violated.is_empty() is Answer.YES:
+                return _Verdict("PROVED")
+            sizes = violated.project_out(dims)
+            runs = IntegerSet.build(dims, domain, (), True).project_out(dims)
+            if runs.is_subset(sizes) is Answer.YES and not violated.has_opaque:
+                return _Verdict("REFUTED")
+            if violated.has_opaque:
+                return _Verdict("SIZE_SET")
+            return _Verdict("SIZE_SET", violations=_shortened(sizes.simplified(runs).pieces()))
+        except Unknown as unknown:
+            self.skipped = self.skipped or unknown.is_skipped
+            return _Verdict("SIZE_SET")
+
+    def proves(self, e: SizeExpr) -> bool:
+        if not self.facts and _is_linear(e):
+            return False  # the limits of a sum of sizes are exact: there is nothing left to find
+        answer, skipped = decide(self.facts, e)
+        self.skipped = self.skipped or skipped
+        return answer is Answer.YES
+
+
+def _is_linear(e: SizeExpr) -> bool:
+    return all(len(mono) == 1 and not atom_parts(mono[0]) for mono in e.terms)
+
+
+def _shortened(pieces: Pieces) -> Pieces:
+    """Without the constraints that always hold."""
+    return tuple(tuple((e, equal) for e, equal in piece if equal or not nonnegative(e)) for piece in pieces)
+
+
+def _inside(
+    ranges: Ranges, statement: Statement, name: str, low: SizeExpr, high: SizeExpr
+) -> tuple[SizeExpr, SizeExpr]:
+    variable = ranges.index_scope(statement).indices[name]
+    return variable - low, high - variable
+
+
+def _data(e: SizeExpr) -> list[Datum]:
+    """The elements that the value depends on directly, not through the index of another element."""
+    found: dict[Datum, None] = {}
+    stack = [e]
+    while stack:
+        for mono in stack.pop().terms:
+            for atom in mono:
+                if isinstance(atom, Datum):
+                    found[atom] = None
+                else:
+                    stack.extend(atom_parts(atom))
+    return list(found)
+
+
+def _replaced(e: SizeExpr, old: Choice, new: SizeExpr) -> SizeExpr:
+    """`e` with one branch in place of a `? :`."""
+    total = constant(e.offset)
+    for mono, c in e.terms.items():
+        term = constant(c)
+        for atom in mono:
+            term = term * _replaced_atom(atom, old, new)
+        total = total + term
+    return total
+
+
+def _replaced_atom(atom: Atom, old: Choice, new: SizeExpr) -> SizeExpr:
+    if atom == old:
+        return new
+    match atom:
+        case Name() | Opaque():
+            return of_atom(atom)
+        case FloorDiv():
+            return floor_div(_replaced(atom.numerator, old, new), _replaced(atom.divisor, old, new))
+        case Mod():
+            return mod(_replaced(atom.numerator, old, new), _replaced(atom.divisor, old, new))
+        case Extremum():
+            arguments = [_replaced(argument, old, new) for argument in atom.arguments]
+            return minimum(*arguments) if atom.kind == "min" else maximum(*arguments)
+        case Product():
+            result = constant(1)
+            for factor in atom.factors:
+                result = result * _replaced(factor, old, new)
+            return result
+        case Choice():
+            then, otherwise = _replaced(atom.then, old, new), _replaced(atom.otherwise, old, new)
+            return of_atom(Choice(atom.condition, then, otherwise))
+        case Datum():
+            return of_atom(Datum(atom.tensor, tuple(_replaced(i, old, new) for i in atom.index), atom.dtype, atom.expr))
+    assert_never(atom)
+
+
+def conjuncts(e: SizeExpr) -> list[SizeExpr]:
+    """Expressions that are all >= 0 exactly when `e` is: a `+min` or `-max` term gives one per argument."""
+    for mono, c in e.terms.items():
+        atom = mono[0]
+        if len(mono) == 1 and isinstance(atom, Extremum) and (atom.kind == "min") == (c > 0):
+            rest = e - SizeExpr({mono: c}, 0)
+            return [part for argument in atom.arguments for part in conjuncts(rest + argument * c)]
+    return [e]
+
+
+def _set_text(verdict: _Verdict) -> str | None:
+    """The text of a SIZE_SET with one simple alternative of violations: its negation."""
+    if verdict.kind != "SIZE_SET" or verdict.violations is None or len(verdict.violations) != 1:
+        return None
+    parts = verdict.violations[0]
+    if len(parts) != 1 or parts[0][1]:
+        return None
+    return condition_text(-parts[0][0] - 1)
+
+
+def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:
+    """`lower <= upper` of a range, unless it is proved."""
+    if r.lower is None or r.upper is None:
+        return None
+    parts = [solved(part) for part in conjuncts(r.upper - r.lower) if not nonnegative(part)]
+    if not parts:
+        return None
+    text = " and ".join(dict.fromkeys(condition_text(part) for part in parts))
+    return Precondition(text, "SIZE", "range", statement.name, r.span, None, r, tuple(parts))
+
+
+# --- messages ------------------------------------------------------------------------------------------------------------
+
+
+def _access_messages(items: list[Precondition], checker: _Checker) -> list[Diagnostic]:
+    """One message per access dimension and kind; both sides of a dimension are told together."""
+    groups: dict[tuple[int, int, str], list[Precondition]] = {}
+    for item in items:
+        if item.bound is not None and item.kind != "PROVED":
+            groups.setdefault((id(item.bound.access), item.bound.dimension, item.kind), []).append(item)
+    return [_access_message(group, group[0].bound, checker) for group in groups.values() if group[0].bound is not None]
+
+
+def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) -> Diagnostic:
+    item = items[0]
+    access, span = bound.access, item.span
+    e = access.index[bound.dimension]
+    where = f"`{access.text}`"
+    needs = "needs " + " and ".join(f"`{other.bound.text}`" for other in items if other.bound is not None)
+    text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
+    labels = tuple(
+        Label(r.span, f"`{r.text}`")
+        for r in checker.found
+        if r.index in e.indices and r.source != "open" and r.span.end
+    )
+    if item.kind == "REFUTED":
+        ends = interval(e, checker.box, extremes)
+        worst = ends.lower if bound.side == "lower" else ends.upper
+        reach = f": `{to_python(e)}` reaches `{to_python(worst)}`" if worst is not None and ends.exact else ""
+        message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
+        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, _range_help(checker, e))
+    if item.kind in ("SIZE", "SIZE_SET"):
+        condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
+        message = f"{where} stays inside `{access.tensor}` {condition}"
+        help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
+        return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text)
+    clamp = f"clamp it: `max(min({to_python(e)}, {_last(checker.ranges, access, bound.dimension)}), 0)`"
+    if item.kind == "DATA":
+        tensor = item.datum.tensor if item.datum is not None else ""
+        message = f"{where} reads where the values of `{tensor}` say: each call scans them for {text}"
+        return Diagnostic(codes.DATA_CHECKED, span, message, needs, (), clamp)
+    message = f"{where} is checked at every point: whether it stays inside `{access.tensor}` is seen only in the data"
+    return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
+
+
+def _is_expression(item: Precondition) -> bool:
+    return "stays inside" not in item.text
+
+
+def _last(ranges: Ranges, access: Access, dimension: int) -> str:
+    box = ranges.boxes[access.tensor]
+    return to_python(box.bounds[dimension][1] - 1)
+
+
+def _range_help(checker: _Checker, e: SizeExpr) -> str:
+    given = [r.index for r in checker.found if r.index in e.indices and r.source == "where"]
+    if given:
+        return f"shorten the range of `{given[0]}`, or guard the access with `? :`"
+    return "guard the access with `? :`, or give a `where` range"
+
+
+def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
+    """TC324, TC325, TC326, TC328, TC330: legal, but probably not meant."""
+    result: list[Diagnostic] = []
+    for r in ranges.indices[statement.name]:
+        if r.kind == "reduction":
+            result.extend(_reduction_messages(r))
+        if r.source == "inferred":
+            result.extend(_cut_messages(r))
+    result.extend(_guard_messages(statement, ranges))
+    result.extend(_update_messages(statement, ranges))
+    return result
+
+
+def _reduction_messages(r: IndexRange) -> list[Diagnostic]:
+    if nonnegative(-r.extent):
+        message = f"the reduction over `{r.index}` is empty for all sizes, so the result is the identity"
+        return [Diagnostic(codes.EMPTY_REDUCTION, r.span, message, f"`{r.text}`", (), "check its bounds")]
+    if r.source == "inferred" and r.extent == 1:
+        message = f"the reduction index `{r.index}` has a single value, `{to_python_of(r.lower)}`"
+        labels = tuple(Label(b.access.span, f"fixed by `{b.text}`") for b in r.because if b.access.span.end)
+        help_text = f"give its range if more is meant: `where {r.index} in ...`"
+        return [Diagnostic(codes.ONE_POINT_INDEX, r.span, message, f"`{r.text}`", labels, help_text)]
+    return []
+
+
+def to_python_of(e: SizeExpr | None) -> str:
+    """The text of a bound that may be unknown."""
+    return "?" if e is None else to_python(e)
+
+
+def _cut_messages(r: IndexRange) -> list[Diagnostic]:
+    """TC330: the upper end is the minimum of bounds with different sizes."""
+    if r.upper is None or len(r.upper.terms) != 1:
+        return []
+    mono = next(iter(r.upper.terms))
+    atom = mono[0]
+    if not isinstance(atom, Extremum) or len(mono) != 1:
+        return []
+    names = [argument.names for argument in atom.arguments if argument.names]
+    if len(names) < 2 or all(other == names[0] for other in names):
+        return []
+    labels = [Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.side == "upper" and b.access.span.end]
+    sizes = ", ".join(f"`{name}`" for name in sorted(frozenset().union(*names)))
+    message = f"`{r.index}` is cut to the smallest of several extents: `{r.text}`"
+    help_text = f"if {sizes} are meant to be equal, use one name"
+    return [Diagnostic(codes.CUT_TO_MINIMUM, r.span, message, "the smaller one wins", tuple(labels), help_text)]
+
+
+def _guard_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
+    """TC324, after the fallback of section 6."""
+    if not any(step.fallback for step in ranges.rounds[statement.name]):
+        return []
+    box: dict[str, tuple[SizeExpr, SizeExpr]] = {
+        r.index: (r.lower, r.upper - 1)
+        for r in ranges.indices[statement.name]
+        if r.lower is not None and r.upper is not None
+    }
+    facts = loop_facts(ranges.indices[statement.name])
+    seen: dict[int, Guard] = {}
+    for bound in ranges.bounds[statement.name]:
+        if bound.used and bound.discharged:
+            for guard in bound.access.guards:
+                seen.setdefault(id(guard.condition), guard)
+    result: list[Diagnostic] = []
+    for guard in seen.values():
+        always = _constant_truth(guard.meaning, box, facts)
+        if always is not None:
+            result.append(_guard_message(statement, ranges, guard, always))
+    return result
+
+
+def _constant_truth(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool | None:
+    """Whether a condition is always true, or always false, on the ranges; `None` if neither is certain."""
+    if _certain(condition, box, facts):
+        return True
+    return False if _certain(condition.negated(), box, facts) else None
+
+
+def _certain(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool:
+    alternatives, complete = condition.alternatives()
+    if not complete:
+        return False
+    for alternative in alternatives:
+        lows = [interval(g, box).lower for g in alternative]
+        if all(low is not None and holds(low, facts) for low in lows):
+            return True
+    return False
+
+
+def _guard_message(statement: Statement, ranges: Ranges, guard: Guard, always: bool) -> Diagnostic:
+    truth = "true" if always else "false"
+    found = next(r for r in ranges.indices[statement.name] if r.source == "inferred")
+    message = f"the condition is always {truth} on the inferred range `{found.text}`"
+    help_text = f"did you mean `where {found.index} in 0:{to_python(found.extent)}`?"
+    return Diagnostic(codes.GUARD_ALWAYS, guard.condition.span, message, f"always {truth}", (), help_text)
+
+
+def _update_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
+    """TC325: a later statement that may leave elements of its target alone."""
+    writes = [b for b in ranges.bounds[statement.name] if b.access.tensor == statement.target]
+    known = ranges.accesses[statement.name]
+    if not any(all(b.access is not a for a in known) for b in writes):
+        return []
+    box = ranges.boxes[statement.target]
+    first = next(s for s in ranges.program.statements if s.target == statement.target)
+    tensor = ranges.program.tensor(statement.target)
+    if tensor.box is not None or first is statement:
+        return []
+    outputs = ranges.indices[statement.name][: len(box.bounds)]
+    parts = [r for r, (lower, upper) in zip(outputs, box.bounds, strict=True) if r.lower != lower or r.upper != upper]
+    if not parts:
+        return []
+    where = ", ".join(f"`{r.text}`" for r in parts)
+    message = f"this statement may update only a part of `{statement.target}`: {where}"
+    dimension = outputs.index(parts[0])
+    lower, upper = box.bounds[dimension]
+    label = f"`{statement.target}` has `{to_python(lower)} <= {parts[0].index} < {to_python(upper)}`"
+    return [
+        Diagnostic(codes.PARTIAL_UPDATE, statement.span, message, label, (), "the other elements keep their values")
+    ]
+
+
+def _origin_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
+    """TC321: results that start at another index than 0."""
+    result: list[Diagnostic] = []
+    for tensor in program.tensors:
+        box = ranges.boxes.get(tensor.name)
+        if tensor.kind != "output" or box is None or tensor.box is not None:
+            continue
+        moved = [d for d, lower in enumerate(box.origin) if lower != 0]
+        if moved:
+            result.append(_origin_message(program, tensor, ranges, moved[0]))
+    return result
+
+
+def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension: int) -> Diagnostic:
+    first = next((s for s in program.statements if s.target == tensor.name), None)
+    box = ranges.boxes[tensor.name]
+    at = ", ".join(to_python(lower) for lower in box.origin)
+    span = tensor.span
+    name = str(dimension)
+    labels: tuple[Label, ...] = ()
+    if first is not None and dimension < len(first.output_indices):
+        item = first.output_indices[dimension]
+        span, name = item.span, item.name
+        because = ranges.range(first.name, item.name).because
+        labels = tuple(
+            Label(b.access.span, f"needs `{b.text}`") for b in because if b.side == "lower" and b.access.span.end
+        )
+    message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
+    help_text = f"to start at 0, guard the accesses and add `where {name} in 0:...`"
+    label = f"starts at `{to_python(box.origin[dimension])}`"
+    return Diagnostic(codes.MOVED_ORIGIN, span, message, label, labels, help_text)
+
+
+def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
+    """TC329: elements of an input beyond the window of all reads, for all sizes."""
+    result: list[Diagnostic] = []
+    for tensor in program.tensors:
+        if tensor.kind != "input" or tensor.rank == 0 or tensor.name not in ranges.boxes:
+            continue
+        windows = _windows(tensor.name, program, ranges)
+        if windows is None:
+            continue
+        for dimension, (lower, upper, facts) in enumerate(windows):
+            extent = ranges.boxes[tensor.name].bounds[dimension][1]
+            for gap, place in ((lower, "start"), (extent - 1 - upper, "end")):
+                if holds(gap - 1, facts):
+                    axis = f" of dimension {dimension}" if tensor.rank > 1 else ""
+                    count = to_python(gap)
+                    plural = "element" if gap == 1 else "elements"
+                    message = f"`{count}` {plural} at the {place}{axis} of `{tensor.name}` never read"
+                    message = message.replace(" never", " is never" if gap == 1 else " are never")
+                    result.append(Diagnostic(codes.UNREAD_INPUT, tensor.span, message, "not read completely"))
+    return result
+
+
+def _windows(name: str, program: Program, ranges: Ranges) -> list[tuple[SizeExpr, SizeExpr, list[SizeExpr]]] | None:
+    """Smallest and largest index per dimension over all reads of an input, or `None` while a read may be anywhere."""
+    windows: list[tuple[SizeExpr, SizeExpr, list[SizeExpr]]] = []
+    for statement in program.statements:
+        if not ranges.is_complete(statement.name) or _is_negative(ranges, statement):
+            return None  # the statement has an error of its own
+        box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+        for r in ranges.indices[statement.name]:
+            if r.lower is not None and r.upper is not None:
+                box[r.index] = (r.lower, r.upper - 1)
+        facts = loop_facts(ranges.indices[statement.name])
+        for access in ranges.accesses[statement.name]:
+            if access.tensor != name:
+                continue
+            for dimension, e in enumerate(access.index):
+                found = interval(e, box)
+                if not e.indices <= box.keys() or found.lower is None or found.upper is None or _data(e):
+                    return None
+                if dimension < len(windows):
+                    low, high, known = windows[dimension]
+                    both = [fact for fact in known if fact in facts]
+                    windows[dimension] = (minimum(low, found.lower), maximum(high, found.upper), both)
+                else:
+                    windows.append((found.lower, found.upper, facts))
+    return windows or None
+
+
+# --- equalities ------------------------------------------------------------------------------------------------------------
+
+
+def _equalities(
+    program: Program, ranges: Ranges
+) -> tuple[tuple[EqualityCheck, ...], dict[str, SizeExpr], list[Diagnostic]]:
+    """Declared dimensions and sizes of calls: proved, refuted (TC205, TC215), a definition, or left to the call (TC605)."""
+    bound = {name for tensor in program.tensors if tensor.dims for dim in tensor.dims for name in from_expr(dim).names}
+    checks: list[EqualityCheck] = []
+    definitions: dict[str, SizeExpr] = {}
+    diagnostics: list[Diagnostic] = []
+    for equality in program.equalities:
+        left, right = from_expr(equality.left, ranges.scope), from_expr(equality.right, ranges.scope)
+        left, right = left.substitute(definitions), right.substitute(definitions)
+        if any("." in name for name in left.names | right.names):
+            continue  # an extent that is unknown has a message of its own
+        if _defines(left, bound, definitions):
+            definitions[next(iter(left.names))] = right
+            continue
+        gap = left - right
+        if gap == 0:
+            continue
+        if nonnegative(gap - 1) or nonnegative(-gap - 1):
+            code = codes.SIZE_MISMATCH if equality.kind == "call" else codes.RESULT_TYPE
+            message = f"{equality.reason}: `{to_python(left)}` can never be `{to_python(right)}`"
+            diagnostics.append(Diagnostic(code, equality.span, message, "different for all sizes"))
+        else:
+            checks.append(EqualityCheck(left, right, equality))
+    return tuple(checks), definitions, diagnostics
+
+
+def _defines(e: SizeExpr, bound: set[str], definitions: Mapping[str, SizeExpr]) -> bool:
+    """Whether `e` is a size name that no parameter fixes."""
+    if len(e.names) != 1 or e.offset or len(e.terms) != 1:
+        return False
+    (name,) = e.names
+    mono, c = next(iter(e.terms.items()))
+    return c == 1 and len(mono) == 1 and not atom_parts(mono[0]) and name not in bound and name not in definitions
