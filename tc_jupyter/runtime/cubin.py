@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from tc_jupyter.diagnostics import NO_SPAN, Diagnostic
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, codes
 
-from .nvrtc import BACKEND_FAILED, BackendError
+from .nvrtc import BackendError
 
 MAX_STATIC_SHARED = 48 << 10
 """Bytes of shared memory that a kernel may declare statically; more must be dynamic and opted into."""
@@ -199,13 +199,13 @@ def sass(cubin: bytes) -> str:
     tool = find_nvdisasm()
     if tool is None:
         message = "the disassembler `nvdisasm` is not installed; `pip install 'tc_jupyter[sass]'`"
-        raise BackendError(Diagnostic(BACKEND_FAILED, NO_SPAN, message))
+        raise BackendError(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, message))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         done = subprocess.run([tool, "-c", "-g", str(path)], capture_output=True, text=True, check=False, timeout=60)
     if done.returncode != 0:
-        raise BackendError(Diagnostic(BACKEND_FAILED, NO_SPAN, "`nvdisasm` refused the cubin"), done.stderr)
+        raise BackendError(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, "`nvdisasm` refused the cubin"), done.stderr)
     return done.stdout
 
 

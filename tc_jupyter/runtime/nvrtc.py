@@ -21,9 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 
-from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Label, Severity, SourceText, Span
-
-BACKEND_FAILED = Code("TC903", "backend-failed", Severity.ERROR, "generated code was refused by the device compiler")
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, SourceText, Span, codes
 
 BASE_OPTIONS = (
     "-std=c++17",
@@ -192,13 +190,13 @@ def _load() -> ctypes.CDLL:
     compilation.
     """
     if find_spec("cuda") is None or find_spec("cuda.pathfinder") is None:
-        raise BackendError(Diagnostic(BACKEND_FAILED, NO_SPAN, MISSING))
+        raise BackendError(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, MISSING))
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib  # noqa: PLC0415
 
     try:
         path = load_nvidia_dynamic_lib("nvrtc").abs_path
     except (DynamicLibNotFoundError, RuntimeError, OSError) as error:
-        raise BackendError(Diagnostic(BACKEND_FAILED, NO_SPAN, MISSING), str(error)) from error
+        raise BackendError(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, MISSING), str(error)) from error
     assert path is not None
     library = ctypes.CDLL(path)
     library.nvrtcGetErrorString.restype = ctypes.c_char_p
@@ -236,21 +234,26 @@ def _refusal(status: int, arch: str, log: str, text: SourceText | None) -> Diagn
     if status == 5 and "arch" in log:  # NVRTC_ERROR_INVALID_OPTION
         known = ", ".join(supported_archs())
         return Diagnostic(
-            BACKEND_FAILED, NO_SPAN, f"NVRTC {version()[0]} does not compile for `{arch}`", help=f"it knows {known}"
+            codes.BACKEND_FAILED,
+            NO_SPAN,
+            f"NVRTC {version()[0]} does not compile for `{arch}`",
+            help=f"it knows {known}",
         )
     errors = [match for match in _MESSAGE.finditer(log) if "error" in match["kind"]]
     if not errors:
         first = next(
             (line for line in log.splitlines() if line.strip()), _library().nvrtcGetErrorString(status).decode()
         )
-        return Diagnostic(BACKEND_FAILED, NO_SPAN, f"the CUDA compiler refused the generated text: {first.strip()}")
+        return Diagnostic(
+            codes.BACKEND_FAILED, NO_SPAN, f"the CUDA compiler refused the generated text: {first.strip()}"
+        )
     labels = tuple(Label(span, match["text"]) for match in errors if (span := _span(match, text)) != NO_SPAN)
     first = errors[0]
     message = f"the CUDA compiler refused the generated text at {first['file']}:{first['line']}: {first['text']}"
     span = labels[0].span if labels else NO_SPAN
     help_text = "this is a fault of tc_jupyter; please report the text of the cell and this message"
     return Diagnostic(
-        BACKEND_FAILED, span, message, label=labels[0].text if labels else "", labels=labels[1:], help=help_text
+        codes.BACKEND_FAILED, span, message, label=labels[0].text if labels else "", labels=labels[1:], help=help_text
     )
 
 
