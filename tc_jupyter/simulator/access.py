@@ -126,7 +126,7 @@ class Checked:
         """The path with reports."""
         for region, good, offsets, outside, odd in space.pieces(address, self.total):
             if outside.size:
-                self.report_outside(space, region, address[outside[0]], lanes[outside])
+                self.report_outside(space, region, int(address[outside[0]]), lanes[outside])
             if odd.size and region is not None:
                 self.report(
                     "misaligned",
@@ -291,7 +291,7 @@ def build_load(machine: State, instruction: Instruction, number: int) -> Operati
     dtype = INTEGERS[type] if type in INTEGERS else np.dtype(f"u{size}")
     writers = [machine.registers.target(item, dtype) for item in items]
     space = space_of(instruction.parts)
-    if space == "param" and isinstance(place.base, Symbol) and place.base.name in machine.buffers:
+    if space == "param" and isinstance(place.base, Symbol) and place.base.name in machine.program.buffers:
         return _load_buffer(machine, place, size, writers, dtype)
     if space == "param" and isinstance(place.base, Symbol):
         return _load_parameter(machine, place, size, writers, dtype)
@@ -363,7 +363,7 @@ def _load_buffer(machine: State, place: Address, size: int, writers: list[Writer
         data = machine.buffers[name]
         for position, write in enumerate(writers):
             begin = start + size * position
-            piece = np.ascontiguousarray(data[:, begin : begin + size]).view(f"u{size}").reshape(-1).view(dtype)
+            piece = data[:, begin : begin + size].copy().view(f"u{size}").reshape(-1).view(dtype)
             write(piece if sel is None else piece[sel], sel)
 
     return load
@@ -411,7 +411,7 @@ def _store_buffer(
     machine: State, place: Address, size: int, readers: list[Callable[[Lanes | None], Array]]
 ) -> Operation:
     """`st.param` of an argument or result of an inlined call."""
-    if not isinstance(place.base, Symbol) or place.base.name not in machine.buffers:
+    if not isinstance(place.base, Symbol) or place.base.name not in machine.program.buffers:
         raise SimulationError("`st.param` to something that is not an argument of a call")
     name = place.base.name
     start = place.offset + place.base.offset

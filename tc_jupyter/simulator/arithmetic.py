@@ -196,13 +196,13 @@ def square_root(a: Array, mode: str) -> Array:
 
 def float_min(a: Array, b: Array, nan: bool) -> Array:
     """Minimum; -0 is below +0; NaN is returned only with `nan` (the `.NaN` variant) or when both are NaN."""
-    result = np.where((a == b) & np.signbit(a), a, np.fmin(a, b))
+    result = np.where(a == b, np.where(np.signbit(a), a, b), np.fmin(a, b))
     return np.where(np.isnan(a) | np.isnan(b), np.minimum(a, b), result) if nan else result
 
 
 def float_max(a: Array, b: Array, nan: bool) -> Array:
     """Maximum; +0 is above -0; NaN as in `float_min`."""
-    result = np.where((a == b) & np.signbit(a), b, np.fmax(a, b))
+    result = np.where(a == b, np.where(np.signbit(a), b, a), np.fmax(a, b))
     return np.where(np.isnan(a) | np.isnan(b), np.maximum(a, b), result) if nan else result
 
 

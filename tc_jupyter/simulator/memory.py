@@ -56,7 +56,7 @@ class GlobalArray:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, at one instruction; `line` is the user's line, `thread` and `block` the first that did it.
+    """One thing that is wrong; `line` is the user's line, `thread` and `block` the first that did it.
 
     `kind` is one of: out-of-bounds, misaligned, uninitialised, read-only, race, race-between-blocks, missing-wait,
     divergent-barrier, divergent-collective, unwritten-output, index-overflow, trap.
@@ -165,7 +165,7 @@ class DeviceMemory:
 
 @dataclass(slots=True)
 class Findings:
-    """Collects findings: one per kind, instruction and array, with the number of accesses."""
+    """Collects findings: one per kind, source line and array, with the number of accesses."""
 
     block: tuple[int, int, int]
     grid: tuple[int, int, int]
@@ -189,8 +189,11 @@ class Findings:
     def add(
         self, kind: str, message: str, site: int, line: int | None, lane: int, array: str | None, count: int = 1
     ) -> None:
-        """Record `count` accesses; only the first of its kind at this instruction keeps its message."""
-        key = (kind, site, array)
+        """Record `count` accesses; only the first of its kind at this line keeps its message.
+
+        Unrolled copies of one access are one finding; without a line the instruction's number `site` stands for it.
+        """
+        key = (kind, -1 - site if line is None else line, array)
         if key in self.found:
             self.found[key][1] += count
             return
