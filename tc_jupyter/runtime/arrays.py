@@ -244,6 +244,24 @@ def as_numpy(view: ArrayView) -> NDArray:
     return _at_address(view, storage_dtype(view.dtype))
 
 
+def host_array(value: object) -> NDArray:
+    """The values of an array of any library as a NumPy array, copied from a GPU if they are there; numbers are 0-dimensional.
+
+    Raises:
+        ArgumentProblem: it is no array.
+    """
+    if library_of(value) is None:
+        return np.asarray(value)
+    view = view_of(value)
+    if view.device == "cpu":
+        array = as_numpy(view)
+    else:
+        array = cast(NDArray, cast(Any, copied(view).owner).get())
+    if view.dtype is DType.BFLOAT16 and array.dtype == np.uint16:
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array
+
+
 class _Memory:
     """An exporter of memory that `keep` owns."""
 
@@ -352,6 +370,8 @@ def _cupy_view(array: Any) -> ArrayView:
 def _cupy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
     from .cuda import device_empty  # noqa: PLC0415  CuPy's door file
 
+    if dtype is DType.BFLOAT16:
+        raise ArgumentProblem("bfloat16", "CuPy has no bfloat16", "pass arrays of PyTorch or JAX")
     return _cupy_view(device_empty(shape, dtype, device))
 
 
@@ -563,7 +583,8 @@ def copied(view: ArrayView) -> ArrayView:
     if view.device != "cpu":
         from .cuda import device_copy  # noqa: PLC0415  CuPy's door file
 
-        return _cupy_view(device_copy(view.address, view.shape, view.strides, view.dtype, view.device, view.owner))
+        copy = _cupy_view(device_copy(view.address, view.shape, view.strides, view.dtype, view.device, view.owner))
+        return replace(copy, dtype=view.dtype, dtype_name=view.dtype_name)
     target = empty(view.shape, storage_dtype(view.dtype))
     source = as_numpy(view)
     np.copyto(target, source if source.dtype.newbyteorder("=") == target.dtype else source.view(target.dtype))

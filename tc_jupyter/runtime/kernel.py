@@ -353,7 +353,8 @@ def _scratch(buffer: Buffer, shape: tuple[int, ...], device: str) -> Callable[[]
 
     def make() -> ArrayView:
         if device != "cpu":
-            view = CUPY.allocate(pitched, buffer.dtype, device)
+            plain = DType.UINT16 if buffer.dtype is DType.BFLOAT16 else buffer.dtype
+            view = replace(CUPY.allocate(pitched, plain, device), dtype=buffer.dtype)
         else:
             array = aligned_empty(pitched, storage_dtype(buffer.dtype), buffer.align)
             view = replace(view_of(array), dtype=buffer.dtype)

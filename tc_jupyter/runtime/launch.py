@@ -9,19 +9,22 @@ elements, size, and the bits of `s` in the low half of the last slot.
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from tc_jupyter.codegen.source import Argument
-from tc_jupyter.loops import Kernel
+from tc_jupyter.codegen import Argument, KernelSource
+from tc_jupyter.loops import Check, Kernel, walk_statements
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Select, Size, Unary
 
 from .arguments import Number
-from .arrays import ArrayView, as_numpy
+from .arrays import ArrayView, as_numpy, numpy_address
+from .memory import aligned_empty
 
 Failure: TypeAlias = tuple[int, ...]
 """The first failed check at a point: its number in the kernel, then the values that it reports."""
@@ -127,3 +130,102 @@ def bfloat16_bits(value: float) -> int:
 def slots(arguments: Sequence[Argument]) -> struct.Struct:
     """The packer of all slots of an entry point, in order."""
     return struct.Struct("=" + "".join(slot_format(argument) for argument in arguments))
+
+
+# the CPU -------------------------------------------------------------------------------------------------------------------------
+
+
+class Code(Protocol):
+    """Loaded machine code of one kernel."""
+
+    def run(self, slots: Any, tasks: int | None = None, thread_count: int | None = None) -> None:
+        """Run all tasks with these argument slots."""
+        ...
+
+
+def slot_text(argument: Argument) -> str:
+    """The value of a slot as Python text over `b` (storage), `v` (sizes), `s` (scalars), `w` and `e` (addresses)."""
+    name = repr(argument.name)
+    match argument.kind:
+        case "buffer":
+            return f"b[{name}].address"
+        case "stride":
+            return f"b[{name}].strides[{argument.dimension}] // b[{name}].dtype.bytes"
+        case "size":
+            return f"v[{name}]"
+        case "scalar":
+            return f"value(types[{name}], s[{name}])"
+        case "workspace":
+            return "w"
+        case _:
+            return "e"
+
+
+RECORD = 18
+"""Words of an error record: the number of the failed check + 1, a spare word, and at most 16 values."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuRunner:
+    """Machine code on all threads; every call has slots, workspace and error record of its own.
+
+    Attributes:
+        gather: storage, sizes, scalars, addresses of workspace and error record -> filled slots.
+        work: sizes -> bytes of workspace per thread, or `None`.
+        values: how many values each check reports.
+    """
+
+    kernel: Kernel
+    source: KernelSource
+    code: Code
+    thread_count: Callable[[], int]
+    gather: Callable[..., Any]
+    work: Callable[[Mapping[str, int]], tuple[int, ...]] | None
+    values: Mapping[int, int]
+
+    def __call__(
+        self, storage: Mapping[str, ArrayView], sizes: Mapping[str, int], scalars: Mapping[str, Number]
+    ) -> Failure | None:
+        """Run the kernel."""
+        scratch = None if self.work is None else aligned_empty((self.work(sizes)[0] * self.thread_count(),), _BYTE, 64)
+        record = (ctypes.c_int64 * RECORD)() if self.kernel.checks else None
+        where = 0 if scratch is None else numpy_address(scratch)
+        errors = 0 if record is None else ctypes.addressof(record)
+        data = self.gather(storage, sizes, scalars, where, errors)
+        self.code.run(data)
+        return None if record is None else failure_of(list(record), 2, self.values)
+
+
+def cpu_runner(kernel: Kernel, source: KernelSource, code: Code, thread_count: Callable[[], int]) -> CpuRunner:
+    """The runner of loaded code.
+
+    Args:
+        thread_count: an upper bound of the thread numbers that the code may see.
+    """
+    scope: dict[str, Any] = {
+        "pack": slots(source.arguments).pack_into,
+        "block": ctypes.c_int64 * len(source.arguments),
+        "value": scalar_value,
+        "types": {argument.name: argument.dtype for argument in source.arguments if argument.kind == "scalar"},
+    }
+    parts = "".join(f", {slot_text(argument)}" for argument in source.arguments)
+    exec(f"def gather(b, v, s, w, e):\n    d = block()\n    pack(d, 0{parts})\n    return d", scope)
+    work = integers(source.workspace[0].shape, kernel.sizes) if source.workspace else None
+    return CpuRunner(kernel, source, code, thread_count, scope["gather"], work, values_of_checks(kernel))
+
+
+_BYTE = np.dtype(np.uint8)
+
+
+def values_of_checks(kernel: Kernel) -> Mapping[int, int]:
+    """How many values each check of a kernel reports."""
+    checks = (stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Check))
+    return {check.number: len(check.values) for check in checks}
+
+
+def failure_of(record: Sequence[int], first: int, values: Mapping[int, int]) -> Failure | None:
+    """The failed check in an error record whose values start at word `first`."""
+    if record[0] == 0:
+        return None
+    number = int(record[0]) - 1
+    return (number, *(int(record[first + k]) for k in range(values.get(number, 0))))

@@ -1,0 +1,87 @@
+"""The back half of the arrow: a checked program and what one call tells -> kernels and their text.
+
+Sizes stay symbols all the way, so the machine code that comes out runs with any sizes of the same layout class. A `Build` keeps
+every stage; widgets, `f.source(...)` and the command line read it, and nobody computes a stage twice.
+
+Worked example: `build(program, ranges, Layout(frozenset(), 32), cpu_target())` for a matrix product has one kernel whose buffers
+are row-major and whose sizes are `M, K, N`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tc_jupyter.codegen import KernelSource
+from tc_jupyter.codegen.cuda import emit_cuda
+from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.loops import Kernel
+from tc_jupyter.loops.lower import PointCheck, lower
+from tc_jupyter.program import Program
+from tc_jupyter.ranges import Ranges
+from tc_jupyter.runtime.kernel import Layout
+from tc_jupyter.schedule import Schedule, SymbolicBounds, Target, default_schedule, infer_symbolic
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Every stage of one back half.
+
+    Attributes:
+        kernels: in order of execution, fitted to `layout`.
+        sources: one per kernel; empty for the interpreter, which runs the kernels themselves.
+    """
+
+    program: Program
+    ranges: Ranges
+    layout: Layout
+    target: Target
+    schedule: Schedule
+    bounds: SymbolicBounds
+    kernels: tuple[Kernel, ...]
+    sources: tuple[KernelSource, ...]
+
+
+def build(
+    program: Program,
+    ranges: Ranges,
+    layout: Layout,
+    target: Target,
+    schedule: Schedule | None = None,
+    checks: Iterable[PointCheck] = (),
+) -> Build:
+    """Run the back half.
+
+    Args:
+        layout: strides and index width of the arrays of the call.
+        schedule: `None` for the default schedule of the target.
+        checks: subscripts that are checked at each point.
+
+    Raises:
+        CompileError: TC503, a limit of the device.
+    """
+    schedule = schedule if schedule is not None else default_schedule(program, ranges, target)
+    bounds = infer_symbolic(schedule.graph)
+    kernels = tuple(_fitted(kernel, layout) for kernel in lower(bounds, checks))
+    emitted = target.kind != "interpreter"
+    sources = tuple(_emit(kernel, target, layout, program) for kernel in kernels) if emitted else ()
+    return Build(program, ranges, layout, target, schedule, bounds, kernels, sources)
+
+
+def _fitted(kernel: Kernel, layout: Layout) -> Kernel:
+    """Strides as run-time parameters only where the arrays of the call need them."""
+    buffers = tuple(
+        replace(buffer, strided=buffer.scope == "argument" and buffer.name in layout.strided)
+        for buffer in kernel.buffers
+    )
+    return replace(kernel, buffers=buffers)
+
+
+def _emit(kernel: Kernel, target: Target, layout: Layout, program: Program) -> KernelSource:
+    match target.kind:
+        case "cpu":
+            return emit_llvm(kernel, target)
+        case "cuda":
+            return emit_cuda(kernel, target, layout.index_bits, source=program.source)
+        case _:
+            raise ValueError(f"no code generator for `{target.kind}`")

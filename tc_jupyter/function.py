@@ -1,0 +1,692 @@
+"""What the user holds and calls: modules of compiled defs, one bound kernel per layout class of the arguments.
+
+Comes in: text. Goes out: `Module` and `Function`. A function knows its ranges and conditions from the start; code is made at the
+first call of a layout class and serves all sizes after that.
+
+Worked example:
+
+    module = compile("def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i,j) * B(j) }")
+    o = module.mv(A, B)          # o has the kind and the device of A
+    module.mv(A, B, out=o)
+    print(module.mv.ranges[0])   # o: 0 <= i < R
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from tc_jupyter.codegen import KernelSource
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze
+from tc_jupyter.compiler.build import Build, build
+from tc_jupyter.compiler.call_numbers import call_numbers, point_checks
+from tc_jupyter.compiler.cost import Counts, cost_of
+from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, render
+from tc_jupyter.loops.show import show_kernel
+from tc_jupyter.program import DType, Program
+from tc_jupyter.program.check_tc import python_name
+from tc_jupyter.ranges import IndexRange as InferredRange
+from tc_jupyter.ranges import Precondition, SizeExpr, to_python
+from tc_jupyter.runtime import cpu, cuda, jit, threads
+from tc_jupyter.runtime.arguments import (
+    Parameter,
+    call_error,
+    parameters_of,
+    positional,
+    read_outputs,
+    signature_text,
+)
+from tc_jupyter.runtime.arrays import ArgumentProblem, ArrayView, host_array, numpy_dtype
+from tc_jupyter.runtime.cache import DiskCache
+from tc_jupyter.runtime.cubin import sass
+from tc_jupyter.runtime.fast_call import FastCall, FastPlan
+from tc_jupyter.runtime.kernel import (
+    BoundKernel,
+    Inputs,
+    Layout,
+    Numbers,
+    bind_kernel,
+    layout_of,
+    read_inputs,
+    resolve_overlap,
+    root_of,
+)
+from tc_jupyter.runtime.launch import CpuRunner, Runner, cpu_runner, interpreter_runner
+from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
+from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, schedule_of
+
+CHECKS = ("all", "sizes", "none")
+SOURCE_KINDS = ("loops", "cuda", "ptx", "sass", "llvm", "asm", "rewrites")
+TARGETS = (None, "cpu", "cuda", "interpreter")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a text is compiled; with the text it is all that pickling keeps.
+
+    Attributes:
+        specialize: sizes that are fixed on purpose, or `True` for all of them, per call.
+    """
+
+    text: str
+    language: str = "tc"
+    target: str | None = None
+    strict: bool = False
+    allow: tuple[str, ...] = ()
+    check: str = "all"
+    specialize: Mapping[str, int] | bool | None = None
+    known: Mapping[str, Function] | None = None
+    name: str = "cell"
+
+
+def compile(
+    text: str,
+    language: str = "tc",
+    target: str | None = None,
+    strict: bool = False,
+    allow: Sequence[str] = (),
+    check: str = "all",
+    specialize: Mapping[str, int] | bool | None = None,
+    known: Mapping[str, Function] | None = None,
+) -> Module:
+    """Check a cell and make its defs callable.
+
+    Args:
+        language: `tc` or `sac`.
+        target: `None` (the GPU when there is one, else the CPU), `cpu`, `cuda` or `interpreter`.
+        strict: size preconditions of accesses are errors.
+        allow: codes of warnings and notes that are not reported.
+        check: `all`; `sizes`: index values are not looked at; `none`: preconditions neither.
+        specialize: sizes to fix, `True` for all; code is then made for every new combination.
+        known: functions that the text may call.
+
+    Raises:
+        CompileError: the text has mistakes; all of them.
+        ValueError: an option has no such value.
+    """
+    if check not in CHECKS:
+        raise ValueError(f"check={check!r}: expected one of {', '.join(map(repr, CHECKS))}")
+    if target not in TARGETS:
+        raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
+    options = Options(text, language, target, strict, tuple(allow), check, specialize, known)
+    return module_of(_analysis(options), options)
+
+
+def _analysis(options: Options) -> Analysis:
+    return analyze(
+        options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
+    )
+
+
+def module_of(analysis: Analysis, options: Options) -> Module:
+    """The functions of a text that is already analysed.
+
+    Raises:
+        CompileError: the analysis has errors.
+    """
+    if not analysis.ok:
+        diagnostics = tuple(analysis.diagnostics)
+        raise CompileError(diagnostics, analysis.source, render(diagnostics, analysis.source))
+    functions = {
+        python_name(name): Function(found, options, analysis.source) for name, found in analysis.functions.items()
+    }
+    return Module(functions, analysis)
+
+
+class Module(Mapping[str, "Function"]):
+    """The functions of one text, by name; also as attributes.
+
+    Attributes:
+        analysis: what is known of the text.
+    """
+
+    def __init__(self, functions: Mapping[str, Function], analysis: Analysis) -> None:
+        self._functions = dict(functions)
+        self.analysis = analysis
+
+    def __getitem__(self, name: str) -> Function:
+        found = self._functions.get(name)
+        return found if found is not None else self._functions[python_name(name)]
+
+    def __getattr__(self, name: str) -> Function:
+        functions = self.__dict__.get("_functions", {})
+        if name in functions:
+            return functions[name]
+        raise AttributeError(f"this module has no function {name!r}; it has {', '.join(functions)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._functions]
+
+    def __repr__(self) -> str:
+        return f"<tc module: {', '.join(self._functions)}>"
+
+
+ROW_MAJOR = Layout(frozenset(), 32)
+
+
+# one def with known ranks and types ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The code of one layout class: every stage, and the callable."""
+
+    build: Build
+    kernel: BoundKernel
+
+
+class Definition:
+    """A def whose ranks and element types are known: reads arguments, finds or makes the code, runs it."""
+
+    def __init__(self, found: FunctionAnalysis, options: Options, steps: tuple[Step, ...] | None = None) -> None:
+        self.found = found
+        self.program = found.program
+        self.options = options
+        self.steps = steps
+        self.parameters = parameters_of(self.program)
+        self.names = tuple(parameter.name for parameter in self.parameters)
+        self.text = signature_text(self.program)
+        self.numbers = call_numbers(found)
+        self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
+        self._ready: dict[tuple[str, Layout], Ready] = {}
+        self._lock = threading.Lock()
+
+    def call(self, values: Sequence[object], out: object) -> Any:
+        """One call by the general path: any array library, any layout.
+
+        Raises:
+            CallError: the arguments do not fit.
+        """
+        inputs = read_inputs(self.program, self.parameters, values)
+        numbers = self.numbers_at(inputs.sizes)
+        outputs: dict[str, ArrayView] = {}
+        if out is not None:
+            outputs = self._outputs(out, inputs, numbers)
+            inputs = resolve_overlap(self.program, inputs, outputs, numbers.origins)
+        layout = layout_of(inputs, outputs, numbers.shapes, self.program)
+        if outputs and self.accumulates:
+            layout = replace(layout, accumulate=True)
+        ready = self.ready(engine_of(self.options.target, inputs.device), layout)
+        views = ready.kernel.run(inputs, numbers, outputs, self.options.check)
+        if out is not None:
+            return out
+        results = tuple(inputs.library.finish(view) for view in views)
+        return results[0] if len(results) == 1 else results
+
+    def numbers_at(self, sizes: Mapping[str, int]) -> Numbers:
+        """Shapes and extents at the sizes of a call.
+
+        Raises:
+            CallError: TC601 to TC603, TC605.
+        """
+        numbers = self.numbers.bind(sizes, self.options.check != "none")
+        if isinstance(numbers, Diagnostic):
+            raise call_error(numbers, self.program.source)
+        return numbers
+
+    def _outputs(self, out: object, inputs: Inputs, numbers: Numbers) -> dict[str, ArrayView]:
+        names = self.program.results
+        shapes = [numbers.shapes[name] for name in names]
+        results = [_result(self.program, name, shape) for name, shape in zip(names, shapes, strict=True)]
+        views = read_outputs(out, results, shapes, inputs.device, self.program)
+        return dict(zip(names, views, strict=True))
+
+    def ready(self, engine: str, layout: Layout) -> Ready:
+        """The code for a layout class, made at most once.
+
+        Raises:
+            CompileError, CallError: the engine cannot run this def.
+        """
+        if engine != "cuda":  # index arithmetic is 64 bits wide there
+            layout = replace(layout, index_bits=64)
+        found = self._ready.get((engine, layout))
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._ready.get((engine, layout))
+            if found is None:
+                found = self._make(engine, layout)
+                self._ready[engine, layout] = found
+            return found
+
+    def _make(self, engine: str, layout: Layout) -> Ready:
+        made = self.build(target_of(engine), layout)
+        runners = load_runners(engine, made)
+        return Ready(made, bind_kernel(self.program, self.numbers, made.kernels, runners, layout, engine))
+
+    def dispatcher(self) -> Callable[..., Any]:
+        """The function of positional arguments that a call runs: the short way where there is one."""
+        plan = self._fast_plan()
+        if plan is None or self.options.target not in (None, "cpu"):
+            return self.general
+        return FastCall(plan, lambda values: self.general(*values), self._fast_runners).dispatcher()
+
+    def general(self, *args: Any) -> Any:
+        """A call with positional arguments only, by the general path."""
+        return self.call(positional(self.names, args, {}, self.text, self.program), None)
+
+    def _fast_plan(self) -> FastPlan | None:
+        """What the short way needs; `None` for defs whose conditions are not plain comparisons of sizes."""
+        found, program = self.found, self.program
+        checked = (
+            [item for item in found.preconditions if item.kind != "PROVED"] if self.options.check != "none" else []
+        )
+        if any(item.kind != "SIZE" for item in checked) or found.conditions.equalities or found.conditions.definitions:
+            return None
+        if any(found.ranges.divisors.values()) or any(
+            parameter.dtype is DType.BFLOAT16 for parameter in self.parameters
+        ):
+            return None
+        boxes = found.ranges.boxes
+        extents = {name: to_python(value) for name, value in found.ranges.sizes.items() if "." in name}
+        results = [(name, program.tensor(name).dtype, _texts(boxes[name].shape)) for name in program.results]
+        if any(numpy_dtype(dtype) is None for _, dtype, _ in results):
+            return None
+        extent_tests = [f"{text} >= 0" for _, _, shape in results for text in shape]
+        conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests]))
+        roots = {name: root_of(program, name) for name in program.results}
+        return FastPlan(self.parameters, extents, tuple(results), conditions, roots)
+
+    def _fast_runners(self, strided: frozenset[str]) -> Sequence[CpuRunner] | None:
+        """The runners of a layout class if it runs on the CPU engine and none of its kernels reports positions."""
+        if engine_of(self.options.target, "cpu") != "cpu":
+            return None
+        steps = self.ready("cpu", Layout(strided, 64)).kernel.steps
+        runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
+        simple = len(runners) == len(steps) and not any(step.kernel.checks for step in steps)
+        return runners if simple else None
+
+    def build(self, target: Target, layout: Layout = ROW_MAJOR) -> Build:
+        """Every stage of the back half for a target, without loading anything."""
+        program = accumulating(self.program) if layout.accumulate else self.program
+        schedule = None
+        if self.steps is not None:
+            schedule = self.schedule(program)
+        return build(program, self.found.ranges, layout, target, schedule, point_checks(self.found))
+
+    def schedule(self, program: Program | None = None) -> Schedule:
+        """The schedule of this def: its own steps on the default stages."""
+        start = schedule_of(program or self.program, self.found.ranges)
+        for step in self.steps or ():
+            start = getattr(start, step.name)(*step.arguments, **dict(step.keywords))
+        return start
+
+
+def _texts(values: Sequence[SizeExpr]) -> tuple[str, ...]:
+    return tuple(to_python(value) for value in values)
+
+
+def accumulating(program: Program) -> Program:
+    """The program whose non-`!` first statements combine onto the arrays of `out=`."""
+    statements = tuple(
+        replace(statement, initialize=False) if statement.accumulate else statement for statement in program.statements
+    )
+    return replace(program, statements=statements)
+
+
+def _result(program: Program, name: str, shape: tuple[int, ...]) -> Parameter:
+    tensor = program.tensor(name)
+    return Parameter(name, tensor.dtype, tuple(shape), tensor.span)
+
+
+# engines -------------------------------------------------------------------------------------------------------------------------
+
+
+def engine_of(target: str | None, device: str) -> str:
+    """The engine of a call: what was asked for, else the GPU when there is one, else the CPU, else the interpreter."""
+    if target in ("cuda", "interpreter"):
+        return target
+    if target is None and (device != "cpu" or gpu_available()):
+        return "cuda"
+    return "cpu" if jit.available() else "interpreter"
+
+
+@cache
+def gpu_available() -> bool:
+    """Whether calls can run on a GPU: a driver, a device, CuPy and NVRTC."""
+    return cuda.detect() is not None
+
+
+def target_of(engine: str) -> Target:
+    """The device of an engine as plain data."""
+    if engine == "interpreter":
+        return INTERPRETER
+    return cpu.cpu_target() if engine == "cpu" else cuda.cuda_target()
+
+
+def load_runners(engine: str, made: Build) -> tuple[Runner, ...]:
+    """Code for every kernel of a build, from the disk cache where it is there."""
+    if engine == "interpreter":
+        return tuple(interpreter_runner(kernel) for kernel in made.kernels)
+    pairs = zip(made.kernels, made.sources, strict=True)
+    if engine == "cpu":
+        store = DiskCache.default()
+        return tuple(
+            cpu_runner(kernel, source, cpu.load(source, store, made.target), threads.get_threads)
+            for kernel, source in pairs
+        )
+    return tuple(cuda.runner(kernel, source, made.target) for kernel, source in pairs)
+
+
+def cpu_text(source: KernelSource, kind: str, target: Target) -> str:
+    """LLVM IR, or the assembly that LLVM makes of it."""
+    if kind == "llvm":
+        return source.text
+    return jit.assembly(source.text, cpu.options_of(target))
+
+
+def cuda_text(source: KernelSource, kind: str, target: Target) -> str:
+    """CUDA C++, PTX or machine code of one kernel."""
+    if kind == "cuda":
+        return source.text
+    compiled = cuda.compile_source(source, target)
+    return compiled.ptx if kind == "ptx" else sass(compiled.cubin)
+
+
+# functions -----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRange:
+    """The range of one index, as users see it: `lower <= index < upper`.
+
+    Attributes:
+        lower, upper: Python expressions over the sizes; `upper` is not included.
+        kind: `output` or `reduction`.
+        round: in which it was found; 0 for `where` and `target`.
+        source: `where`, `inferred` or `target`.
+        because: the bounds that shaped it, one line each.
+    """
+
+    statement: str
+    index: str
+    lower: str
+    upper: str
+    kind: str
+    round: int
+    source: str
+    because: tuple[str, ...]
+    ends: tuple[SizeExpr, SizeExpr] = field(repr=False, compare=False)
+
+    @property
+    def sympy(self) -> tuple[Any, Any]:
+        """Both bounds as SymPy expressions over the sizes."""
+        from tc_jupyter.ranges.latex import to_sympy
+
+        lower, upper = self.ends
+        return to_sympy(lower), to_sympy(upper)
+
+    @property
+    def latex(self) -> str:
+        """The range as a formula."""
+        from tc_jupyter.ranges.latex import to_latex
+
+        lower, upper = self.ends
+        return rf"{to_latex(lower)} \le {self.index} < {to_latex(upper)}"
+
+    def __str__(self) -> str:
+        return f"{self.statement}: {self.lower} <= {self.index} < {self.upper}"
+
+
+class Function:
+    """A compiled def: call it with arrays, or look at what was inferred."""
+
+    def __init__(
+        self, found: FunctionAnalysis, options: Options, source: SourceText, steps: tuple[Step, ...] | None = None
+    ) -> None:
+        self._definition = Definition(found, options, steps)
+        self._options = options
+        self._source = source
+        self._steps = steps
+        self.__name__ = python_name(found.program.name)
+        self.__qualname__ = self.__name__
+        self.__doc__ = document(found)
+        self._call = self._definition.dispatcher()
+
+    # the call --------------------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Compute the results.
+
+        Args:
+            args: arrays and numbers in the order of the signature; or by name.
+            out: an array, or a tuple in the order of the results, to write into; first statements without `!` accumulate.
+
+        Returns:
+            One array, or a tuple in the order of the results, of the kind of the inputs and on their device; with `out=`
+            that object.
+
+        Raises:
+            CallError: the arguments do not fit; names the argument, what was expected and what came.
+        """
+        if out is None and not named:
+            return self._call(*args)
+        definition = self._definition
+        values = positional(definition.names, args, named, definition.text, definition.program)
+        return definition.call(values, out)
+
+    def __repr__(self) -> str:
+        return f"<tc function {signature_text(self.program)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._options, self.program.name, self._steps)
+
+    # what was inferred -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def program(self) -> Program:
+        """The checked program."""
+        return self._definition.program
+
+    @property
+    def analysis(self) -> FunctionAnalysis:
+        """Everything that inference found."""
+        return self._definition.found
+
+    @property
+    def source_text(self) -> SourceText:
+        """The cell."""
+        return self._source
+
+    @cached_property
+    def ranges(self) -> tuple[IndexRange, ...]:
+        """The range of every index of every statement, with its reasons."""
+        found = self.analysis.ranges
+        return tuple(_index_range(item) for name in found.indices for item in found.indices[name])
+
+    @property
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """What must hold for every access to stay inside its tensor."""
+        return self.analysis.preconditions
+
+    @property
+    def signature(self) -> str:
+        """The def in one line, with inferred shapes of the results."""
+        return described_signature(self.analysis)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kinds = inspect.Parameter
+        parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in _parameter_names(self.program)]
+        parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
+        return inspect.Signature(parameters)
+
+    def shapes(self, *arrays: Any, **sizes: int) -> dict[str, tuple[int, ...]]:
+        """The shape of every result at given sizes, or for example arrays.
+
+        Raises:
+            CallError: a condition on sizes is false.
+            KeyError: a size is missing.
+        """
+        numbers = self._definition.numbers_at(self._sizes(arrays, sizes))
+        return {name: tuple(numbers.shapes[name]) for name in self.program.results}
+
+    def cost(self, **sizes: int) -> Counts:
+        """Operations and bytes: SymPy expressions over the sizes, or numbers if all sizes are given."""
+        cost = cost_of(self.program, self.analysis.ranges)
+        if sizes:
+            return cost.at(sizes)
+        from tc_jupyter.ranges.latex import to_sympy
+
+        parts = (to_sympy(part) for part in (cost.operations, cost.read, cost.written))
+        return Counts(*parts)
+
+    # what is generated -----------------------------------------------------------------------------------------------------------
+
+    def source(self, kind: str, *arrays: Any, **sizes: int) -> str:
+        """Generated text.
+
+        Args:
+            kind: `loops`, `cuda`, `ptx`, `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
+            arrays: example arrays, whose layout is used; without them arrays are row-major.
+            sizes: sizes by name, for kinds that depend on them.
+
+        Raises:
+            ValueError: an unknown kind.
+            RuntimeError: a tool that this kind needs is not installed; says which.
+        """
+        if kind not in SOURCE_KINDS:
+            raise ValueError(f"source kind {kind!r}: expected one of {', '.join(map(repr, SOURCE_KINDS))}")
+        if kind == "rewrites":
+            raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
+        if kind == "loops":
+            made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays)
+            return "\n\n".join(show_kernel(kernel) for kernel in made.kernels)
+        if kind in ("llvm", "asm"):
+            made = self._build(cpu.cpu_target(), arrays)
+            return "\n\n".join(cpu_text(source, kind, made.target) for source in made.sources)
+        made = self._build(cuda.cuda_target(), arrays)
+        return "\n\n".join(cuda_text(source, kind, made.target) for source in made.sources)
+
+    def _build(self, target: Target, arrays: Sequence[Any]) -> Build:
+        return self._definition.build(target, self._layout(arrays))
+
+    def _layout(self, arrays: Sequence[Any]) -> Layout:
+        definition = self._definition
+        if not arrays:
+            return ROW_MAJOR
+        inputs = read_inputs(definition.program, definition.parameters, arrays)
+        return layout_of(inputs, {}, definition.numbers_at(inputs.sizes).shapes, definition.program)
+
+    def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
+        if not arrays:
+            return dict(sizes)
+        definition = self._definition
+        return dict(read_inputs(definition.program, definition.parameters, arrays).sizes) | dict(sizes)
+
+    # schedules -------------------------------------------------------------------------------------------------------------------
+
+    def schedule(self) -> Schedule:
+        """One stage per statement, nothing transformed; or the schedule that `with_schedule` gave."""
+        return self._definition.schedule()
+
+    def with_schedule(self, schedule: Schedule) -> Function:
+        """A function that computes the same values in another order.
+
+        Raises:
+            ValueError: the schedule belongs to another program.
+        """
+        if schedule.graph.base != self.program:
+            raise ValueError(f"this schedule is one of `{schedule.graph.base.name}`, not of `{self.program.name}`")
+        return Function(self.analysis, self._options, self._source, schedule.steps)
+
+    # measurements ----------------------------------------------------------------------------------------------------------------
+
+    def benchmark(
+        self, *arrays: Any, against: Mapping[str, Callable[..., Any]] | None = None, seconds: float = 1.0
+    ) -> Benchmark:
+        """Time this function and its peers in interleaved rounds, and compare their results.
+
+        Args:
+            arrays: the arguments of every candidate.
+            against: name -> callable with the same arguments.
+            seconds: about how long to measure.
+        """
+        expected = self(*arrays)
+        candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
+        agrees: dict[str, bool] = {}
+        for name, peer in (against or {}).items():
+            agrees[name] = close(expected, peer(*arrays))
+            candidates[name] = lambda peer=peer: peer(*arrays)
+        definition = self._definition
+        inputs = read_inputs(definition.program, definition.parameters, arrays)
+        on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
+        counts = cost_of(self.program, self.analysis.ranges).at(definition.numbers_at(inputs.sizes).sizes)
+        timings = benchmark(candidates, seconds, synchronize=cuda.synchronize if on_gpu else lambda: None)
+        limits = None if on_gpu else cpu_limits()
+        return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits)
+
+
+def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Function:
+    """Unpickle: compile the text again."""
+    analysis = _analysis(options)
+    return Function(analysis.functions[name], options, analysis.source, steps)
+
+
+def _parameter_names(program: Program) -> list[str]:
+    """Parameter names that Python can spell; keywords and names with a leading digit get an underscore."""
+    return [python_name(name) for name in program.parameters]
+
+
+def _index_range(item: InferredRange) -> IndexRange:
+    assert item.lower is not None
+    assert item.upper is not None
+    lower, upper = to_python(item.lower), to_python(item.upper)
+    ends = (item.lower, item.upper)
+    return IndexRange(item.statement, item.index, lower, upper, item.kind, item.round, item.source, item.reasons, ends)
+
+
+def described_signature(found: FunctionAnalysis) -> str:
+    """`matmul(float32(M, K) A, float32(K, N) B) -> (float32(M, N) C)`."""
+    inputs = ", ".join(parameter.text for parameter in parameters_of(found.program))
+    results = ", ".join(_result_text(found, name) for name in found.program.results)
+    return f"{found.program.name}({inputs}) -> ({results})"
+
+
+def _result_text(found: FunctionAnalysis, name: str) -> str:
+    tensor = found.program.tensor(name)
+    box = found.ranges.boxes.get(name)
+    shape = ", ".join(
+        "?" if box is None else to_python(extent) for extent in (box.shape if box else (None,) * tensor.rank)
+    )
+    return f"{tensor.dtype.value}({shape}) {name}" if tensor.rank else f"{tensor.dtype.value} {name}"
+
+
+def document(found: FunctionAnalysis) -> str:
+    """The docstring of a function: signature, text, ranges, conditions."""
+    program = found.program
+    lines = [described_signature(found), "", program.source.slice(program.span).strip(), "", "Ranges:"]
+    lines += [
+        f"    {item.statement}: {item.text}" for name in found.ranges.indices for item in found.ranges.indices[name]
+    ]
+    checked = [item.text for item in found.preconditions if item.kind != "PROVED"]
+    if checked:
+        lines += ["", "Checked at the call:", *(f"    {text}" for text in dict.fromkeys(checked))]
+    return "\n".join(lines)
+
+
+def close(expected: Any, found: Any) -> bool:
+    """Whether two results agree up to rounding: arrays of any library, or tuples of them."""
+    if isinstance(expected, tuple):
+        pairs = zip(cast("tuple[Any, ...]", expected), found, strict=False)
+        return isinstance(found, (tuple, list)) and len(found) == len(expected) and all(close(a, b) for a, b in pairs)
+    try:
+        first, second = (np.asarray(host_array(value), np.float64) for value in (expected, found))
+    except (ArgumentProblem, TypeError, ValueError):
+        return False
+    if first.shape != second.shape:
+        return False
+    scale = float(np.max(np.abs(first[np.isfinite(first)]), initial=0.0))
+    return bool(np.allclose(first, second, rtol=1e-3, atol=1e-4 * scale + 1e-30, equal_nan=True))
