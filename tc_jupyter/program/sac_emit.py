@@ -127,10 +127,10 @@ class Emitter:
         if first is None or last is None:
             raise NotSolvable(name)
         index = IndexVar(name)
-        for condition in (Binary("<=", low, index, DType.BOOL), Binary("<", index, high, DType.BOOL)):
-            folded = fold(condition)
-            if not isinstance(folded, Const):
-                conditions.append(folded)
+        if index_names(low):
+            conditions.append(Binary("<=", low, index, DType.BOOL))
+        if index_names(high):
+            conditions.append(Binary("<", index, high, DType.BOOL))
         return first[0], add(last[1], ONE)
 
     def _within_loops(self, draft: Draft) -> Draft:

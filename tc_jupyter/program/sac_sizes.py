@@ -152,10 +152,34 @@ def _extreme(op: str, values: Iterable[Expr]) -> Expr:
             continue
         kept = [old for old in kept if not _dominates(op, new, old)]
         kept.append(new)
+    kept.sort(key=_order)
     result = kept[0]
     for other in kept[1:]:
         result = Binary(op, result, other, _I64)
     return result
+
+
+def _order(expr: Expr) -> tuple[bool, str]:
+    """Sorts the arguments of `min` and `max`, so that equal ones are one expression: numbers last, the others by their words."""
+    if isinstance(expr, Const):
+        return True, ""
+    words: list[str] = []
+    stack: list[Expr] = [expr]
+    while stack:
+        node = stack.pop()
+        match node:
+            case Const():
+                words.append(str(node.value))
+            case Size() | IndexVar():
+                words.append(node.name)
+            case Read():
+                words.append(node.tensor)
+            case Binary() | Unary():
+                words.append(node.op)
+            case Call() | Select() | Cast():
+                words.append(type(node).__name__)
+        stack.extend(reversed(children(node)))
+    return False, " ".join(words)
 
 
 def _flat(op: str, values: Iterable[Expr]) -> list[Expr]:

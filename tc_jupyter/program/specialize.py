@@ -1751,12 +1751,14 @@ class _Specializer:
             indices.append(index)
         inner = self.bind_indices(clause.pattern, indices, env)
         drafts_from, constraints_from = len(self.out.drafts), len(self.constraints)
+        outer_open = list(self.open)
         if upper is None:
             self.open |= dict(zip(indices, names, strict=True))
         try:
             body = self.expr(clause.body, inner, context.within(indices))
-        finally:
-            outer_open = [name for name in self.open if name not in indices]
+        except _Refused:
+            self.open = {name: word for name, word in self.open.items() if name in outer_open}
+            raise
         if upper is None:
             body = self.close(clause, indices, body, result, places, constraints_from, drafts_from, outer_open)
         highs = tuple(self.out.box[index][1] for index in indices)

@@ -1,0 +1,497 @@
+"""Tree of a `%%sac` cell -> checked functions: everything that can be said before a call.
+
+Names, calls, patterns and demands are checked for every function. Where all ranks are declared the function is specialised at once,
+so that bounds, shapes and partitions are checked too; elsewhere this waits for the first call.
+
+Worked example: `int[.] f(int[.] v) { return { [i] -> take([i], v) | [i] < [3] }; }` is refused: the shape of the body needs the
+value of `i` (TC252).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tc_jupyter.diagnostics import Code, Diagnostic, Label, SourceText, Span, codes, nearest
+from tc_jupyter.syntax.sac_parser import BASES
+from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
+from tc_jupyter.syntax.sac_tree import (
+    Apply,
+    ArrayLiteral,
+    Assign,
+    Dot,
+    Generator,
+    SacExpression,
+    SacFunction,
+    SacUnit,
+    Selection,
+    SetExpr,
+    TripleDot,
+    WithLoop,
+    sac_children,
+    sac_walk,
+)
+from tc_jupyter.syntax.tree import Name, Number
+
+from .expr import DType
+from .functions import FUNCTIONS
+from .program import Program
+from .sac_demands import Demands, demands
+from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, primitive
+from .specialize import ArgumentType, Cell, Check, Signature, Specialized, select_overload, specialize
+
+Elements = Callable[[int], tuple[int | float | bool, ...]]
+"""Gives the elements (row-major) of the argument at a position; asked only where a shape needs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFunction:
+    """One definition of a function.
+
+    Attributes:
+        demands: level needed of each parameter: `N` nothing, `D` rank, `S` shape, `F` value.
+        specialized: the function for its declared ranks, where all of them are declared; else `None`.
+    """
+
+    function: SacFunction
+    cell: Cell
+    demands: Mapping[str, str]
+    specialized: Specialized | None = None
+
+    @property
+    def name(self) -> str:
+        """The name, which may be an operator."""
+        return self.function.name.name
+
+    @property
+    def signature(self) -> str:
+        """`float[*] increment(float[*] A)`."""
+        return signature_text(self.function)
+
+    @property
+    def program(self) -> Program | None:
+        """The program for the declared ranks; `None` where a rank is open, where numbers are needed, or after an error."""
+        return self.specialized.program if self.specialized else None
+
+    @property
+    def rank_is_open(self) -> bool:
+        """Whether a parameter accepts several ranks."""
+        return any(p.type is None or p.type.rank is None for p in self.function.params)
+
+    def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
+        """The program for arguments of these types, sizes as symbols; for callers in another language."""
+        found = specialize(self.cell, self.function, Signature(tuple(arguments)))
+        return found.program if found.program is not None else found.diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSac:
+    """A checked cell: definitions by name, in text order, and all messages in source order."""
+
+    functions: Mapping[str, tuple[CheckedFunction, ...]]
+    diagnostics: tuple[Diagnostic, ...]
+    source: SourceText
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error."""
+        return not any(diagnostic.is_error for diagnostic in self.diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class SacCall:
+    """A call that was matched with a definition: what to run, and the signature that says for which calls it holds."""
+
+    function: CheckedFunction | None
+    signature: Signature
+    specialized: Specialized | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def check_sac(unit: SacUnit, source: SourceText, known: Mapping[str, object] | None = None) -> CheckedSac:
+    """Check a cell.
+
+    Args:
+        known: functions of earlier cells, of either language, by name: a `Program`, or something with
+            `program_for(argument types)`.
+
+    Returns:
+        All definitions with what is known of them, and every message. Never raises for a mistake of the user.
+    """
+    groups: dict[str, list[SacFunction]] = {}
+    for function in unit.functions:
+        groups.setdefault(function.name.name, []).append(function)
+    cell = Cell({name: tuple(group) for name, group in groups.items()}, source, dict(known or {}))
+    checker = _Checker(cell)
+    functions: dict[str, tuple[CheckedFunction, ...]] = {}
+    for name, group in cell.functions.items():
+        functions[name] = tuple(checker.function(function) for function in group)
+    checker.repeated()
+    diagnostics = tuple(sorted(checker.diagnostics, key=lambda d: (d.span.start, d.span.end, d.code.number)))
+    return CheckedSac(functions, diagnostics, source)
+
+
+def bind_call(
+    functions: Sequence[CheckedFunction], arguments: Sequence[ArgumentType], elements: Elements, *, fixed: bool = False
+) -> SacCall:
+    """Choose the definition for a call and specialise it.
+
+    Args:
+        functions: all definitions of one name.
+        arguments: types of the arguments, with their extents.
+        elements: gives the elements of an argument whose value decides a shape.
+        fixed: put the extents into the signature although the ranks would do.
+
+    Returns:
+        The definition with its specialisation, and the signature: another call with the same signature (extents are only in
+        it when they matter: empty axes, partitions that can be ordered only with numbers, demanded values) may reuse it.
+    """
+    chosen = select_overload([f.function for f in functions], arguments)
+    function = next((f for f in functions if f.function is chosen), None)
+    bare = Signature(tuple(ArgumentType(a.dtype, a.rank) for a in arguments))
+    if function is None:
+        return SacCall(None, bare, None, (_no_overload(functions, arguments),))
+    empty = any(
+        0 in (argument.extents or ()) for argument in arguments
+    )  # symbols stand for sizes of at least 1 later on
+    signature = Signature(tuple(arguments)) if fixed or empty else bare
+    found = specialize(function.cell, function.function, signature)
+    for _ in range(3):
+        if not found.needs_extents and not found.needs_values:
+            break
+        signature = Signature(tuple(arguments), tuple((at, elements(at)) for at in found.needs_values))
+        found = specialize(function.cell, function.function, signature)
+    return SacCall(function, signature, found, found.diagnostics)
+
+
+def _no_overload(functions: Sequence[CheckedFunction], arguments: Sequence[ArgumentType]) -> Diagnostic:
+    function = functions[0].function
+    name = function.name.name
+    counts = {len(f.function.params) for f in functions}
+    if len(arguments) not in counts:
+        wanted = " or ".join(str(count) for count in sorted(counts))
+        message = f"`{name}` takes {wanted} argument{'' if wanted == '1' else 's'}, {len(arguments)} were given"
+        return Diagnostic(codes.CALL_ARGUMENTS, function.signature_span, message, help=f"`{functions[0].signature}`")
+    if len(functions) == 1:
+        for param, argument in zip(function.params, arguments, strict=True):
+            if param.type is not None and select_overload([_single(function, param.name.name)], [argument]) is None:
+                message = f"argument `{param.name.name}` is declared `{type_text(param.type)}` and received {_given(argument)}"
+                return Diagnostic(
+                    codes.DECLARED_TYPE, param.span, message, help=_type_help(BASES[param.type.base], argument)
+                )
+    given = ", ".join(_given(argument) for argument in arguments)
+    options = "; ".join(f"`{f.signature}`" for f in functions)
+    return Diagnostic(
+        codes.DECLARED_TYPE,
+        function.signature_span,
+        f"no definition of `{name}` takes {given}",
+        help=f"it is defined as {options}",
+    )
+
+
+def _single(function: SacFunction, name: str) -> SacFunction:
+    param = next(p for p in function.params if p.name.name == name)
+    return SacFunction((), function.name, (param,), (), ())
+
+
+def _given(argument: ArgumentType) -> str:
+    words = {DType.INT32: "int", DType.INT64: "long", DType.FLOAT32: "float", DType.FLOAT64: "double"}
+    word = words.get(argument.dtype, argument.dtype.value)
+    if argument.rank == 0:
+        return f"a scalar `{word}`"
+    return (
+        f"`{word}` of shape {list(argument.extents)}"
+        if argument.extents is not None
+        else f"`{word}` of rank {argument.rank}"
+    )
+
+
+def _type_help(base: str, argument: ArgumentType) -> str | None:
+    return (
+        f"convert it with `.astype({base!r})`"
+        if argument.dtype.value != base
+        else "pass an array of the declared shape"
+    )
+
+
+class _Checker:
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        self.diagnostics: list[Diagnostic] = []
+        self.demands = Demands(cell.functions)
+        self.recursive = self._recursive()
+
+    def say(
+        self, code: Code, span: Span, message: str, *, help: str | None = None, labels: tuple[Label, ...] = ()
+    ) -> None:
+        new = Diagnostic(code, span, message, labels=labels, help=help)
+        if new not in self.diagnostics:
+            self.diagnostics.append(new)
+
+    def function(self, function: SacFunction) -> CheckedFunction:
+        """Check one definition."""
+        before = len(self.diagnostics)
+        self.parameters(function)
+        self.names(function)
+        wrong = function.broken or any(d.is_error for d in self.diagnostics[before:])
+        recursive = id(function) in self.recursive
+        if recursive:
+            self.say(
+                codes.RECURSIVE_CALL,
+                function.name.span,
+                f"`{function.name.name}` calls itself, directly or through others",
+                help="use a comprehension or a fold",
+            )
+        if not wrong and not recursive:
+            self.homogeneous(function)
+        found = demands(function, self.cell.functions) if not recursive else {}
+        wrong = wrong or recursive or any(d.is_error for d in self.diagnostics[before:])
+        specialized = None if wrong else self.specialized(function)
+        return CheckedFunction(function, self.cell, found, specialized)
+
+    def specialized(self, function: SacFunction) -> Specialized | None:
+        """The function for its declared ranks, if all are declared."""
+        arguments: list[ArgumentType] = []
+        for param in function.params:
+            if param.type is None or param.type.rank is None:
+                return None
+            arguments.append(ArgumentType(DType(BASES[param.type.base]), param.type.rank))
+        found = specialize(self.cell, function, Signature(tuple(arguments)))
+        for diagnostic in found.diagnostics:
+            if diagnostic not in self.diagnostics:
+                self.diagnostics.append(diagnostic)
+        return found
+
+    def parameters(self, function: SacFunction) -> None:
+        seen: dict[str, Span] = {}
+        for param in function.params:
+            name = param.name.name
+            if name in seen:
+                self.say(
+                    codes.DUPLICATE_NAME,
+                    param.name.span,
+                    f"two parameters are called `{name}`",
+                    help="rename one",
+                    labels=(Label(seen[name], "the first"),),
+                )
+            seen.setdefault(name, param.name.span)
+
+    def repeated(self) -> None:
+        """Two definitions that differ in nothing a call could tell."""
+        for name, group in self.cell.functions.items():
+            seen: dict[tuple[str, ...], SacFunction] = {}
+            for function in group:
+                key = tuple(type_text(p.type) if p.type else "" for p in function.params)
+                if key in seen:
+                    self.say(
+                        codes.DUPLICATE_NAME,
+                        function.name.span,
+                        f"`{name}` is defined twice for the same types",
+                        help="rename one, or give it other parameter types",
+                        labels=(Label(seen[key].name.span, "the first"),),
+                    )
+                seen.setdefault(key, function)
+
+    def names(self, function: SacFunction) -> None:
+        """Every name and every call in the text of a function."""
+        scope = {param.name.name for param in function.params}
+        spans: dict[str, Span] = {}
+        used: set[str] = set()
+        for assign in function.body:
+            if isinstance(assign, Assign):
+                self.expression(assign.value, scope, used)
+                spans[assign.name.name] = assign.name.span
+                scope.add(assign.name.name)
+            elif assign.name:
+                scope.add(assign.name)
+                used.add(assign.name)
+        for result in function.results:
+            self.expression(result, scope, used)
+        for name, span in spans.items():
+            if name not in used and not function.broken:
+                self.say(codes.UNUSED, span, f"`{name}` is never used", help="remove it; it is not computed")
+
+    def expression(self, node: SacExpression, scope: set[str], used: set[str]) -> None:
+        match node:
+            case Name():
+                used.add(node.name)
+                if node.name not in scope:
+                    self.unknown(node, scope)
+            case SetExpr():
+                for clause in node.partitions:
+                    self.bounds(clause.generator, scope, used)
+                    self.expression(clause.body, scope | {name.name for name in clause.pattern.names}, used)
+            case WithLoop():
+                self.with_loop(node, scope, used)
+            case Apply():
+                self.call(node)
+                for argument in node.arguments:
+                    self.expression(argument, scope, used)
+            case Selection():
+                self.selection(node)
+                for child in sac_children(node):
+                    self.expression(child, scope, used)
+            case ArrayLiteral():
+                self.literal(node)
+                for child in node.elements:
+                    self.expression(child, scope, used)
+            case _:
+                for child in sac_children(node):
+                    self.expression(child, scope, used)
+
+    def unknown(self, node: Name, scope: set[str]) -> None:
+        near = nearest(node.name, sorted(scope))
+        help = f"did you mean `{near}`?" if near else None
+        if is_builtin(node.name) or node.name in self.cell.functions:
+            help = f"`{node.name}` is a function: call it with `{node.name}(..)`"
+        self.say(codes.UNKNOWN_NAME, node.span, f"`{node.name}` is not known", help=help)
+
+    def bounds(self, generator: Generator | None, scope: set[str], used: set[str]) -> None:
+        if generator is not None:
+            for bound in (generator.lower, generator.upper):
+                if bound is not None and not isinstance(bound, Dot):
+                    self.expression(bound, scope, used)
+
+    def with_loop(self, node: WithLoop, scope: set[str], used: set[str]) -> None:
+        for generator in node.generators:
+            self.bounds(generator.generator, scope, used)
+            inner = scope | {name.name for name in generator.pattern.names}
+            for assign in generator.assigns:
+                self.expression(assign.value, inner, used)
+                inner.add(assign.name.name)
+            self.expression(generator.body, inner, used)
+        for argument in node.arguments:
+            self.expression(argument, scope, used)
+
+    def selection(self, node: Selection) -> None:
+        triples = [index for index in node.indices if isinstance(index, TripleDot)]
+        if len(triples) > 1:
+            self.say(
+                codes.TRIPLE_DOTS,
+                triples[1].span,
+                "a selection has more than one `...`",
+                help="use `.` for each further axis",
+            )
+
+    def literal(self, node: ArrayLiteral) -> None:
+        lengths = {
+            len(e.elements) if isinstance(e, ArrayLiteral) else -1
+            for e in node.elements
+            if isinstance(e, ArrayLiteral) or _is_number(e)
+        }
+        if len(lengths) > 1:
+            self.say(
+                codes.RAGGED_LITERAL,
+                node.span,
+                "the rows of an array literal differ in shape",
+                help="all elements need one shape",
+            )
+
+    def call(self, node: Apply) -> None:
+        name = node.function.name
+        own = self.cell.functions.get(name, ())
+        if own and not is_builtin(name):
+            counts = sorted({len(f.params) for f in own})
+            if len(node.arguments) not in counts:
+                wanted = " or ".join(map(str, counts))
+                self.say(
+                    codes.ARGUMENT_COUNT,
+                    node.span,
+                    f"`{name}` takes {wanted} arguments, {len(node.arguments)} are given",
+                    help=f"`{signature_text(own[0])}`",
+                )
+            return
+        if own or name in self.cell.known:
+            return
+        if name in BASES or is_builtin(name):
+            self.count(node)
+            return
+        near = nearest(name, [*self.cell.functions, *self.cell.known, *builtin_names()])
+        self.say(
+            codes.UNKNOWN_NAME,
+            node.function.span,
+            f"`{name}` is not a function",
+            help=f"did you mean `{near}`?" if near else None,
+        )
+
+    def count(self, node: Apply) -> None:
+        word = primitive(node.function.name) or node.function.name
+        given = len(node.arguments)
+        if word in FUNCTIONS and word not in ARITY:
+            function = FUNCTIONS[word]
+            if given != function.arity and not (function.variadic and given >= function.arity):
+                self.say(
+                    codes.ARGUMENT_COUNT,
+                    node.span,
+                    f"`{word}` takes {function.arity} argument{'s' if function.arity > 1 else ''}{' or more' if function.variadic else ''}, {given} are given",
+                    help=f"`{function.signature}`",
+                )
+            return
+        wanted = 1 if word in BASES or word in CASTS else ARITY[word]
+        if given != wanted:
+            self.say(
+                codes.ARGUMENT_COUNT,
+                node.span,
+                f"`{node.function.name}` takes {wanted} argument{'s' if wanted > 1 else ''}, {given} are given",
+            )
+
+    def homogeneous(self, function: SacFunction) -> None:
+        nodes = [a.value for a in function.body if isinstance(a, Assign)]
+        for node in (*nodes, *function.results):
+            for offence in self.demands.offences(node):
+                text = sac_to_text(offence.culprit)
+                text = text if len(text) <= 60 else text[:57] + "..."
+                self.say(
+                    codes.INHOMOGENEOUS,
+                    offence.span,
+                    f"the shape of the body depends on the value of index `{offence.index}`",
+                    help=f"all elements of an array have one shape, and the shape of `{text}` needs the value of `{offence.index}` (level F)",
+                )
+
+    def _recursive(self) -> set[int]:
+        """Definitions that certainly call themselves."""
+        edges: dict[int, set[int]] = {}
+        for group in self.cell.functions.values():
+            for function in group:
+                edges[id(function)] = {id(callee) for node in _nodes(function) for callee in self._certain(node)}
+        found: set[int] = set()
+        for start in edges:
+            todo, seen = list(edges[start]), set[int]()
+            while todo:
+                current = todo.pop()
+                if current in seen:
+                    continue
+                seen.add(current)
+                todo += edges.get(current, ())
+            if start in seen:
+                found.add(start)
+        return found
+
+    def _certain(self, node: SacExpression) -> list[SacFunction]:
+        """The definition that a call certainly means: the only one of its name, which is no built-in function."""
+        if not isinstance(node, Apply) or is_builtin(node.function.name):
+            return []
+        own = self.cell.functions.get(node.function.name, ())
+        return [own[0]] if len(own) == 1 else []
+
+
+def _nodes(function: SacFunction) -> list[SacExpression]:
+    roots = [a.value for a in function.body if isinstance(a, Assign)] + list(function.results)
+    return [node for root in roots for node in sac_walk(root)]
+
+
+def _is_number(node: SacExpression) -> bool:
+    return isinstance(node, Number)
+
+
+__all__ = [
+    "ArgumentType",
+    "Check",
+    "CheckedFunction",
+    "CheckedSac",
+    "SacCall",
+    "Signature",
+    "Specialized",
+    "bind_call",
+    "check_sac",
+]
