@@ -115,10 +115,12 @@ def _family_bounds(
     whole = _whole_box(graph, stage)
     requests: tuple[Request, ...] = ()
     box, exact = whole, True
-    asked = stage.name not in graph.outputs and stage.attach.kind != "with"
+    asked = stage.name not in graph.outputs and stage.attach.kind != "with" and not graph.is_interleaved(stage.name)
     if asked:
         requests = tuple(
-            request for user in graph.consumers(stage.name) for request in requests_of(graph, stage, user, found, tvm)
+            request
+            for user in graph.consumers(family[0].name)
+            for request in requests_of(graph, stage, user, found, tvm)
         )
         if requests:
             box, exact = gather(requests, whole)

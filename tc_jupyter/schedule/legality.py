@@ -84,6 +84,11 @@ def check_with(graph: StageGraph, late: Stage, early: Stage, axis: str) -> Probl
             message = f"the loops `{early.name}[{yours}]` and `{late.name}[{mine}]` differ"
             return Problem(codes.BAD_ATTACH, message, "give both the same range, splits and annotations")
     between = graph.stages[names.index(early.name) : names.index(late.name)]
+    target = graph.storage_name(late.target)
+    for other in between[1:]:
+        if target == graph.storage_name(other.target) or target in graph.reads(other):
+            message = f"`{other.name}` uses `{late.target}` before `{late.name}` writes it"
+            return Problem(codes.ILLEGAL_ORDER, message, f"share loops with `{other.name}`")
     for writer in between:
         for problem in _dependences(graph, writer, late, early, depth):
             return problem

@@ -218,7 +218,7 @@ def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> Stage
     if problem is not None:
         message = f"`{stage}` cannot be computed at `{consumer}[{axis}]`: {problem[0]}"
         raise refuse(graph, codes.BAD_ATTACH, producer, message, problem[1])
-    return _attach(graph, producer, Attach("at", consumer, axis))
+    return _valid(graph, _attach(graph, producer, Attach("at", consumer, axis)), producer)
 
 
 def compute_root(graph: StageGraph, stage: str) -> StageGraph:
@@ -227,7 +227,8 @@ def compute_root(graph: StageGraph, stage: str) -> StageGraph:
     Raises:
         CompileError: TC411 (no such stage).
     """
-    return _attach(graph, find_stage(graph, stage), Attach())
+    old = find_stage(graph, stage)
+    return _valid(graph, _attach(graph, old, Attach()), old)
 
 
 def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
@@ -254,7 +255,7 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
     if problem is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
-    return _attach(graph, old, Attach("inline"))
+    return _valid(graph, _attach(graph, old, Attach("inline")), old)
 
 
 def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageGraph:
@@ -282,7 +283,7 @@ def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageG
     problem = check_with(graph, late, early, axis)
     if problem is not None:
         raise refuse(graph, problem.code, late, problem.message, problem.help)
-    return graph.replace_stage(replace(late, attach=Attach("with", other, axis)))
+    return _valid(graph, graph.replace_stage(replace(late, attach=Attach("with", other, axis))), late)
 
 
 def storage(
@@ -360,7 +361,11 @@ def cache_read(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGrap
 
     value = rewrite(user.statement.value, redirect)
     graph = graph.replace_stage(replace(user, statement=replace(user.statement, value=value)))
-    return _insert(graph, consumer, _default_stage(copy, box, ()), cached, box), name
+    stage = _default_stage(copy, box, ())
+    producers = graph.stages_on(tensor)
+    if producers and producers[-1].attach.kind == "at":
+        stage = replace(stage, attach=producers[-1].attach)
+    return _valid(graph, _insert(graph, consumer, stage, cached, box), user), name
 
 
 def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
@@ -383,8 +388,10 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     """
     old = find_stage(graph, stage)
     statement = old.statement
-    if old.attach.kind != "root":
+    if old.attach.kind != "root" or any(True for _ in graph.attached(stage)):
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `cache_write` first")
+    if statement.combine is not None:
+        raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` folds onto its present content", "use another tensor")
     if any(read.tensor == statement.target for read in statement.reads()):
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` updates its own tensor in place", "use another tensor")
     name = _fresh(graph, f"{stage}.cache")
@@ -406,7 +413,7 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     graph = graph.replace_stage(replace(kept, statement=copy, roots=roots))
     computed = Stage(inner, old.roots, leaves=tuple(root.name for root in old.roots))
     cached = Tensor(name, target.dtype.compute, target.rank, "temporary")
-    return _insert(graph, stage, computed, cached, box), name
+    return _valid(graph, _insert(graph, stage, computed, cached, box), old), name
 
 
 def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
@@ -440,6 +447,9 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     if old.attach.kind != "root" or any(True for _ in graph.attached(stage)):
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `rfactor` first")
     statement = old.statement
+    if statement.combine is not None:
+        message = f"the function that `{stage}` folds with has no identity"
+        raise refuse(graph, codes.BAD_ATTACH, old, message, "reduce with `+ * min max`")
     domain = leaf_domain(old, axis)
     name = _fresh(graph, f"{stage}.rf")
     target = graph.program.tensor(statement.target)
@@ -489,7 +499,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     new = Stage(partial, (replace(factored, kind="output"), *outputs, *rest))
     new = replace(new, leaves=tuple(root.name for root in new.roots))
     cached = Tensor(name, target.dtype.compute, len(box.bounds), "temporary")
-    return _insert(graph.replace_stage(combined), stage, new, cached, box), name
+    return _valid(graph, _insert(graph.replace_stage(combined), stage, new, cached, box), old), name
 
 
 def identity_of(operator: str, dtype: DType) -> Const:
@@ -516,25 +526,67 @@ def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: st
     family = {stage.name for stage in graph.stages_on(producer.target)}
     if consumer.name in family or any(stage in family for stage, _ in graph.attach_path(consumer.name)):
         return f"`{consumer.name}` runs inside `{name}`", legal
-    views = [tensor.name for tensor in graph.program.tensors if tensor.view_of == producer.target]
-    consumers = graph.consumers(name)
+    consumers = graph.consumers(graph.stages_on(producer.target)[0].name)
     if not consumers:
         return "nothing reads it", legal
-    depth = consumer.leaves.index(axis)
-    allowed = {(consumer.name, leaf) for leaf in consumer.leaves[: depth + 1]}
     point = (consumer.name, axis)
     inside = {stage.name for stage in graph.stages if point in graph.attach_path(stage.name)} | {consumer.name}
     outside = [stage.name for stage in consumers if stage.name not in inside]
     if outside:
         return f"`{outside[0]}` reads it outside that loop", legal
-    del views, allowed
-    if (
-        producer.storage.scope == "global"
-        and consumer.leaves
-        and any(kind in GPU_AXES for _, kind in consumer.annotations)
-    ):
-        return None
     return None
+
+
+def graph_problem(graph: StageGraph) -> tuple[str, str] | None:
+    """What is wrong with the attachment of all stages together: which stage, and why; `None` if nothing is.
+
+    A stage that is attached runs where its consumers are, hence later than its place in the text: nothing that it reads may be
+    written in between, and nobody outside its loop may read it.
+    """
+    for stage in graph.stages:
+        problem = None if stage.attach.kind == "root" else _stage_problem(graph, stage)
+        if problem is not None:
+            return stage.name, problem
+    return None
+
+
+def _stage_problem(graph: StageGraph, stage: Stage) -> str | None:
+    family = graph.stages_on(stage.target)
+    if stage.attach.kind in ("at", "inline") and graph.is_interleaved(family[0].name):
+        return f"`{stage.target}` is written again after it is read"
+    users = graph.consumers(family[0].name)
+    if stage.attach.kind == "at":
+        point = (stage.attach.stage, stage.attach.axis)
+        for user in users:
+            if user.name != point[0] and point not in graph.attach_path(user.name):
+                return f"`{user.name}` reads it outside its loop"
+    places = [user.name for user in users] if stage.attach.kind == "inline" else [stage.name]
+    for place in places:
+        root = graph.runs_in(place)
+        writer = _written_between(graph, stage, root)
+        if writer is not None:
+            return f"`{writer}` writes what it reads before `{root}` runs"
+    return None
+
+
+def _written_between(graph: StageGraph, stage: Stage, place: str) -> str | None:
+    """A stage after `stage` and before `place` in the text that writes something `stage` reads."""
+    read = set(graph.reads(stage)) - {graph.storage_name(stage.target)}
+    for other in graph.stages[graph.position(stage.name) + 1 : graph.position(place)]:
+        if graph.storage_name(other.target) in read:
+            return other.name
+    return None
+
+
+def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
+    """The new graph, if everything in it runs in a legal order."""
+    problem = graph_problem(new)
+    if problem is None:
+        return new
+    name, reason = problem
+    known = [each for each in old.stages if each.name == name]
+    points = attach_points(old, known[0]) if known else "root"
+    raise refuse(old, codes.BAD_ATTACH, stage, f"`{name}` cannot run there: {reason}", f"legal: {points}")
 
 
 def attach_points(graph: StageGraph, producer: Stage) -> str:

@@ -222,13 +222,28 @@ class StageGraph:
         return tuple(dict.fromkeys(self.storage_name(read.tensor) for read in stage.statement.reads()))
 
     def consumers(self, name: str) -> tuple[Stage, ...]:
-        """The stages that read what `name` writes, itself and stages on the same tensor excluded."""
+        """The later stages that read what `name` writes, stages on the same tensor excluded."""
         storage = self.storage_name(self.stage(name).target)
         return tuple(
             stage
-            for stage in self.stages
+            for stage in self.stages[self.position(name) + 1 :]
             if self.storage_name(stage.target) != storage and storage in self.reads(stage)
         )
+
+    def position(self, name: str) -> int:
+        """Place of a stage in program order."""
+        return next(number for number, stage in enumerate(self.stages) if stage.name == name)
+
+    def is_interleaved(self, name: str) -> bool:
+        """Whether a later statement writes the stage's tensor again after somebody has read it."""
+        family = self.stages_on(self.stage(name).target)
+        last = self.position(family[-1].name)
+        return any(self.position(user.name) < last for user in self.consumers(family[0].name))
+
+    def runs_in(self, name: str) -> str:
+        """The stage at root in whose loops a stage runs: itself, or the end of its attach path."""
+        path = self.attach_path(name)
+        return path[-1][0] if path else name
 
     def replace_stage(self, new: Stage, name: str | None = None) -> StageGraph:
         """The graph with one stage exchanged; the program's statement follows."""

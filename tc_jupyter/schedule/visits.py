@@ -110,10 +110,10 @@ class Enumeration:
 
     def _need(self, stage: Stage) -> Need:
         graph = self.graph
-        users = () if stage.name in graph.outputs or stage.attach.kind == "with" else graph.consumers(stage.name)
+        asked = stage.name not in graph.outputs and stage.attach.kind != "with" and not graph.is_interleaved(stage.name)
+        users = graph.consumers(graph.stages_on(stage.target)[0].name) if asked else ()
         path = tuple(reversed(path_points(graph, stage)))
         if not users:
-            path = tuple(reversed(graph.attach_path(stage.name))) if stage.attach.kind == "at" else ()
             return self._everything(stage)
         rows: list[Ints] = []
         prefixes: list[Ints] = []
