@@ -82,7 +82,7 @@ def _index(index: IndexRange) -> dict[str, Any]:
         "upper": _text(index.upper),
         "round": index.round,
         "source": index.source,
-        "because": index.reasons,
+        "because": list(index.reasons),
     }
 
 
