@@ -7,23 +7,25 @@ operator `+`, output index `i` and reduction index `j`. With `=` instead of `+=!
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance, nearest
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.syntax import in_order, tree
 
 from .expr import Const, DType, Expr, IndexVar, Read, Size, walk
 from .functions import FUNCTIONS
 from .inline import Passed, inline_call
 from .program import CallSite, Equality, Index, Program, Statement, Tensor
-from .scope import Scope, TensorInfo
+from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import ExpressionChecker, StatementNames
 from .typing import TYPE_NAMES, Typed, convert, fits, settle
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
-MAX_STATEMENTS = 2000
-"""Statements of one def after its calls are inlined."""
+MAX_STATEMENTS = 1000
+"""Statements of one def, those of inlined calls included."""
+MAX_TENSORS = 500
+"""Tensors of one def, those of inlined calls included."""
 
 _LATER_OPERATORS = {
     "argmin=!": "find the minimum with `min=!` in one statement and its position in a second one",
@@ -79,6 +81,7 @@ class _UnitChecker:
         self.source = source
         self.known = known
         self.diagnostics: list[Diagnostic] = []
+        self.suggestions = Suggestions()
         self.programs: dict[str, Program] = {}
         self.broken: set[str] = set()
         self.open: list[str] = []
@@ -102,22 +105,38 @@ class _UnitChecker:
         self.broken.add(item.name.name)
 
     def run(self) -> None:
+        """Check every def after those it calls. A loop, not a recursion: chains of calls may be long."""
         for item in self.order:
-            self.need(item.name.name)
+            self.open = [item.name.name]
+            pending = [self.callees(item)]
+            while pending:
+                name = next((name for name in pending[-1] if name not in self.done and name not in self.open), None)
+                if name is not None:
+                    self.open.append(name)
+                    pending.append(self.callees(self.defs[name]))
+                    continue
+                if self.open[-1] not in self.done:
+                    self.check(self.open[-1])
+                self.open.pop()
+                pending.pop()
 
-    def need(self, name: str) -> Program | None:
-        """The program of a def of this cell, checked now if it was not; `None` if it has none."""
-        if name not in self.done and name not in self.open:
-            self.open.append(name)
-            checker = _DefChecker(self, self.defs[name])
-            program = checker.check()
-            if program is not None:
-                self.programs[name] = program
-            if checker.failed or self.defs[name].broken:
-                self.broken.add(name)
-            self.open.pop()
-            self.done.add(name)
-        return self.programs.get(name)
+    def callees(self, item: tree.Def) -> Iterator[str]:
+        """Defs of this cell that a def may call."""
+        for statement in item.statements:
+            if isinstance(statement, tree.CallStatement) and statement.callee.name in self.defs:
+                yield statement.callee.name
+            if isinstance(statement, tree.Comprehension) and isinstance(statement.value, tree.Apply):
+                name = statement.value.function.name
+                if statement.indices is None and name in self.defs:
+                    yield name
+
+    def check(self, name: str) -> None:
+        """Check one def whose callees are done."""
+        checker = _DefChecker(self, self.defs[name])
+        self.programs[name] = checker.check()
+        if checker.failed or self.defs[name].broken:
+            self.broken.add(name)
+        self.done.add(name)
 
 
 @dataclass(slots=True)
@@ -142,7 +161,7 @@ class _DefChecker:
     def __init__(self, unit: _UnitChecker, node: tree.Def) -> None:
         self.unit = unit
         self.node = node
-        self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names)
+        self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
         self.draft = _Draft()
         self.declared: dict[str, tuple[DType, tuple[Expr, ...]] | None] = {}
         self.result_spans: dict[str, Span] = {}
@@ -155,7 +174,7 @@ class _DefChecker:
         """Whether the def has an error."""
         return self.silent or any(item.is_error for item in self.scope.diagnostics)
 
-    def check(self) -> Program | None:
+    def check(self) -> Program:
         """The program, as far as it has a meaning."""
         self.def_name()
         self.parameters()
@@ -164,17 +183,29 @@ class _DefChecker:
             self.scope.later |= dict.fromkeys(_targets(statement))
         for statement in self.node.statements:
             self.statement(statement)
-            if len(self.draft.statements) > MAX_STATEMENTS:
-                message = f"the def has more than {MAX_STATEMENTS} statements after its calls are inlined"
-                self.scope.report(
-                    codes.DEVICE_LIMIT, statement.span, message, help="split it into several cells or defs"
-                )
+            if self.too_many(statement.span):
                 break
         self.unwritten_results()
         if not self.failed and not self.node.broken:
             self.unused()
         self.unit.diagnostics += self.scope.diagnostics
         return self.program()
+
+    def too_many(self, span: Span) -> bool:
+        """Whether the def has grown beyond the limits, which keep a short text from making endless programs."""
+        counts = (
+            ("statements", len(self.draft.statements), MAX_STATEMENTS),
+            ("tensors", len(self.scope.tensors), MAX_TENSORS),
+        )
+        counts += (("tensors", len(self.draft.tensors), MAX_TENSORS),)
+        for what, count, limit in counts:
+            if count > limit:
+                message = f"the def has more than {limit} {what}, those of inlined calls included"
+                self.scope.report(
+                    codes.DEVICE_LIMIT, span, message, help="split it into several defs that Python calls"
+                )
+                return True
+        return False
 
     @property
     def typed_results(self) -> frozenset[str]:
@@ -405,10 +436,10 @@ class _DefChecker:
         """The program that is called; `None` after a message."""
         unit, scope = self.unit, self.scope
         if name.name in unit.defs:
-            if name.name in unit.open:
+            if name.name not in unit.done:
                 self.recursive(name)
                 return None
-            program = unit.need(name.name)
+            program = unit.programs[name.name]
             if name.name in unit.broken:
                 self.silent = True
                 return None
@@ -572,7 +603,7 @@ class _DefChecker:
         for name in self.declared:
             if name in self.scope.tensors:
                 continue
-            close = nearest(name, self.scope.tensors)
+            close = self.scope.suggestions.nearest(name, self.scope.tensors)
             help = (
                 f"did you mean `{close}`?"
                 if close and not self.scope.tensors[close].is_input
@@ -639,7 +670,7 @@ class _StatementChecker:
 
     def check(self) -> None:
         """Report what is wrong; add the statement to the draft if it has a meaning."""
-        count = _errors(self.scope.diagnostics)
+        count = len(self.scope.diagnostics)
         target = self.target()
         self.left()
         self.lets()
@@ -654,7 +685,7 @@ class _StatementChecker:
             help = _LATER_OPERATORS[self.node.operator]
             message = f"the operator `{self.node.operator}` is not part of this version"
             self.scope.report(codes.UNSUPPORTED, self.node.operator_span, message, help=help)
-        whole = _errors(self.scope.diagnostics) == count
+        whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         if value is None or not target or not whole or any(item is None for item in exists):
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
@@ -973,10 +1004,6 @@ def fits_literal(value: int, dtype: DType) -> bool:
     """Whether an integer literal is a value of an integer type."""
     low, high = dtype.limits
     return low <= value <= high
-
-
-def _errors(diagnostics: list[Diagnostic]) -> int:
-    return sum(item.is_error for item in diagnostics)
 
 
 def _listed(words: list[str]) -> str:

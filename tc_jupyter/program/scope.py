@@ -41,6 +41,20 @@ class TensorInfo:
 
 
 @dataclass(slots=True)
+class Suggestions:
+    """How many did-you-means a cell may still ask for: a cell with thousands of unknown names stays in bounded time."""
+
+    left: int = 50
+
+    def nearest(self, name: str, candidates: Iterable[str]) -> str | None:
+        """The closest candidate, while some are left."""
+        if self.left <= 0:
+            return None
+        self.left -= 1
+        return nearest(name, candidates)
+
+
+@dataclass(slots=True)
 class Scope:
     """Everything that is in scope in the statements of one def.
 
@@ -57,6 +71,7 @@ class Scope:
     diagnostics: list[Diagnostic]
     defs: dict[str, Span]
     callable_names: frozenset[str]
+    suggestions: Suggestions = field(default_factory=Suggestions)
     sizes: dict[str, Span] = field(default_factory=dict[str, Span])
     result_sizes: dict[str, tuple[str, int, Span]] = field(default_factory=dict[str, tuple[str, int, Span]])
     tensors: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
@@ -114,7 +129,7 @@ class Scope:
 
     def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:
         """Help and fix with the nearest of `candidates`."""
-        close = _ELSEWHERE.get(name) or nearest(name, candidates)
+        close = _ELSEWHERE.get(name) or self.suggestions.nearest(name, candidates)
         if close is None:
             return None, None
         return f"did you mean `{close}`?", Fix(f"replace it by `{close}`", (Edit(span, close),))
