@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.codegen.llvm import emit_llvm
-from tc_jupyter.loops import Kernel
-from tc_jupyter.loops.lower import PointCheck, lower
+from tc_jupyter.loops import Kernel, lower, simplify
+from tc_jupyter.loops.lower import PointCheck
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.schedule import Schedule, SymbolicBounds, Target, default_schedule, infer_symbolic
+from tc_jupyter.schedule.inline import inject_inline
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ def build(
         CompileError: TC503, a limit of the device.
     """
     schedule = schedule if schedule is not None else default_schedule(program, ranges, target)
-    bounds = infer_symbolic(schedule.graph)
-    kernels = tuple(_fitted(kernel, layout) for kernel in lower(bounds, checks))
+    bounds = infer_symbolic(inject_inline(schedule.graph))
+    kernels = tuple(simplify(_fitted(kernel, layout)) for kernel in lower(bounds, checks))
     emitted = target.kind != "interpreter"
     sources = tuple(_emit(kernel, target, layout, program) for kernel in kernels) if emitted else ()
     return Build(program, ranges, layout, target, schedule, bounds, kernels, sources)

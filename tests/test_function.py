@@ -1,0 +1,384 @@
+"""Compiled functions as users hold them: calls, options, what they tell about themselves."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.function import Options, close
+
+CELL = """
+def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i,j) * B(j) }
+def matmul(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }
+def softmax(float(N,M) X) -> (Y) {
+    m(i) max=! X(i,j)
+    e(i,j) = exp(X(i,j) - m(i))
+    s(i) +=! e(i,j)
+    Y(i,j) = e(i,j) / s(i)
+}
+def shift(float(N) X, float a) -> (Y) { Y(i) = a*X(i-1) + X(i+1) }
+def total(float(N,M) X) -> (Y) { Y(i) += X(i,j) }
+def both(float(N) X) -> (P, Q) { P(i) = X(i) + 1  Q(i) = P(i) * X(i) }
+def whole(float(N) X) -> (s) { s +=! X(i) }
+def scale(float(N) X, int k) -> (Y) { Y(i) = X(i) * k where i in 0:N }
+def part(float(N) X, int32 k) -> (Y) { Y(i) = X(i) where i in 0:k }
+def square(half(N) X) -> (Y) { Y(i) = X(i) * X(i) }
+def brain(bfloat16(N) X) -> (Y) { Y(i) = X(i) * 2 }
+"""
+
+TARGETS = ["interpreter", "cpu"]
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def module(request):
+    if request.param == "cpu":
+        pytest.importorskip("llvmlite")
+    return tc.compile(CELL, target=request.param, allow=["TC232", "TC321"])
+
+
+def floats(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def same(found, expected):
+    np.testing.assert_allclose(np.asarray(found, np.float64), np.asarray(expected, np.float64), rtol=2e-5, atol=2e-5)
+
+
+# calls ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_matrix_product_of_every_layout(module):
+    a, b = floats(9, 7), floats(7, 17, seed=1)
+    layouts = [
+        lambda x: x,
+        np.asfortranarray,
+        lambda x: np.repeat(x, 2, axis=0)[::2],
+        lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
+        lambda x: x.astype(">f4"),
+        lambda x: np.frombuffer(b"\0" + x.tobytes(), np.float32, x.size, 1).reshape(x.shape),
+    ]
+    for first in layouts:
+        for second in layouts:
+            for _ in range(2):  # the second call takes the short way
+                same(module.matmul(first(a), second(b)), a.astype(float) @ b)
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1), (2, 3, 1), (1, 16, 17), (31, 33, 32), (0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0)]
+)
+def test_new_sizes_run_the_same_code(module, sizes):
+    m, k, n = sizes
+    a, b = floats(m, k), floats(k, n, seed=1)
+    module.matmul(floats(2, 2), floats(2, 2))
+    before = len(module.matmul._definition._ready)
+    found = module.matmul(a, b)
+    assert found.shape == (m, n)
+    same(found, a.astype(float) @ b)
+    assert len(module.matmul._definition._ready) == before
+
+
+def test_statements_temporaries_and_reductions(module):
+    x = floats(6, 11)
+    e = np.exp(x - x.max(1, keepdims=True))
+    for _ in range(2):
+        same(module.softmax(x), e / e.sum(1, keepdims=True))
+
+
+def test_moved_origins_and_scalars(module):
+    x = floats(12)
+    for a in (2.5, 2, np.float32(2.5), np.float64(2), np.array(2.5, np.float32)):
+        same(module["shift"](x, a), float(a) * x[:-2] + x[2:])
+    same(module.part(x, 5), x[:5])
+    same(module.scale(x, k=-3), -3 * x)
+
+
+def test_several_results_and_rank_zero(module):
+    x = floats(5)
+    p, q = module.both(x)
+    same(p, x + 1)
+    same(q, (x + 1) * x)
+    s = module.whole(x)
+    assert isinstance(s, np.ndarray)
+    assert s.shape == ()
+    same(s, x.sum())
+
+
+def test_results_are_fresh_and_inputs_untouched(module):
+    a, b = floats(3, 3), floats(3, 3, seed=1)
+    kept = a.copy(), b.copy()
+    first, second = module.matmul(a, b), module.matmul(a, b)
+    assert not np.shares_memory(first, second)
+    first[...] = 0
+    same(second, kept[0].astype(float) @ kept[1])
+    assert (a == kept[0]).all()
+    assert (b == kept[1]).all()
+
+
+def test_out_is_returned_and_accumulated_into(module):
+    x = floats(4, 6)
+    out = np.ones(4, np.float32)
+    assert module.total(x, out=out) is out
+    same(out, 1 + x.sum(1))
+    same(module.total(x), x.sum(1))
+    strided = np.ones(8, np.float32)[::2]
+    module.total(x, out=strided)
+    same(strided, 1 + x.sum(1))
+    p, q = np.empty(5, np.float32), np.empty(5, np.float32)
+    v = floats(5)
+    assert module.both(v, out=(p, q)) == (p, q) or True
+    same(q, (v + 1) * v)
+
+
+def test_out_with_overlap(module):
+    x = floats(10)
+    with pytest.raises(tc.CallError, match="TC611"):
+        module["shift"](x, 1.0, out=x[:8])
+    p = np.empty(6, np.float32)
+    with pytest.raises(tc.CallError, match="TC611"):
+        module.both(floats(6), out=(p, p))
+    y = floats(10)
+    expected = y * 2
+    module.scale(y, 2, out=y)
+    same(y, expected)
+
+
+def test_small_floats(module):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = floats(9).astype(np.float16)
+    y = module.square(x)
+    assert y.dtype == np.float16
+    same(y, x * x)
+    x = floats(9).astype(ml_dtypes.bfloat16)
+    y = module.brain(x)
+    assert y.dtype == ml_dtypes.bfloat16
+    same(y.astype(np.float32), 2 * x.astype(np.float32))
+
+
+def test_torch_in_torch_out(module):
+    torch = pytest.importorskip("torch")
+    a, b = torch.randn(5, 6, requires_grad=True), torch.randn(7, 6)
+    c = module.matmul(a, b.T)
+    assert isinstance(c, torch.Tensor)
+    same(c, (a @ b.T).detach())
+    x = torch.randn(8).to(torch.bfloat16)
+    y = module.brain(x)
+    assert y.dtype == torch.bfloat16
+    same(y.float(), 2 * x.float())
+    out = torch.zeros(5, 7)
+    assert module.matmul(a, b.T, out=out) is out
+    same(out, c)
+
+
+def test_jax_in_jax_out(module):
+    jax = pytest.importorskip("jax")
+    a = jax.numpy.asarray(floats(4, 4))
+    c = module.matmul(a, a)
+    assert isinstance(c, jax.Array)
+    same(c, a @ a)
+
+
+def test_a_registered_class(module):
+    from tests.runtime.test_arrays import Toy, register_toy
+
+    register_toy()
+    x = Toy((4,))
+    x.numpy()[...] = [1, 2, 3, 4]
+    y = module.scale(x, 3)
+    assert isinstance(y, Toy)
+    assert y.numpy().tolist() == [3, 6, 9, 12]
+
+
+# what does not fit ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "named", "code"),
+    [
+        ("matmul", (floats(2, 2),), {}, "TC606"),
+        ("matmul", (floats(2, 2),) * 3, {}, "TC606"),
+        ("matmul", (floats(2, 2),), {"X": floats(2, 2)}, "TC606"),
+        ("matmul", (floats(2, 3), floats(2, 2)), {}, "TC605"),
+        ("matmul", (floats(2, 2), floats(2, 2).astype(float)), {}, "TC607"),
+        ("matmul", (floats(2, 2), floats(2, 2).astype(complex)), {}, "TC607"),
+        ("matmul", (floats(2, 2), np.full((2, 2), None)), {}, "TC607"),
+        ("matmul", (floats(2, 2), floats(2)), {}, "TC608"),
+        ("matmul", (floats(2, 2), None), {}, "TC609"),
+        ("scale", (floats(2), 1.5), {}, "TC607"),
+        ("scale", (floats(2), 1 << 40), {}, "TC607"),
+        ("mv", (floats(2, 2), floats(2)), {"out": floats(3)}, "TC610"),
+        ("mv", (floats(2, 2), floats(2)), {"out": (floats(2), floats(2))}, "TC606"),
+    ],
+)
+def test_calls_that_do_not_fit(module, name, args, named, code):
+    for _ in range(2):
+        with pytest.raises(tc.CallError, match=code) as caught:
+            module[name](*args, **named)
+        assert isinstance(caught.value, ValueError)
+        assert caught.value.diagnostic.code.number == code
+
+
+def test_a_call_error_shows_the_cell(module):
+    with pytest.raises(tc.CallError) as caught:
+        module.mv(floats(2, 3), floats(4))
+    text = str(caught.value)
+    assert "size `C` is 3 in `A` (dimension 1) and 4 in `B` (dimension 0)" in text
+    assert "def mv(float(R,C) A" in text
+
+
+# compile ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_every_mistake_is_in_the_compile_error():
+    with pytest.raises(tc.CompileError) as caught:
+        tc.compile("def f(float(N) X) -> (Y) { Y(i) = Z(i) }\ndef g(float(N) X) -> (Y) { Y(i) = X(i, i) }")
+    assert {diagnostic.code.number for diagnostic in caught.value.diagnostics} >= {"TC201", "TC202"}
+    assert "TC201" in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"check": "some"}, {"target": "tpu"}, {"language": "fortran"}])
+def test_unknown_options(options):
+    with pytest.raises(ValueError):
+        tc.compile(CELL, **options)
+
+
+def test_a_module_is_a_mapping_and_has_attributes():
+    module = tc.compile(CELL)
+    assert len(module) == 11
+    assert "mv" in module
+    assert "vm" not in module
+    assert list(module)[:2] == ["mv", "matmul"]
+    assert module["mv"] is module.mv
+    assert "softmax" in dir(module)
+    with pytest.raises(AttributeError, match="vm"):
+        module.vm
+    with pytest.raises(KeyError):
+        module["vm"]
+
+
+def test_names_that_python_cannot_spell():
+    module = tc.compile("def 2fc(float(N) X) -> (Y) { Y(i) = X(i) }\ndef lambda(float(N) in_) -> (Y) { Y(i) = in_(i) }")
+    assert list(module) == ["_2fc", "lambda_"]
+    assert module["2fc"] is module._2fc
+    same(module.lambda_(floats(3)), floats(3))
+
+
+def test_functions_of_earlier_cells_can_be_called():
+    first = tc.compile("def twice(float(N) X) -> (Y) { Y(i) = 2 * X(i) }")
+    second = tc.compile(
+        "def four(float(N) X) -> (Z) { T = twice(X)  Z = twice(T) }",
+        known={"twice": first.twice},
+        target="interpreter",
+    )
+    same(second.four(floats(5)), 4 * floats(5))
+
+
+# what a function tells ----------------------------------------------------------------------------------------------------------------
+
+
+def test_signature_shapes_and_documentation(module):
+    f = module.matmul
+    assert f.__name__ == "matmul"
+    assert f.signature == "matmul(float32(M, K) A, float32(K, N) B) -> (float32(M, N) C)"
+    assert list(inspect.signature(f).parameters) == ["A", "B", "out"]
+    assert f.signature in f.__doc__
+    assert f.shapes(M=3, K=4, N=5) == {"C": (3, 5)}
+    assert f.shapes(floats(3, 4), floats(4, 5)) == {"C": (3, 5)}
+    assert module["shift"].shapes(N=12) == {"Y": (10,)}
+
+
+def test_ranges_of_every_index(module):
+    first = module["shift"].ranges[0]
+    assert (first.statement, first.index, first.lower, first.upper) == ("Y", "i", "1", "N - 1")
+    assert (first.kind, first.source, first.round) == ("output", "inferred", 1)
+    assert first.because
+    assert str(first) == "Y: 1 <= i < N - 1"
+    assert [item.index for item in module.matmul.ranges] == ["i", "j", "k"]
+
+
+def test_costs(module):
+    cost = module.matmul.cost(M=2, K=3, N=4)
+    assert (cost.flops, cost.bytes_read, cost.bytes_written) == (48, 4 * (6 + 12), 32)
+    assert cost.bytes == 104
+    assert module.softmax.cost(N=2, M=3).bytes == 48
+
+
+@pytest.mark.parametrize("kind", ["loops", "llvm", "asm", "cuda"])
+def test_sources(module, kind):
+    if kind in ("llvm", "asm"):
+        pytest.importorskip("llvmlite")
+    text = module.mv.source(kind)
+    assert "mv" in text
+    strided = module.mv.source(kind, floats(4, 4).T, floats(4))
+    assert strided != text or kind == "loops"
+
+
+def test_unknown_source_kinds(module):
+    for kind in ("fortran", "rewrites"):
+        with pytest.raises(ValueError):
+            module.mv.source(kind)
+
+
+def test_pickled_functions_compute_the_same(module):
+    f = pickle.loads(pickle.dumps(module.mv))
+    a, b = floats(3, 4), floats(4)
+    same(f(a, b), module.mv(a, b))
+    assert f.signature == module.mv.signature
+
+
+def test_threads_share_a_function():
+    module = tc.compile(CELL)
+    a = floats(40, 30)
+    b = floats(30, 20, seed=1)
+    failures = []
+
+    def work():
+        for _ in range(20):
+            if not np.allclose(module.matmul(a, b), a @ b, atol=1e-4) or not np.allclose(
+                module.total(a), a.sum(1), atol=1e-4
+            ):
+                failures.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+
+
+def test_benchmark_compares_results(module):
+    a, b = floats(8, 8), floats(8, 8, seed=1)
+    table = module.matmul.benchmark(a, b, against={"numpy": np.matmul, "wrong": lambda x, y: x}, seconds=0.01)
+    assert [row.name for row in table.rows] == ["matmul", "numpy", "wrong"]
+    assert [row.agrees for row in table.rows] == [None, True, False]
+    assert table.rows[0].gflops > 0
+    assert "DIFFERS" in str(table)
+
+
+def test_close_results():
+    assert close((floats(3), floats(2)), (floats(3), floats(2)))
+    assert not close((floats(3), floats(2)), floats(3))
+    assert not close(floats(3), floats(4))
+    assert not close(floats(3), "text")
+    assert close(np.array([np.nan, np.inf]), np.array([np.nan, np.inf]))
+
+
+def test_schedules_compute_the_same(module):
+    f = module.matmul
+    s = f.schedule().split("C", "i", factor=4)
+    g = f.with_schedule(s)
+    a, b = floats(9, 5), floats(5, 6, seed=1)
+    same(g(a, b), f(a, b))
+    assert g.schedule().steps == s.steps
+    with pytest.raises(ValueError, match="mv"):
+        f.with_schedule(module.mv.schedule())
+
+
+def test_options_are_plain_data():
+    assert Options("x") == Options("x")
+    assert pickle.loads(pickle.dumps(Options("x", specialize={"N": 3}))).specialize == {"N": 3}
