@@ -4,14 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-
-from tc_jupyter.codegen.cuda import emit_cuda, fits_int32
-from tc_jupyter.codegen.cuda.names import RESERVED
-from tc_jupyter.diagnostics import CompileError, SourceText, Span
-from tc_jupyter.loops import Allocate, Barrier, Block, Check, Kernel, Store
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Select, Unary, int64
-from tc_jupyter.runtime import nvrtc
-from tests.codegen.cuda_kernels import (
+from cuda_kernels import (
     ARCHITECTURES,
     BF16,
     BOOL,
@@ -39,6 +32,13 @@ from tests.codegen.cuda_kernels import (
     var,
     when,
 )
+
+from tc_jupyter.codegen.cuda import emit_cuda, fits_int32
+from tc_jupyter.codegen.cuda.names import RESERVED
+from tc_jupyter.diagnostics import CompileError, SourceText, Span
+from tc_jupyter.loops import Allocate, Barrier, Block, Check, Kernel, Store
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Select, Unary, int64
+from tc_jupyter.runtime import nvrtc
 
 needs_nvrtc = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 

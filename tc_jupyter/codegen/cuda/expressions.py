@@ -368,6 +368,11 @@ def _narrowed(text: Text, dtype: DType) -> Text:
     return Text(f"({C_TYPES[dtype]}){text.at(UNARY)}", UNARY) if dtype.bits < 32 else text
 
 
+def _helper(name: str, dtype: DType, scope: Scope) -> str:
+    """A helper for two operands of one type; constants of 8 and 16 bit types are `int` in C++, so these types are named."""
+    return scope.use(name) + (f"<{C_TYPES[dtype]}>" if dtype.bits < 32 else "")
+
+
 _OPERATOR_LEVEL = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT}
 
 
@@ -382,9 +387,9 @@ def _binary(expr: Binary, scope: Scope) -> Text:
     if expr.op in ("min", "max"):
         return extremum(expr.op, expr.dtype, left, right, scope)
     if expr.op == "%":
-        return _narrowed(Text(f"{scope.use('tc_floor_mod')}({left.text}, {right.text})"), expr.dtype)
+        return Text(f"{_helper('tc_floor_mod', expr.dtype, scope)}({left.text}, {right.text})")
     if expr.op in ("/", "//") and not expr.dtype.is_float:
-        return Text(f"{scope.use('tc_floor_div')}({left.text}, {right.text})")
+        return Text(f"{_helper('tc_floor_div', expr.dtype, scope)}({left.text}, {right.text})")
     if expr.op == "//":
         return Text(f"floor{'f' if expr.dtype is DType.FLOAT32 else ''}({left.at(PRODUCT)} / {right.at(UNARY)})")
     return arithmetic(expr.op, expr.dtype, left, right, scope)
@@ -408,7 +413,7 @@ def extremum(op: str, dtype: DType, left: Text, right: Text, scope: Scope) -> Te
     if dtype is DType.BOOL:
         word, level = ("&&", AND) if op == "min" else ("||", OR)
         return Text(f"{left.at(level)} {word} {right.at(level + 1)}", level)
-    return Text(f"{scope.use(f'tc_{op}')}({left.text}, {right.text})")
+    return Text(f"{_helper(f'tc_{op}', dtype, scope)}({left.text}, {right.text})")
 
 
 def _comparison(expr: Binary, scope: Scope) -> Text:
