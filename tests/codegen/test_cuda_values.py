@@ -281,8 +281,6 @@ def test_functions_at_special_values(function):
         "pow",
         "remainder",
         "rhypot",
-        "min",
-        "max",
     ],
 )
 def test_functions_of_two(function):
@@ -471,4 +469,5 @@ def test_private_workspace_is_one_per_thread():
         {"A": np.random.default_rng(0).random((150, 7), np.float32), "O": np.zeros(150, np.float32)},
         {"N": 150, "M": 7},
         tolerance=1e-5,
+        findings=("unwritten-output",),  # of the threads beyond the last element
     )
