@@ -47,6 +47,7 @@ class Checked:
             part in ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio") for part in instruction.parts
         )
         self.generic = space == "generic"
+        self.constant = "nc" in instruction.parts
         self.space: Space = machine.spaces["global" if space in ("generic", "const", "param") else space]
         shown = "global" if space in ("generic", "const", "param") else space
         self.site = AccessSite(instruction.line, instruction.opcode, shown, kind, total)
@@ -168,6 +169,8 @@ class Checked:
         if region.shadow is None:
             return
         granules, width = region.granules(flat, self.total)
+        if self.constant:
+            self.stale(region, granules, lanes, width)
         flying, races, never = region.shadow.read(granules, lanes, width, self.atomic)
         if never.size:
             self.uninitialised(region, lanes[never // width])
@@ -180,6 +183,18 @@ class Checked:
             )
         if races.size:
             self.race(region, granules[races], lanes[races // width], "reads what", "wrote")
+
+    def stale(self, region: Region, granules: Array, lanes: Lanes, width: int) -> None:
+        """Report loads through the read-only path (`const __restrict__`) of what this launch has written."""
+        assert region.shadow is not None
+        written = np.flatnonzero(region.shadow.write_time[granules])
+        if written.size:
+            self.report(
+                "race",
+                f"`{region.name}` is read as constant (`__restrict__`), but this launch writes to it",
+                lanes[written // width],
+                region.name,
+            )
 
     def uninitialised(self, region: Region, lanes: Lanes) -> None:
         """Report reads of bytes that nobody has written."""

@@ -717,6 +717,41 @@ def _cvt_pack(instruction: Instruction, registers: RegisterFile) -> Operation:
     return _apply(write, pack, readers)
 
 
+def _video(instruction: Instruction, registers: RegisterFile) -> Operation:
+    """`vadd2`, `vabsdiff4` and the like: the same operation on two or four parts of 32 bits."""
+    name, count = instruction.parts[0][1:-1], int(instruction.parts[0][-1])
+    signed = [part == "s32" for part in instruction.parts if part in ("s32", "u32")]
+    if len(signed) != 3 or len(instruction.operands) != 4:
+        raise SimulationError(f"unknown opcode `{instruction.opcode}`", instruction.line)
+    to, left, right = (np.dtype(f"{'i' if sign else 'u'}{4 // count}") for sign in signed)
+    unsigned = np.dtype(f"u{4 // count}")
+    functions: dict[str, Callable[[Array, Array], Array]] = {
+        "add": np.add,
+        "sub": np.subtract,
+        "avrg": lambda x, y: (x + y + (1 if to.kind == "u" else np.where(x + y >= 0, 1, 0))) >> 1,
+        "absdiff": lambda x, y: np.abs(x - y),
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+    if name == "set":
+        compare = am.comparison(instruction.parts[-1], False) or am.comparison(instruction.parts[3], False)
+        if compare is None:
+            raise SimulationError(f"unknown opcode `{instruction.opcode}`", instruction.line)
+        functions["set"] = lambda x, y: compare(x, y).astype(I64)
+    function = functions[name]
+    sat, total = "sat" in instruction.parts, "add" in instruction.parts
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        wide = function(a.view(left).astype(I64), b.view(right).astype(I64))
+        if total:
+            return c + wide.reshape(-1, count).sum(axis=1).astype(U64).astype(U32)
+        if sat:
+            wide = np.clip(wide, np.iinfo(to).min, np.iinfo(to).max)
+        return wide.astype(unsigned).view(U32)
+
+    return _typed(instruction, registers, run, "u32", 3)
+
+
 def _nothing(instruction: Instruction, registers: RegisterFile) -> Operation:
     return lambda sel: None
 
@@ -746,6 +781,9 @@ _BUILDERS: dict[str, Builder] = {
     "set": _set,
     "selp": _selp,
     "slct": _slct,
+    **{
+        f"v{name}{count}": _video for name in ("add", "sub", "avrg", "absdiff", "min", "max", "set") for count in (2, 4)
+    },
     "testp": _testp,
     "copysign": _copysign,
     "mov": _mov,

@@ -44,6 +44,7 @@ from tc_jupyter.simulator.program import (
     maybe_undefined,
     split,
     table_of,
+    unsigned_widening,
 )
 from tc_jupyter.simulator.ptx import (
     SIZES,
@@ -569,6 +570,8 @@ class Machine(State):
             "selp",
         ):
             return operation
+        if unsigned_widening(instruction):
+            return operation
         written, read = effects(instruction)
         slots = self.registers.slots
         if len(written) != 1 or written[0] not in slots or self.program.registers.get(written[0]) == "pred":
@@ -842,17 +845,61 @@ class Machine(State):
             rest = self.parked.lanes.pop(number, None)
             if ready.size:
                 result.append((number, ready))
+                self._report_left_behind(number, ready)
             if rest is not None:
                 barriers[number] = rest
         if result:
             self.parked.lanes.update(barriers)
             return result
+        met = self._counted_barriers(barriers)
+        if met:
+            for number, lanes in met.items():
+                left = np.setdiff1d(barriers[number], lanes)
+                if left.size:
+                    self.parked.lanes[number] = left
+            self.parked.lanes.update({number: lanes for number, lanes in barriers.items() if number not in met})
+            self._pass_barrier(np.sort(np.concatenate(list(met.values()))), everyone=False)
+            return list(met.items())
         at_warp_sync = self._warps_at_sync(barriers)
         for number, lanes in barriers.items():
             self._report_stuck(number, lanes, at_warp_sync)
         everyone = np.sort(np.concatenate(list(barriers.values())))
         self._pass_barrier(everyone, everyone=everyone.size == self.live_count)
         return list(barriers.items())
+
+    def _counted_barriers(self, parked: dict[int, Lanes]) -> dict[int, Lanes]:
+        """Return the lanes whose barrier with a number and a thread count is met, though at several places of the code."""
+        by_name: dict[int, list[tuple[int, Lanes, int]]] = {}
+        for number, lanes in parked.items():
+            instruction = self.program.instructions[self.spans[number].start]
+            operands = instruction.operands
+            if is_barrier(instruction) and "red" not in instruction.parts and len(operands) == 2:
+                name, count = operands
+                if isinstance(name, Immediate) and isinstance(count, Immediate):
+                    by_name.setdefault(name.value, []).append((number, lanes, count.value))
+        result: dict[int, Lanes] = {}
+        for entries in by_name.values():
+            here = np.zeros(self.slots, I64)
+            for _, lanes, _ in entries:
+                here += np.bincount(self.block_slot[lanes], minlength=self.slots)
+            for number, lanes, count in entries:
+                good = here[self.block_slot[lanes]] >= count
+                if good.any():
+                    result[number] = lanes[good]
+        return result
+
+    def _report_left_behind(self, number: int, lanes: Lanes) -> None:
+        """Threads that a warp-wide instruction waited for have ended instead of coming (a barrier reports that itself)."""
+        position = self.spans[number].start
+        instruction = self.program.instructions[position]
+        if is_barrier(instruction):
+            return
+        message = (
+            f"`{'.'.join(instruction.parts[:2])}` waits for threads of its member mask that end without reaching it"
+        )
+        self.findings.add(
+            "divergent-collective", message, position, instruction.line, int(lanes[0]), None, int(lanes.size)
+        )
 
     def _warps_at_sync(self, parked: dict[int, Lanes]) -> Array:
         """Return the warps all of whose living threads wait at a `bar.warp.sync`, though not at the same one."""

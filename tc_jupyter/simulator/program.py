@@ -198,7 +198,7 @@ def _rename(operand: Operand, names: dict[str, str]) -> Operand:
 def _call(flat: _Flat, caller: PtxKernel, instruction: Instruction, stack: tuple[str, ...]) -> None:
     groups = [operand for operand in instruction.operands if isinstance(operand, Group)]
     target = next((operand for operand in instruction.operands if isinstance(operand, Symbol)), None)
-    if target is None:
+    if target is None or any(isinstance(operand, Register) for operand in instruction.operands):
         raise SimulationError("a call through a function pointer is not modelled", instruction.line)
     first = isinstance(instruction.operands[0], Group)
     results = groups[0].items if first else ()
@@ -392,7 +392,8 @@ _SLICE = frozenset({"add", "sub", "mul", "mad", "shl", "mov", "cvt", "cvta", "se
 def index_arithmetic(program: Program) -> frozenset[int]:
     """Return the positions of the 32-bit additions, multiplications and shifts that feed a 64-bit address.
 
-    The slice stops at operations that reduce the range on purpose (`rem`, `and`, `shr`, ...), so a hash is no index arithmetic.
+    The slice stops at operations that reduce the range on purpose (`rem`, `and`, `shr`, ...) and where a 32-bit number is
+    widened as unsigned: unsigned arithmetic wraps by definition, so a hash is no index arithmetic.
     """
     writers: dict[str, list[int]] = {}
     for position, instruction in enumerate(program.instructions):
@@ -411,7 +412,7 @@ def index_arithmetic(program: Program) -> frozenset[int]:
     while work:
         for position in writers.get(work.pop(), ()):
             instruction = program.instructions[position]
-            if instruction.parts[0] not in _SLICE:
+            if instruction.parts[0] not in _SLICE or unsigned_widening(instruction):
                 continue
             if instruction.parts[-1] in ("s32", "u32", "b32") and _can_wrap(instruction):
                 found.add(position)
@@ -420,6 +421,14 @@ def index_arithmetic(program: Program) -> frozenset[int]:
                     seen.add(name)
                     work.append(name)
     return frozenset(found)
+
+
+def unsigned_widening(instruction: Instruction) -> bool:
+    """Tell whether a 32-bit unsigned number becomes part of a 64-bit one."""
+    parts = instruction.parts
+    return ("wide" in parts and parts[-1] == "u32") or (
+        parts[0] == "cvt" and parts[-2:] in (("u64", "u32"), ("s64", "u32"))
+    )
 
 
 def _can_wrap(instruction: Instruction) -> bool:
@@ -445,5 +454,6 @@ __all__ = [
     "split",
     "successors",
     "table_of",
+    "unsigned_widening",
     "waits",
 ]

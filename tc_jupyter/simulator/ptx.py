@@ -249,6 +249,9 @@ def _number(text: str) -> Immediate | None:
     return None
 
 
+_CLOSING = {"{": "}", "(": ")", "[": "]"}
+
+
 @dataclass(slots=True)
 class _Scope:
     """Names that are visible; inner braces may declare a name again."""
@@ -296,6 +299,8 @@ class _FunctionParser:
 
     def read_operand(self, text: str) -> Operand:
         first = text[:1]
+        if first in _CLOSING and not text.endswith(_CLOSING[first]):
+            raise SimulationError(f"cannot read the operand `{text}`", self.line)
         if first == "{":
             return Vector(tuple(self.operand(item) for item in _split(text[1:-1])))
         if first == "(":

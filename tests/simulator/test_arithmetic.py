@@ -58,14 +58,33 @@ def run_op(opcode, out, types, inputs, tail=""):
   ret;
 }}"""
     result = np.zeros(n_pad, NUMPY[out])
-    simulation = simulate(ptx, "k", (n_pad // 32, 1, 1), (32, 1, 1), [*arguments, GlobalArray("d", result, True, False)])
+    simulation = simulate(
+        ptx, "k", (n_pad // 32, 1, 1), (32, 1, 1), [*arguments, GlobalArray("d", result, True, False)]
+    )
     assert simulation.findings == ()
     return result[:n]
 
 
 def integers(type, rng, n=300):
     info = np.iinfo(NUMPY[type])
-    edges = [info.min, info.min + 1, 0, 1, 2, 3, 7, 31, 32, 33, 63, 64, info.max - 1, info.max, info.max // 2, info.min // 2]
+    edges = [
+        info.min,
+        info.min + 1,
+        0,
+        1,
+        2,
+        3,
+        7,
+        31,
+        32,
+        33,
+        63,
+        64,
+        info.max - 1,
+        info.max,
+        info.max // 2,
+        info.min // 2,
+    ]
     if info.min < 0:
         edges += [-1, -2, -31]
     values = rng.integers(info.min, info.max, n, NUMPY[type], endpoint=True)
@@ -191,7 +210,9 @@ def test_dot_products_of_bytes():
     x, y = a.view(np.int8).reshape(-1, 4).astype(int), b.view(np.uint8).reshape(-1, 4).astype(int)
     assert (result == (x * y).sum(1) + c).all()
     result = run_op("dp2a.hi.s32.s32", "s32", ("u32", "u32", "s32"), (a, b, c))
-    assert (result == (a.view(np.int16).reshape(-1, 2).astype(int) * b.view(np.int8).reshape(-1, 4)[:, 2:]).sum(1) + c).all()
+    assert (
+        result == (a.view(np.int16).reshape(-1, 2).astype(int) * b.view(np.int8).reshape(-1, 4)[:, 2:]).sum(1) + c
+    ).all()
 
 
 # --- floats
@@ -200,7 +221,25 @@ def test_dot_products_of_bytes():
 def floats(dtype, rng, n=400):
     info = np.finfo(dtype)
     edges = np.array(
-        [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, info.max, -info.max, info.tiny, info.smallest_subnormal, 1 + info.eps, 0.5, 1.5, 2.5, -2.5, 1e3],
+        [
+            0.0,
+            -0.0,
+            1,
+            -1,
+            np.inf,
+            -np.inf,
+            np.nan,
+            info.max,
+            -info.max,
+            info.tiny,
+            info.smallest_subnormal,
+            1 + info.eps,
+            0.5,
+            1.5,
+            2.5,
+            -2.5,
+            1e3,
+        ],
         dtype,
     )
     bits = rng.integers(0, 2 ** (8 * np.dtype(dtype).itemsize), n, np.uint64).astype(f"u{np.dtype(dtype).itemsize}")
@@ -299,7 +338,11 @@ def test_rounding_to_nearest_is_ieee(opcode, reference):
 def test_unary_floats(opcode, reference, tolerance):
     type = opcode.rpartition(".")[2]
     x = np.abs(np.random.default_rng(8).standard_normal(200)).astype(NUMPY[type]) + NUMPY[type](0.01)
-    np.testing.assert_allclose(run_op(opcode, type, (type,), (x,)), reference(x.astype(np.float64)), rtol=max(tolerance, 6e-8 if type == "f32" else 2.3e-16))
+    np.testing.assert_allclose(
+        run_op(opcode, type, (type,), (x,)),
+        reference(x.astype(np.float64)),
+        rtol=max(tolerance, 6e-8 if type == "f32" else 2.3e-16),
+    )
 
 
 def test_minimum_and_maximum_of_nan_and_zeros():
@@ -344,7 +387,10 @@ def test_float_to_integer_rounds_and_clamps(to, origin, mode):
         assert int(got) == expected, (value, mode, to)
 
 
-@pytest.mark.parametrize("to, origin", [("f32", "s32"), ("f32", "u32"), ("f32", "s64"), ("f32", "u64"), ("f64", "s64"), ("f64", "u64"), ("f64", "u32")])
+@pytest.mark.parametrize(
+    "to, origin",
+    [("f32", "s32"), ("f32", "u32"), ("f32", "s64"), ("f32", "u64"), ("f64", "s64"), ("f64", "u64"), ("f64", "u32")],
+)
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 def test_integer_to_float(to, origin, mode):
     x = integers(origin, np.random.default_rng(10), 150)

@@ -160,26 +160,36 @@ def test_race_of_a_write_with_earlier_reads(second):
 
 
 def test_two_writers_of_different_values():
-    source = 'extern "C" __global__ void f(float* y) { __shared__ float s; s = VALUE; __syncthreads(); y[threadIdx.x] = s; }'
+    source = (
+        'extern "C" __global__ void f(float* y) { __shared__ float s; s = VALUE; __syncthreads(); y[threadIdx.x] = s; }'
+    )
     run = lambda value: launch(source.replace("VALUE", value), "f", 1, 32, Out("y", np.zeros(32, np.float32)))  # noqa: E731
     assert run("3.f").findings == ()
     only(run("threadIdx.x"), "race")
 
 
 def test_race_between_blocks_and_its_atomic_cure():
-    source = 'extern "C" __global__ void f(const int* __restrict__ x, int* y) { int t = blockIdx.x * 32 + threadIdx.x; ADD }'
+    source = (
+        'extern "C" __global__ void f(const int* __restrict__ x, int* y) { int t = blockIdx.x * 32 + threadIdx.x; ADD }'
+    )
     y = np.zeros(32, np.int32)
     x = np.arange(128, dtype=np.int32)
     run = lambda text: launch(source.replace("ADD", text), "f", 4, 32, In("x", x), InOut("y", y))  # noqa: E731
     assert run("atomicAdd(&y[t % 32], x[t]);").findings == ()
     assert (y == x.reshape(4, 32).sum(0)).all()
     finding = only(run("y[t % 32] += x[t];"), "race-between-blocks")
-    assert "(1, 0, 0)" in finding.message or finding.block == (1, 0, 0)
+    assert "of block (3, 0, 0)" in finding.message
 
 
 def test_race_in_global_memory_inside_a_block():
-    source = 'extern "C" __global__ void f(float* y, float* z) { int t = threadIdx.x; y[t] = t; BARRIER z[t] = y[63 - t]; }'
-    run = lambda text: launch(source.replace("BARRIER", text), "f", 1, 64, Out("y", X[:64].copy()), Out("z", X[:64].copy()))  # noqa: E731
+    source = (
+        'extern "C" __global__ void f(float* y, float* z) { int t = threadIdx.x; y[t] = t; BARRIER z[t] = y[63 - t]; }'
+    )
+
+    def run(text):
+        outputs = Out("y", X[:64].copy()), Out("z", X[:64].copy())
+        return launch(source.replace("BARRIER", text), "f", 1, 64, *outputs)
+
     assert run("__syncthreads();").findings == ()
     only(run(""), "race")
 
@@ -211,7 +221,9 @@ COPY = """extern "C" __global__ void f(const float* __restrict__ x, float* y) {
     ],
 )
 def test_asynchronous_copies_need_their_wait(first, second, barrier, expected):
-    text = COPY.replace("WAIT1", f'asm volatile("{first}" ::: "memory");').replace("WAIT2", f'asm volatile("{second}" ::: "memory");')
+    text = COPY.replace("WAIT1", f'asm volatile("{first}" ::: "memory");').replace(
+        "WAIT2", f'asm volatile("{second}" ::: "memory");'
+    )
     y = np.zeros(32, np.float32)
     simulation = launch(text.replace("BARRIER", barrier), "f", 1, 32, In("x", X), Out("y", y))
     assert kinds(simulation) == expected

@@ -227,7 +227,9 @@ def test_single_precision_library(name, reference, low, high, tolerance):
     x = RNG.uniform(low, high, 128).astype(np.float32)
     y = np.zeros(128, np.float32)
     clean(launch(source, "f", 1, 128, In("x", x), Out("y", y)))
-    np.testing.assert_allclose(y, reference(x.astype(np.float64)), rtol=max(tolerance, 3e-7), atol=2e-7 if tolerance else 0)
+    np.testing.assert_allclose(
+        y, reference(x.astype(np.float64)), rtol=max(tolerance, 3e-7), atol=2e-7 if tolerance else 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -292,7 +294,20 @@ def test_atomics_of_all_kinds():
     x = RNG.integers(-(2**20), 2**20, 128).astype(np.int32)
     out = np.array([2**30, -(2**30), -1, 0, 0, 0, 0, 0, 0, 0], np.int32)
     u, w, d, order = np.array([0, 3], np.uint32), np.zeros(1, np.uint64), np.zeros(1), np.zeros(128, np.int32)
-    clean(launch(source, "f", 1, 128, In("x", x), InOut("out", out), InOut("u", u), InOut("w", w), InOut("d", d), Out("order", order)))
+    clean(
+        launch(
+            source,
+            "f",
+            1,
+            128,
+            In("x", x),
+            InOut("out", out),
+            InOut("u", u),
+            InOut("w", w),
+            InOut("d", d),
+            Out("order", order),
+        )
+    )
     assert out[0] == x.min()
     assert out[1] == x.max()
     assert out[2] == np.bitwise_and.reduce(x)
@@ -322,7 +337,14 @@ def test_last_block_reduces_behind_a_fence():
 
     def run(text):
         return launch(
-            text, "f", 100, 64, In("x", x), Out("part", np.zeros(100, np.float32)), InOut("ticket", np.zeros(1, np.uint32)), Out("out", out)
+            text,
+            "f",
+            100,
+            64,
+            In("x", x),
+            Out("part", np.zeros(100, np.float32)),
+            InOut("ticket", np.zeros(1, np.uint32)),
+            Out("out", out),
         )
 
     clean(run(source))
@@ -363,7 +385,9 @@ def test_initialised_state_lives_through_launches():
         memory, x, y = DeviceMemory(), np.zeros(64, np.float32), np.zeros(64, np.float32)
         scratch = GlobalArray("x", x, True, False)
         simulate(ptx, "fill", (1, 1, 1), (64, 1, 1), [scratch, n], memory=memory)
-        second = simulate(ptx, "copy", (1, 1, 1), (64, 1, 1), [GlobalArray("x", x, False, False), Out("y", y)], memory=memory)
+        second = simulate(
+            ptx, "copy", (1, 1, 1), (64, 1, 1), [GlobalArray("x", x, False, False), Out("y", y)], memory=memory
+        )
         assert kinds(second) == expected
         assert len(memory.unwritten()) == (1 if n < 64 else 0)
 
@@ -376,7 +400,9 @@ def test_generic_pointers_reach_every_space():
     x, y = RNG.random(32, np.float32), np.zeros(32, np.float32)
     clean(launch(source, "f", 1, 32, In("x", x), Out("y", y)))
     t = np.arange(32)
-    assert (y == np.where(t % 3 == 0, x[t % 4], np.where(t % 3 == 1, 100 + t % 4, 1000 + t % 4)).astype(np.float32)).all()
+    assert (
+        y == np.where(t % 3 == 0, x[t % 4], np.where(t % 3 == 1, 100 + t % 4, 1000 + t % 4)).astype(np.float32)
+    ).all()
 
 
 def test_warp_synchronous_code_needs_its_syncwarp():
@@ -420,6 +446,55 @@ def test_histogram_in_shared_memory():
     assert (bins == np.bincount(x, minlength=256)).all()
 
 
+def test_bytes_side_by_side_in_one_register():
+    source = r"""extern "C" __global__ void f(const unsigned* __restrict__ a, const unsigned* __restrict__ b, unsigned* y) {
+      int t = threadIdx.x; y[t] = __vadd4(a[t], b[t]); y[64 + t] = __vabsdiffu4(a[t], b[t]); y[128 + t] = __vmaxs2(a[t], b[t]);
+      y[192 + t] = __vsubus4(a[t], b[t]); y[256 + t] = __vsadu4(a[t], b[t]); y[320 + t] = __vcmpgtu4(a[t], b[t]); y[384 + t] = __vavgu4(a[t], b[t]); }"""
+    a, b = (RNG.integers(0, 2**32, 64).astype(np.uint32) for _ in range(2))
+    y = np.zeros((7, 64), np.uint32)
+    clean(launch(source, "f", 1, 64, In("a", a), In("b", b), Out("y", y)))
+    p, q = a.view(np.uint8).astype(int), b.view(np.uint8).astype(int)
+    bytes_of = y.view(np.uint8).reshape(7, 256)
+    assert (bytes_of[0] == (p + q) % 256).all()
+    assert (bytes_of[1] == abs(p - q)).all()
+    assert (y[2].view(np.int16) == np.maximum(a.view(np.int16), b.view(np.int16))).all()
+    assert (bytes_of[3] == np.maximum(p - q, 0)).all()
+    assert (y[4] == abs(p - q).reshape(64, 4).sum(1)).all()
+    assert (bytes_of[5] == np.where(p > q, 255, 0)).all()
+    assert (bytes_of[6] == (p + q + 1) // 2).all()
+
+
+def test_named_barriers_meet_at_different_places():
+    source = r"""extern "C" __global__ void f(const float* __restrict__ x, float* y) {
+      __shared__ float s[64]; int t = threadIdx.x;
+      if (t < 32) { s[t] = x[t]; asm volatile("bar.sync 1, 64;" ::: "memory"); s[32 + t] = x[t]; }
+      else { asm volatile("bar.sync 1, 64;" ::: "memory"); y[t - 32] = s[63 - t]; } }"""
+    x, y = RNG.random(32, np.float32), np.zeros(32, np.float32)
+    clean(launch(source, "f", 3, 64, In("x", x), InOut("y", y)))
+    assert (y == x[::-1]).all()
+    without = source.replace('asm volatile("bar.sync 1, 64;" ::: "memory");', "")
+    assert {"race", "uninitialised"} & kinds(launch(without, "f", 1, 64, In("x", x), InOut("y", y)))
+
+
+def test_printf_and_assertions():
+    source = r"""extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, size_t);
+      extern "C" __global__ void f(const float* __restrict__ x, float* y) {
+      int t = threadIdx.x; printf("%d %f", t, x[t]); if (x[t] < 0) __assertfail("x", "f", 1, "k", 1); y[t] = x[t]; }"""
+    x, y = np.ones(32, np.float32), np.zeros(32, np.float32)
+    clean(launch(source, "f", 1, 32, In("x", x), Out("y", y)))
+    x[7] = -1
+    simulation = launch(source, "f", 1, 32, In("x", x), Out("y", y))
+    assert kinds(simulation) == {"trap"}
+    assert simulation.findings[0].thread == (7, 0, 0)
+
+
+def test_calls_through_pointers_are_refused():
+    source = r"""typedef float (*F)(float); __device__ __noinline__ float a(float v) { return v + 1; } __device__ __noinline__ float b(float v) { return v * 2; }
+      extern "C" __global__ void f(const float* x, float* y) { F fs[2] = {a, b}; y[threadIdx.x] = fs[threadIdx.x % 2](x[0]); }"""
+    with pytest.raises(SimulationError, match="function pointer"):
+        launch(source, "f", 1, 32, In("x", np.ones(1, np.float32)), Out("y", np.zeros(32, np.float32)))
+
+
 def test_recursion_is_refused():
     source = r"""__device__ __noinline__ int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }
       extern "C" __global__ void k(int* y) { y[threadIdx.x] = f(threadIdx.x); }"""
@@ -446,9 +521,13 @@ def test_matrix_fragments(shape):
         a = RNG.integers(0 if kind == "u8" else -100, 100, (16, k)).astype(np.int8)
         b = RNG.integers(-100, 100, (k, 8)).astype(np.int8)
     else:
-        a, b = (RNG.integers(-8, 8, s).astype(np.float16 if kind != np.float32 else np.float32) for s in ((16, k), (k, 8)))
+        a, b = (
+            RNG.integers(-8, 8, s).astype(np.float16 if kind != np.float32 else np.float32) for s in ((16, k), (k, 8))
+        )
     c = RNG.integers(-5, 5, (16, 8)).astype(result)
-    bits = (lambda x: (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)) if kind == "bf16" else (lambda x: x)
+    bits = (
+        (lambda x: (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)) if kind == "bf16" else (lambda x: x)
+    )
     words_a, words_b = np.zeros((32, n_a, per), bits(a).dtype), np.zeros((32, n_b, per), bits(b).dtype)
     words_c = np.zeros((32, n_c, 4 // np.dtype(result).itemsize), result)
     for lane in range(32):
@@ -465,14 +544,26 @@ def test_matrix_fragments(shape):
     names = [f"%{i}" for i in range(n_c + n_a + n_b)]
     groups = [names[:n_c], names[n_c : n_c + n_a], names[n_c + n_a :], names[:n_c]]
     text = ", ".join("{" + ",".join(group) + "}" for group in groups)
-    inputs = ", ".join([*(f'"r"(a[t * {n_a} + {i}])' for i in range(n_a)), *(f'"r"(b[t * {n_b} + {i}])' for i in range(n_b))])
+    inputs = ", ".join(
+        [*(f'"r"(a[t * {n_a} + {i}])' for i in range(n_a)), *(f'"r"(b[t * {n_b} + {i}])' for i in range(n_b))]
+    )
     outputs = ", ".join(f'"+r"(r[{i}])' for i in range(n_c))
     source = f"""extern "C" __global__ void f(const unsigned* __restrict__ a, const unsigned* __restrict__ b, unsigned* c) {{
       int t = threadIdx.x; unsigned r[{n_c}]; for (int i = 0; i < {n_c}; i++) r[i] = c[t * {n_c} + i];
       asm volatile("mma.sync.aligned.{shape} {text};" : {outputs} : {inputs});
       for (int i = 0; i < {n_c}; i++) c[t * {n_c} + i] = r[i]; }}"""
     raw = words_c.reshape(-1).view(np.uint32).copy()
-    clean(launch(source, "f", 1, 32, In("a", words_a.reshape(-1).view(np.uint32)), In("b", words_b.reshape(-1).view(np.uint32)), InOut("c", raw)))
+    clean(
+        launch(
+            source,
+            "f",
+            1,
+            32,
+            In("a", words_a.reshape(-1).view(np.uint32)),
+            In("b", words_b.reshape(-1).view(np.uint32)),
+            InOut("c", raw),
+        )
+    )
     got = raw.view(result).reshape(32, 4)
     exact = a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)
     for lane in range(32):
