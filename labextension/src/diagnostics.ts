@@ -161,7 +161,7 @@ function syntaxMark(problem: Problem): Mark {
 }
 
 function tooLarge(cell: TcCell): Mark {
-  return { from: Math.max(0, cell.bodyStart - 1), to: cell.bodyStart, severity: 'info', source: 'tc_jupyter', message: 'this cell is too large to be checked while typing; it is checked when it runs' };
+  return { from: 0, to: Math.max(0, cell.bodyStart - 1), severity: 'info', source: 'tc_jupyter', message: 'this cell is too large to be checked while typing; it is checked when it runs' };
 }
 
 function failureMark(cell: TcCell, message: string): Mark {

@@ -6,6 +6,7 @@ import { ensureSyntaxTree, language, syntaxTree } from '@codemirror/language';
 import { Facet, StateEffect, StateField, type EditorState, type Text } from '@codemirror/state';
 import type { EditorView } from '@codemirror/view';
 import { Tree, type SyntaxNode } from '@lezer/common';
+import type { ISignal } from '@lumino/signaling';
 import type { ISharedText } from '@jupyter/ydoc';
 import { body, cellOffset, readCell, toPosition, wholeFile, type TcCell } from './cells.js';
 import { languages, type LanguageName } from './grammar/language.js';
@@ -19,6 +20,8 @@ export interface CellContext {
   readonly shared: ISharedText;
   /** language of a `.tc` or `.sac` file; `null` for a cell, whose magic line decides */
   readonly file: LanguageName | null;
+  /** emitted when `file` may have changed */
+  readonly typeChanged: ISignal<unknown, unknown>;
 }
 
 export const cellContext = Facet.define<CellContext, CellContext | null>({ combine: values => values[0] ?? null });

@@ -43,12 +43,30 @@ export function tcEditor(context: CellContext, source: string): Extension {
       const after = tr.docChanged ? languageIn(tr.newDoc) : null;
       return before === after ? null : { effects: compartment.reconfigure(content(after)) };
     }),
-    ViewPlugin.define(view => followSettings(view, context, () => compartment.reconfigure(content(languageIn(view.state.doc)))))
+    ViewPlugin.define(view => follow(view, context, () => compartment.reconfigure(content(languageIn(view.state.doc)))))
   ];
 }
 
-function followSettings(view: EditorView, context: CellContext, effect: () => ReturnType<Compartment['reconfigure']>): { destroy: () => void } {
-  const changed = (): void => view.dispatch({ effects: effect() });
-  context.session.settingsChanged.connect(changed);
-  return { destroy: () => void context.session.settingsChanged.disconnect(changed) };
+// settings of the user, and the type of a file
+function follow(view: EditorView, context: CellContext, effect: () => ReturnType<Compartment['reconfigure']>): { destroy: () => void } {
+  let file = context.file;
+  const onSettings = (): void => view.dispatch({ effects: effect() });
+  const onType = (): void => {
+    if (context.file !== file) {
+      file = context.file;
+      onSettings();
+    }
+  };
+  // a type that was set between the making of the extensions and of the view
+  if (file !== null) {
+    queueMicrotask(onSettings);
+  }
+  context.session.settingsChanged.connect(onSettings);
+  context.typeChanged.connect(onType);
+  return {
+    destroy: () => {
+      context.session.settingsChanged.disconnect(onSettings);
+      context.typeChanged.disconnect(onType);
+    }
+  };
 }

@@ -22,6 +22,7 @@ export class Inspector extends Widget {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private states: { readonly panel: NotebookPanel; readonly told: CellStates } | null = null;
   private followed: NotebookPanel | null = null;
+  private look = '';
 
   constructor(
     private readonly session: TcSession,
@@ -61,19 +62,15 @@ export class Inspector extends Widget {
       return;
     }
     this.followed?.content.modelContentChanged.disconnect(this.onContent, this);
-    this.followed?.sessionContext.statusChanged.disconnect(this.onContent, this);
     this.followed = panel;
     panel?.content.modelContentChanged.connect(this.onContent, this);
-    panel?.sessionContext.statusChanged.connect(this.onContent, this);
     panel?.disposed.connect(() => (this.followed = this.followed === panel ? null : this.followed));
     this.schedule(0);
   }
 
-  private onContent(_: unknown, args: unknown): void {
-    // after a run the states of the defs may have changed; while it runs they have not
-    if (args !== 'busy') {
-      this.schedule();
-    }
+  // not on every change of the kernel's status: our own question makes it busy and idle again
+  private onContent(): void {
+    this.schedule();
   }
 
   private async refresh(): Promise<void> {
@@ -104,9 +101,13 @@ export class Inspector extends Widget {
     const engine = told?.engine ? `${told.engine.target}: ${told.engine.device}` : '';
     const count = cells.reduce((sum, cell) => sum + cell.defs.length, 0);
     this.head.replaceChildren(`${count} ${count === 1 ? 'def' : 'defs'} in ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}. `, describe(link).text, ...(engine === '' ? [] : [h('div', {}, engine)]));
-    this.list.replaceChildren(...cells.flatMap(cell => this.entries(panel, cell, told)));
-    if (count === 0) {
-      this.list.append(h('li', { class: 'tc-empty' }, 'No %%tc or %%sac cell defines anything yet.'));
+    const entries = cells.flatMap(cell => this.entries(panel, cell, told));
+    const drawn = count === 0 ? [h('li', { class: 'tc-empty' }, 'No %%tc or %%sac cell defines anything yet.')] : entries;
+    // the same list stays in place, with the focus and the pointer on it; its buttons look their cell up when they are clicked
+    const look = `${panel.id}:${drawn.map(item => item.outerHTML).join('')}`;
+    if (look !== this.look) {
+      this.look = look;
+      this.list.replaceChildren(...drawn);
     }
   }
 
@@ -122,7 +123,7 @@ export class Inspector extends Widget {
       const shapes = state?.shapes.join(', ') ?? local?.outputs.map(o => `${o.name} (${o.shape?.join(', ') ?? 'known at the call'})`).join(', ') ?? '';
       return h(
         'li',
-        { class: `tc-entry tc-state-${key}`, 'data-tc-def': name, 'data-tc-state': key },
+        { class: `tc-entry tc-state-${key}`, 'data-tc-def': name, 'data-tc-state': key, 'data-tc-cell': cell.id },
         h(
           'button',
           { type: 'button', class: 'tc-entry-button', title: state?.signature ?? name, click: () => this.go(panel, cell, name, state?.span?.start ?? null) },

@@ -55,7 +55,7 @@ export class SidePanel extends Widget {
   }
 
   /** Choose a view, as a click on its tab does. */
-  show_(tab: Tab): void {
+  choose(tab: Tab): void {
     this.tab = tab;
     this.drawTabs();
     this.draw();
@@ -82,30 +82,36 @@ export class SidePanel extends Widget {
   }
 
   private drawTabs(): void {
-    const buttons = TABS.map((name, i) =>
-      h(
-        'button',
-        {
-          type: 'button',
-          role: 'tab',
-          class: 'tc-tab',
-          'data-tc-tab': name,
-          'aria-selected': String(name === this.tab),
-          tabindex: name === this.tab ? 0 : -1,
-          click: () => this.show_(name),
-          keydown: event => this.onTabKey(event as KeyboardEvent, i)
-        },
-        name
-      )
+    if (this.tabs.childElementCount === 0) {
+      this.tabs.append(...TABS.map((name, i) => this.tabButton(name, i)));
+    }
+    for (const button of Array.from(this.tabs.children)) {
+      const chosen = button.getAttribute('data-tc-tab') === this.tab;
+      button.setAttribute('aria-selected', String(chosen));
+      button.setAttribute('tabindex', chosen ? '0' : '-1');
+    }
+  }
+
+  private tabButton(name: Tab, at: number): HTMLElement {
+    return h(
+      'button',
+      {
+        type: 'button',
+        role: 'tab',
+        class: 'tc-tab',
+        'data-tc-tab': name,
+        click: () => this.choose(name),
+        keydown: event => this.onTabKey(event as KeyboardEvent, at)
+      },
+      name
     );
-    this.tabs.replaceChildren(...buttons);
   }
 
   private onTabKey(event: KeyboardEvent, at: number): void {
     const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (step !== 0) {
       const next = (at + step + TABS.length) % TABS.length;
-      this.show_(TABS[next]);
+      this.choose(TABS[next]);
       (this.tabs.children[next] as HTMLElement).focus();
       event.preventDefault();
     }

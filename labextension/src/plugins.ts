@@ -53,9 +53,11 @@ export const editorPlugin: JupyterFrontEndPlugin<TcSession> = {
     registry.addExtension({
       name: `${ID}:cells`,
       factory: options => {
-        const shared = options.model.sharedModel;
-        const file = MIMES[options.model.mimeType] ?? null;
-        return EditorExtensionRegistry.createImmutableExtension(tcEditor({ session, shared, file }, shared.getSource()));
+        const { model } = options;
+        const shared = model.sharedModel;
+        // the type of a file is known only after its editor exists
+        const context = { session, shared, typeChanged: model.mimeTypeChanged, get file() { return MIMES[model.mimeType] ?? null; } };
+        return EditorExtensionRegistry.createImmutableExtension(tcEditor(context, shared.getSource()));
       }
     });
     void settings?.load(`${ID}:editor`).then(

@@ -92,7 +92,8 @@ class App:
     def idle(self) -> None:
         """Wait until the kernel of the notebook in front is idle."""
         self.page.wait_for_function(
-            "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'", timeout=60_000
+            "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'",
+            timeout=60_000,
         )
 
     def type_(self, text: str) -> None:

@@ -61,6 +61,9 @@ def _free_port() -> int:
 def _serve(tmp: Path, app: str) -> tuple[subprocess.Popen[bytes], Server]:
     for name in ("config", "data", "home", "runtime", "ipython", "work"):
         (tmp / name).mkdir()
+    quiet = tmp / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    quiet.mkdir(parents=True)
+    (quiet / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
     extensions = tmp / "data" / "labextensions"
     extensions.mkdir()
     (extensions / "tc-jupyter").symlink_to(ASSETS)
