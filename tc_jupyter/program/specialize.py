@@ -1514,7 +1514,7 @@ class _Specializer:
             )
         for index, extent in zip(indices, array.shape, strict=False):
             self.constraints.append(Constraint(index, extent, context.guards, node.span))
-            self.check_constant_index(index, extent, node.span, context)
+            self.check_constant_index(index, extent, array.shape[len(indices) :], node.span, context)
         shape = array.shape[len(indices) :]
         numbers = tuple(number_of(index) for index in indices)
         if array.items is not None and None not in numbers and array.extents is not None:
@@ -1529,13 +1529,15 @@ class _Specializer:
             array.kind, shape, axes, self.element(array, (*indices, *(IndexVar(axis) for axis in axes)), context)
         )
 
-    def check_constant_index(self, index: Expr, extent: Expr, span: Span, context: _Context) -> None:
-        """Refuse an index that leaves the axis whatever the sizes; inside an empty loop nothing is selected."""
+    def check_constant_index(
+        self, index: Expr, extent: Expr, rest: Sequence[Expr], span: Span, context: _Context
+    ) -> None:
+        """Refuse an index that leaves the axis whatever the sizes; where nothing may be selected (empty loops) nothing is said."""
         at, size = number_of(index), number_of(extent)
-        beyond = at is not None and (at < 0 or (size is not None and at >= size))
-        if beyond and not any(
-            not is_nonnegative(sub(sub(*reversed(self.out.box[name])), ONE)) for name in context.indices
-        ):
+        if at is None or (at >= 0 and (size is None or at < size)):
+            return
+        loops = [sub(*reversed(self.out.box[name])) for name in context.indices]
+        if all(is_nonnegative(sub(count, ONE)) for count in (*loops, *rest)):
             self.refuse(
                 codes.SELECTION_OUT_OF_BOUNDS,
                 span,
@@ -1581,7 +1583,8 @@ class _Specializer:
                 component = self.component(index, self.expr(index, env, context), context)
                 extent = array.shape[len(at)]
                 self.constraints.append(Constraint(component, extent, context.guards, node.span))
-                self.check_constant_index(component, extent, node.span, context)
+                others = [e for k, e in enumerate(array.shape) if k != len(at)]
+                self.check_constant_index(component, extent, others, node.span, context)
                 at.append(component)
         while len(at) < array.rank:
             keep()

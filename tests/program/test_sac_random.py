@@ -1,0 +1,184 @@
+"""Random comprehensions: the specialised program computes what the direct evaluator computes."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.sac_call import OutOfBounds, Refused, call_sac
+from tests.sac_evaluator import SacError, evaluate_all, from_numpy
+
+STATIC = {"TC202", "TC251", "TC351", "TC356", "TC654"}  # ranks and shapes are checked in dead code too
+
+
+class Maker:
+    """Draws the text of expressions over arrays `a`, `b` of known shapes; most of them are right."""
+
+    def __init__(self, draw, shapes):
+        self.draw = draw
+        self.shapes = shapes
+        self.count = 0
+
+    def pick(self, *options):
+        return self.draw(st.sampled_from(options))
+
+    def number(self, low, high):
+        return self.draw(st.integers(low, high))
+
+    def name(self, stem="i"):
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def array(self, depth, scope):
+        """Text of an expression of any rank."""
+        if depth == 0:
+            return self.pick(*self.shapes)
+        kind = self.number(0, 9)
+        if kind == 0:
+            return f"({self.array(depth - 1, scope)} {self.pick('+', '-', '*')} {self.scalar(depth - 1, scope)})"
+        if kind == 1:
+            x = self.array(depth - 1, scope)
+            return f"({x} + {x})"
+        if kind == 2:
+            return f"reverse({self.array(depth - 1, scope)})"
+        if kind == 3:
+            return f"transpose({self.array(depth - 1, scope)})"
+        if kind == 4:
+            word = self.pick("take", "drop")
+            return f"{word}([{self.number(-2, 2)}], {self.array(depth - 1, scope)})"
+        if kind == 5:
+            x = self.array(depth - 1, scope)
+            return f"({x} ++ {self.pick(x, self.array(depth - 1, scope))})"
+        if kind == 6:
+            return self.pick("shape({})", "(0 * {})", "{}[.]", "{}[0]", "{}[., 0]", "{}[..., 0]").format(self.array(depth - 1, scope))
+        if kind == 7:
+            return self.with_loop(depth, scope)
+        return self.comprehension(depth, scope)
+
+    def scalar(self, depth, scope):
+        kind = self.number(0, 6)
+        if scope and kind <= 2:
+            return self.pick(*scope)
+        if depth and kind == 3:
+            return f"{self.pick('sum', 'prod')}({self.array(depth - 1, scope)})"
+        if depth and kind == 4:
+            k = self.name("k")
+            inner = f"{{ [{k}] -> {k} * {self.scalar(0, [*scope, k])} | [{k}] < [{self.number(0, 3)}] }}"
+            return f"sum({inner})"
+        if scope and kind == 5:
+            i = self.pick(*scope)
+            return f"({i} {self.pick('<', '==', '>')} {self.number(0, 2)} ? {self.scalar(0, scope)} : {self.number(0, 9)})"
+        return str(self.number(0, 5))
+
+    def body(self, depth, scope, names, vector):
+        """A body that selects with the index, so that bounds can be left out."""
+        array = self.pick(*self.shapes)
+        kind = self.number(0, 7)
+        if vector:
+            at = self.pick("{0}", "{0}", "{0} + 1", "reverse({0})").format(names[0])
+            base = f"{array}[{at}]"
+            extra = self.pick("", f" + {self.pick(*self.shapes)}[{names[0]}]", f" * {self.scalar(0, scope)}", f" + sum({names[0]})")
+            return base + extra if kind < 7 else self.array(depth - 1, scope)
+        if kind == 7:
+            return self.array(max(depth - 1, 0), [*scope, *names])
+        shuffled = self.draw(st.permutations(names))
+        at = ", ".join(self.pick("{}", "{}", "{} + 1", "2 * {}", "{} - 1").format(n) for n in shuffled)
+        base = f"{array}[{at}]"
+        if kind == 5:
+            k = self.name("k")
+            base = f"sum({{ [{k}] -> {array}[{', '.join(shuffled)} + {k}] * {self.pick(*self.shapes)}[{k}] }})"
+        if kind == 6:
+            base = f"{{ [{(k := self.name('k'))}] -> {array}[{', '.join([*shuffled, k])}] }}"
+        return f"{base} + {self.scalar(max(depth - 1, 0), [*scope, *names])}"
+
+    def comprehension(self, depth, scope):
+        parts = [self.partition(depth, scope, last=False) for _ in range(self.pick(0, 0, 0, 1, 1, 2))]
+        if parts and self.number(0, 1):
+            iv = self.name("v")
+            last = f"{iv} -> {self.pick(*self.shapes)}[{iv}]"
+        else:
+            last = self.partition(depth, scope, last=True)
+        return "{ " + "; ".join([*parts, last]) + " }"
+
+    def partition(self, depth, scope, last):
+        if self.number(0, 2) == 0:
+            iv = self.name("v")
+            n = self.number(0, 3)
+            return f"{iv} -> {self.body(depth, scope, [iv], True)}{self.generator(iv, n, last)}"
+        names = [self.name() for _ in range(self.number(1, 2))]
+        items = list(names)
+        for dot in self.draw(st.lists(st.sampled_from([".", "..."]), max_size=2, unique_by=lambda x: x == "..." or id(x))):
+            items.insert(self.number(0, len(items)), dot)
+        return f"[{', '.join(items)}] -> {self.body(depth, scope, names, False)}{self.generator('[' + ', '.join(names) + ']', len(names), last)}"
+
+    def generator(self, names, count, last):
+        low = "[" + ", ".join(str(self.number(0, 2)) for _ in range(count)) + "]"
+        high = "[" + ", ".join(str(self.pick(0, 1, 2, 2, 3, 3, 4)) for _ in range(count)) + "]"
+        if self.number(0, 3) == 0:
+            high = "." if not last else high
+        return self.pick("", "", f" | {low} <= {names}", f" | {names} < {high}", f" | {low} <= {names} < {high}", f" | . <= {names} < {high}")
+
+    def with_loop(self, depth, scope):
+        count = self.number(1, 2)
+        iv = self.name("v")
+        parts = []
+        for _ in range(self.number(0, 2)):
+            low = "[" + ", ".join(str(self.number(0, 2)) for _ in range(count)) + "]"
+            high = self.pick("." if count else "[]", "[" + ", ".join(str(self.number(0, 3)) for _ in range(count)) + "]")
+            relation = self.pick("<", "<=")
+            parts.append(f"({self.pick(low, low, '.')} {relation} {iv} {self.pick('<', '<=') if high != '.' else '<'} {high}) : {iv}[0] + {self.scalar(depth - 1, scope)};")
+        frame = "[" + ", ".join(str(self.number(0, 4)) for _ in range(count)) + "]"
+        operator = self.pick(f"genarray({frame}, {self.number(0, 9)})", f"genarray({frame})", f"modarray({self.pick(*self.shapes)})")
+        return f"with {{ {' '.join(parts)} }} : {operator}"
+
+
+@st.composite
+def programs(draw):
+    extents = st.sampled_from([0, 1, 1, 2, 2, 3, 3, 4])
+    shapes = {name: tuple(draw(st.lists(extents, min_size=low, max_size=high))) for name, low, high in (("a", 1, 3), ("b", 0, 2))}
+    maker = Maker(draw, shapes)
+    lines = []
+    if draw(st.booleans()):
+        lines.append(f"    c = {maker.array(draw(st.integers(0, 2)), [])};")
+        maker.shapes = {**shapes, "c": None}
+    result = maker.comprehension(2, []) if draw(st.integers(0, 3)) else maker.array(2, [])
+    text = "long[*] f(long[*] a, long[*] b) {\n" + "\n".join([*lines, f"    return {result};"]) + "\n}"
+    data = [np.array(draw(st.lists(st.integers(-3, 9), min_size=(n := int(np.prod(s))), max_size=n)), np.int64).reshape(s) for s in shapes.values()]
+    return text, data
+
+
+def compare(text, data, fixed):
+    try:
+        (want,), skipped = evaluate_all(text, *(from_numpy(array) for array in data))
+    except SacError:
+        want, skipped = None, False
+    if want is not None and any(abs(x) > 1 << 60 for x in want.data):
+        return
+    try:
+        got = call_sac(text, *data, fixed=fixed)
+    except (Refused, OutOfBounds) as error:
+        if want is None:
+            event("refused")
+            return
+        if skipped and isinstance(error, Refused) and set(error.codes) <= STATIC:
+            event("refused for something that is not evaluated")
+            return
+        raise
+    if want is None:
+        event("only the evaluator refuses")  # it computes elements that nobody selects
+        return
+    event("equal")
+    assert (tuple(got.shape), got.ravel().tolist()) == (want.shape, want.data)
+
+
+@settings(max_examples=150, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
+@given(programs(), st.booleans())
+def test_random_comprehensions(program, fixed):
+    compare(*program, fixed)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs(), st.booleans())
+def test_two_thousand_random_comprehensions(program, fixed):
+    compare(*program, fixed)
