@@ -652,7 +652,8 @@ def mod(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
         if low is not None and high is not None and low >= 0 and high < d:
             return a
         a = SizeExpr({mono: c % d for mono, c in a.terms.items() if c % d}, a.offset % d)
-        if not a.terms:
+        low, high = a.limits
+        if not a.terms or (low is not None and high is not None and low >= 0 and high < d):
             return a
         return of_atom(Mod(a, b))
     if b.is_constant:

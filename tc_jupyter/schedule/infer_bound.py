@@ -46,7 +46,8 @@ Interval = tuple[SizeExpr, SizeExpr]
 class Request:
     """What one access of one consumer asks of a tensor, per dimension; `None` for a whole dimension (phase 3).
 
-    `inside`: the access is evaluated at every point, so its preconditions keep the request inside the tensor.
+    `inside`: the access is proved to stay inside the tensor. Conditions that are checked at the call do not count: they are not
+    checked for a statement without points.
     """
 
     consumer: str
@@ -192,10 +193,21 @@ def requests_of(
         if graph.storage_name(read.tensor) == storage:
             ends, exact = _access_box(graph, read, box)
             relaxed = [_relax(graph, end, consumer, found, path) for end in ends]
-            inside = not consumer.storage.padded and not is_guarded(consumer.statement.value, read)
+            inside = not consumer.storage.padded and _proved_inside(graph, consumer, read)
             sharp = exact and joint and _independent(read) and not is_guarded(consumer.statement.value, read)
             requests.append(Request(consumer.name, read, tuple(relaxed), sharp, inside))
     return tuple(requests)
+
+
+def _proved_inside(graph: StageGraph, consumer: Stage, read: Read) -> bool:
+    """Whether a read stays inside its tensor for all values of the consumer's indices and all sizes."""
+    box = {root.name: (root.dom[0], root.dom[1] - 1) for root in consumer.roots}
+    ends, _ = _access_box(graph, read, box)
+    tensor = graph.boxes[graph.storage_name(read.tensor)]
+    return all(
+        end is not None and nonnegative(end[0] - low) and nonnegative(high - 1 - end[1])
+        for end, (low, high) in zip(ends, tensor.bounds, strict=True)
+    )
 
 
 def is_guarded(expr: Expr, read: Read) -> bool:

@@ -1,7 +1,7 @@
 """What the axes of one stage have to do with each other: values of roots in terms of leaves, extents, and constraints at tails.
 
 Worked example: root `i` over `0:n`, split by 16. `values["i"]` is `16*i.outer + i.inner`, `extents` of the leaves are
-`(n + 15)//16` and `min(16, n)`, and `16*i.outer + i.inner < n` is the one constraint (none if 16 divides `n`).
+`(n + 15)//16` and 16, and `16*i.outer + i.inner < n` is the one constraint (none if 16 divides `n`).
 
 Source: TVM, "InferBound Pass", PassDownDomain and PassUpDomain; `schedule.md` 1.
 """
@@ -58,7 +58,8 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             factor = _factor(relation, extent)
             factors[relation.parent] = factor
             extents[relation.outer] = ceil_div(extent, factor)
-            extents[relation.inner] = minimum(factor, extent)
+            # a tail is a constraint, so that nested splits see the factor and not `min(factor, extent)`
+            extents[relation.inner] = minimum(factor, extent) if extent.is_constant else factor
         else:
             extents[relation.fused] = extents[relation.outer] * extents[relation.inner]
     relative = {leaf: bounded(variable(leaf), extents[leaf]) for leaf in stage.leaves}
