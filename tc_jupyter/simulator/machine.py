@@ -109,6 +109,11 @@ class Machine(State):
         self.launch, self.memory = launch, memory
         super().__init__(flatten(launch.module, launch.kernel), launch.grid, launch.block)
         self.spans = split(self.program)
+        self.findings.text_lines = {
+            position: instruction.text_line
+            for position, instruction in enumerate(self.program.instructions)
+            if instruction.text_line is not None
+        }
         self.parked = _Parked()
         self.live = np.zeros(self.lanes, BOOL)
         self.live_count = self.started = 0

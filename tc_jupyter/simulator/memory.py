@@ -172,6 +172,7 @@ class Findings:
     first_block: int = 0
     blocks: Array = field(default_factory=lambda: np.zeros(0, I64))
     padded: int = 32
+    text_lines: dict[int, int] = field(default_factory=dict[int, int])
     found: dict[tuple[str, int, str | None], list[Any]] = field(
         default_factory=dict[tuple[str, int, str | None], list[Any]]
     )
@@ -193,11 +194,14 @@ class Findings:
 
         Unrolled copies of one access are one finding; without a line the instruction's number `site` stands for it.
         """
-        key = (kind, -1 - site if line is None else line, array)
+        text_line = self.text_lines.get(site) if line is None else None
+        key = (kind, (-site - 1 if text_line is None else -(1 << 32) - text_line) if line is None else line, array)
         if key in self.found:
             self.found[key][1] += count
             return
         thread, block = self.place(lane)
+        if text_line is not None:
+            message = f"{message}, at line {text_line} of the CUDA text"
         self.found[key] = [Finding(kind, message, line, thread, block, array), count]
 
     def result(self) -> tuple[Finding, ...]:

@@ -155,7 +155,13 @@ def _append(
         _call(flat, function, _renamed(instruction, names), stack)
     elif base == "ret" and prefix:
         flat.instructions.append(
-            Instruction("bra", ("bra",), (Symbol(prefix + "$end"),), _guard(instruction.guard, names), instruction.line)
+            replace(
+                instruction,
+                opcode="bra",
+                parts=("bra",),
+                operands=(Symbol(prefix + "$end"),),
+                guard=_guard(instruction.guard, names),
+            )
         )
     else:
         flat.instructions.append(_renamed(instruction, names) if names else instruction)

@@ -131,13 +131,17 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction; `parts` are the pieces of `opcode` between the dots; `line` is the user's line or None."""
+    """One instruction; `parts` are the pieces of `opcode` between the dots.
+
+    `line` is the line of the user's source or None; `text_line` the line of the CUDA text where the user's is not known.
+    """
 
     opcode: str
     parts: tuple[str, ...]
     operands: tuple[Operand, ...]
     guard: Guard | None
     line: int | None
+    text_line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +267,9 @@ class _FunctionParser:
     """Parses one body. Inner names get a suffix, so that the result has one flat table of registers."""
 
     def __init__(self, files: dict[int, str]) -> None:
-        self.files = files
+        # Generated text is a `.cu` file that names the user's cell by `#line`.
+        self.cells = {number for number, path in files.items() if not path.endswith((".cu", ".cuh", ".h", ".hpp"))}
+        self.text_line: int | None = None
         self.registers: dict[str, str] = {}
         self.labels: dict[str, int] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
@@ -340,16 +346,23 @@ class _FunctionParser:
         return Address(operand, distance)
 
     def location(self, found: re.Match[str]) -> None:
+        """Keep the line of the user's file, through functions that were inlined into it."""
         file, line, rest = int(found["file"]), int(found["line"]), found["rest"]
         if self.main_file is None:
             self.main_file = file
-        if file != self.main_file:
-            # A function of a header was inlined: the user's line is the call, not the header.
-            inlined = _INLINED.search(rest)
-            if inlined and int(inlined[1]) == self.main_file:
-                line = int(inlined[2])
-        if line > 0:
-            self.line = line
+        inlined = _INLINED.search(rest)
+        if not self.is_users(file) and inlined and self.is_users(int(inlined[1])):
+            file, line = int(inlined[1]), int(inlined[2])
+        if line <= 0:
+            return
+        if self.is_users(file):
+            self.line, self.text_line = line, None
+        else:
+            self.line, self.text_line = None, line
+
+    def is_users(self, file: int) -> bool:
+        """Tell whether a file is the cell; without a cell it is the file in which the function begins."""
+        return file in self.cells if self.cells else file == self.main_file
 
     def statement(self, text: str) -> None:
         if text.startswith("."):
@@ -364,7 +377,7 @@ class _FunctionParser:
             text = text[found.end() :]
         opcode, _, rest = text.partition(" ") if "\t" not in text else _first_word(text)
         operands = tuple(self.operand(item) for item in _split(rest.strip()))
-        self.body.append(Instruction(opcode, tuple(opcode.split(".")), operands, guard, self.line))
+        self.body.append(Instruction(opcode, tuple(opcode.split(".")), operands, guard, self.line, self.text_line))
 
     def directive(self, text: str) -> None:
         if text.startswith(".reg"):

@@ -310,6 +310,23 @@ extern "C" __global__ void f(const float* x, float* y) {
     assert simulation.findings[0].line == 17
 
 
+def test_lines_of_generated_text_and_of_inlined_helpers():
+    source = """__device__ __forceinline__ void put(float* p, float v) {
+  asm volatile("st.global.f32 [%0], %1;" ::"l"(p), "f"(v));
+}
+extern "C" __global__ void f(const float* x, float* y) {
+  int t = threadIdx.x;
+#line 7 "cell"
+  put(y + t + 40, 1);
+#line 9 "f.cu"
+  y[t] = x[t + 300];
+}"""
+    simulation = launch(source, "f", 1, 32, In("x", X), Out("y", np.zeros(64, np.float32)))
+    lines = {finding.array: finding.line for finding in simulation.findings if finding.kind == "out-of-bounds"}
+    assert lines == {"y": 7, "x": None}
+    assert "at line 9 of the CUDA text" in simulation.report
+
+
 def test_a_pointer_passed_twice_is_one_array():
     source = 'extern "C" __global__ void f(const float* a, float* b) { int t = threadIdx.x; b[t] = a[t] + 1; }'
     x = X[:64].copy()
