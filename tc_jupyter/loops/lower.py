@@ -40,19 +40,17 @@ from tc_jupyter.ranges import (
     floor_div,
     from_expr,
     interval,
-    minimum,
     mod,
-    nonnegative,
     to_expr,
 )
 from tc_jupyter.schedule import (
-    GPU_AXES,
-    Split,
     Stage,
     StageBounds,
     StageGraph,
     SymbolicBounds,
     identity_of,
+    loop_extent,
+    open_constraints,
     scope_of,
     variable,
     view_shift,
@@ -134,7 +132,9 @@ class _Nest:
         self._name_loops(members)
         body = self._produce((self.root,))
         used = _used_buffers(body)
-        buffers = tuple(self._argument(name) for name in self._arguments() if name in used and not self._is_scalar(name))
+        buffers = tuple(
+            self._argument(name) for name in self._arguments() if name in used and not self._is_scalar(name)
+        )
         return Kernel(
             f"{_identifier(self.graph.program.name)}_{number}_{_identifier(self.root.name)}",
             buffers,
@@ -414,93 +414,18 @@ class _StageLoops:
         return self._for(leaf, placed, inner)
 
     def _for(self, leaf: str, placed: frozenset[str], body: Block) -> Block:
-        extent = self._extent(leaf, placed)
+        extent = loop_extent(self.stage, self.bounds.lineage, leaf, placed)
         kind = self.stage.annotation(leaf) or "serial"
         var = self.nest.names[variable(self.stage.name, leaf)]
         return Block((For(var, to_expr(constant(0)), self.nest.expr(extent), body, kind, leaf),))
 
-    # --- extents and guards ------------------------------------------------------------------------------------------
-
-    def _constraints(self) -> tuple[tuple[SizeExpr, SizeExpr], ...]:
-        """Tails to respect; a padded stage computes whole tiles of its output."""
-        related = self.bounds.lineage
-        if not self.stage.storage.padded:
-            return related.constraints
-        return tuple((v, limit) for v, limit in related.constraints if self._involves_reduction(v))
-
-    def _involves_reduction(self, value: SizeExpr) -> bool:
-        leaves = {variable(self.stage.name, leaf): leaf for leaf in self.stage.leaves}
-        return any(self.stage.kind(leaves[name]) == "reduction" for name in value.indices if name in leaves)
-
-    def _extent(self, leaf: str, placed: frozenset[str]) -> SizeExpr:
-        """Iterations of a leaf, given the loops around it: exact where the constraints are sums."""
-        extent = self._full(leaf)
-        if self._uniform(leaf):
-            return extent
-        for value, limit in self._constraints():
-            most = self._tail(leaf, placed, value, limit)
-            if most is not None and not nonnegative(most - extent):
-                extent = most if nonnegative(extent - most) else minimum(extent, most)
-        return extent
-
-    def _full(self, leaf: str) -> SizeExpr:
-        """Iterations without a tail: the factor for the inner part of a split, whose end its constraint limits."""
-        for relation in self.stage.relations:
-            if isinstance(relation, Split) and relation.inner == leaf:
-                return self.bounds.lineage.factors[relation.parent]
-        return self.bounds.lineage.extents[leaf]
-
-    def _uniform(self, leaf: str) -> bool:
-        """Loops bound to GPU axes have one length in the whole launch; vector and unrolled loops keep theirs."""
-        return self.stage.annotation(leaf) in GPU_AXES
-
-    def _tail(self, leaf: str, placed: frozenset[str], value: SizeExpr, limit: SizeExpr) -> SizeExpr | None:
-        """Largest number of iterations of `leaf` that `value < limit` admits, other open loops at 0."""
-        name = variable(self.stage.name, leaf)
-        weights = self._weights(value)
-        if weights is None or name not in weights:
-            return None
-        here = {variable(self.stage.name, other) for other in placed}
-        rest = value.substitute({n: constant(0) for n in weights if n not in here})
-        factor = weights[name]
-        return floor_div(limit - rest + factor - 1, factor)
-
-    def _weights(self, value: SizeExpr) -> dict[str, SizeExpr] | None:
-        """Per loop variable of this stage its weight, if `value` is their weighted sum with positive weights."""
-        own = {variable(self.stage.name, leaf) for leaf in self.stage.leaves}
-        names = sorted(value.indices & own)
-        zero = {name: constant(0) for name in names}
-        rest = value.substitute(zero)
-        weights = {name: value.substitute({**zero, name: constant(1)}) - rest for name in names}
-        total = rest
-        for name in names:
-            total = total + weights[name] * next(e for e in [self._leaf_variable(name)])
-        if total != value or any(not nonnegative(weight - 1) for weight in weights.values()):
-            return None
-        return weights
-
-    def _leaf_variable(self, name: str) -> SizeExpr:
-        leaf = next(leaf for leaf in self.stage.leaves if variable(self.stage.name, leaf) == name)
-        return self.bounds.lineage.leaf(leaf)
-
     def _guard(self, reductions: bool) -> Expr | None:
         """What no loop extent guarantees, as one condition."""
         guard: Expr | None = None
-        for value, limit in self._constraints():
-            if not reductions and self._involves_reduction(value):
-                continue
-            if not self._implied(value):
-                test = Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
-                guard = test if guard is None else Binary("&&", guard, test, DType.BOOL)
+        for value, limit in open_constraints(self.stage, self.bounds.lineage, reductions):
+            test = Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
+            guard = test if guard is None else Binary("&&", guard, test, DType.BOOL)
         return guard
-
-    def _implied(self, value: SizeExpr) -> bool:
-        """Whether the innermost loop of a constraint ends where the constraint says."""
-        weights = self._weights(value)
-        if weights is None:
-            return False
-        last = [leaf for leaf in self.stage.leaves if variable(self.stage.name, leaf) in weights][-1]
-        return not self._uniform(last)
 
     # --- stores ------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ A schedule never changes ranges, shapes or results. No loops exist here; `loops.
 """
 
 from .bounds import Bounds, Range, StageNeed, infer_bound
+from .extents import loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .primitives import identity_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
@@ -34,6 +35,8 @@ __all__ = [
     "identity_of",
     "infer_bound",
     "infer_symbolic",
+    "loop_extent",
+    "open_constraints",
     "schedule_of",
     "scope_of",
     "stage_graph",

@@ -14,6 +14,7 @@ from typing import Any
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.ranges import Extremum, SizeExpr, constant, to_python
 
+from .extents import loop_extent
 from .infer_bound import (
     Request,
     StageBounds,
@@ -130,8 +131,11 @@ class Bounds(Mapping[str, AxisRanges]):
         found = self.symbolic[stage]
         ranges: dict[str, Range] = {}
         down = pass_down(found.stage, found.lineage)
+        leaves = found.stage.leaves
         for axis in found.stage.axes:
             low, extent = found.domain[axis] if axis in found.domain else down[axis]
+            if axis in leaves and axis not in found.domain:
+                extent = loop_extent(found.stage, found.lineage, axis, frozenset(leaves[: leaves.index(axis)]))
             ranges[axis] = Range(self._number(low), self._number(extent))
         return AxisRanges(ranges)
 

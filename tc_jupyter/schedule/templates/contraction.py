@@ -1,7 +1,7 @@
 """Products and other contractions on a CPU: a register tile of rows and vectors over packed operands.
 
-The tile is `rows x columns` of the output, kept in vector registers while all reduction loops run. The operand along the columns is
-packed into panels (`cache_read` with a layout: one panel is contiguous, its rows are whole vectors), the operand along the rows into
+The tile is `rows x columns` of the output, kept in vector registers while all reduction loops run. The column operand is
+packed into panels (`cache_read` with a layout: one panel is contiguous, its rows are whole vectors), the row operand into
 micro-panels; both are padded to whole tiles, so that the inner loops have constant lengths and only the copy out of the
 registers knows where the result ends.
 
@@ -111,7 +111,9 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     schedule = schedule.cache_write(name)
     cache = _last(schedule, name, ".cache")
     row, column = roles.row, roles.column
-    schedule = schedule.split(name, row, tile.block).split(name, f"{row}.inner", tile.rows).split(name, column, tile.columns)
+    schedule = (
+        schedule.split(name, row, tile.block).split(name, f"{row}.inner", tile.rows).split(name, column, tile.columns)
+    )
     order = (*outer, f"{row}.outer", f"{column}.outer", f"{row}.inner.outer", f"{row}.inner.inner", f"{column}.inner")
     schedule = schedule.reorder(name, *order)
     for leaf in (*outer, f"{row}.outer"):

@@ -1,0 +1,102 @@
+"""How long every loop of a stage runs, given the loops around it, and what no loop length can say.
+
+Worked example: `i` over `0:n` split by 16. With `i.outer` outside, `i.inner` runs `min(16, n - 16*i.outer)` times. With the two
+loops exchanged, `i.inner` runs 16 times and `i.outer` `ceil((n - i.inner)/16)` times: no guard in either order.
+"""
+
+from __future__ import annotations
+
+from tc_jupyter.ranges import SizeExpr, constant, floor_div, minimum, nonnegative
+
+from .infer_bound import variable
+from .lineage import Lineage
+from .stage import GPU_AXES, Split, Stage
+
+Constraint = tuple[SizeExpr, SizeExpr]
+"""`value < limit`."""
+
+
+def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str]) -> SizeExpr:
+    """Iterations of a leaf inside the loops `placed`: exact where constraints are sums of loops.
+
+    A loop bound to a GPU axis has one length in the whole launch; its tail is left to a guard.
+    """
+    extent = _full(stage, related, leaf)
+    if _is_uniform(stage, leaf):
+        return extent
+    for value, limit in constraints(stage, related):
+        most = _tail(stage, related, leaf, placed, value, limit)
+        if most is not None and not nonnegative(most - extent):
+            extent = most if nonnegative(extent - most) else minimum(extent, most)
+    return extent
+
+
+def open_constraints(stage: Stage, related: Lineage, reductions: bool = True) -> tuple[Constraint, ...]:
+    """The constraints that loop lengths do not imply, to be tested at each point; without `reductions` only those of outputs."""
+    return tuple(
+        (value, limit)
+        for value, limit in constraints(stage, related)
+        if (reductions or not _involves_reduction(stage, value)) and not _is_implied(stage, related, value)
+    )
+
+
+def constraints(stage: Stage, related: Lineage) -> tuple[Constraint, ...]:
+    """Tails to respect; a padded stage computes whole tiles of its output."""
+    if not stage.storage.padded:
+        return related.constraints
+    return tuple((value, limit) for value, limit in related.constraints if _involves_reduction(stage, value))
+
+
+def _involves_reduction(stage: Stage, value: SizeExpr) -> bool:
+    leaves = {variable(stage.name, leaf): leaf for leaf in stage.leaves}
+    return any(stage.kind(leaves[name]) == "reduction" for name in value.indices if name in leaves)
+
+
+def _full(stage: Stage, related: Lineage, leaf: str) -> SizeExpr:
+    """Iterations without a tail: the factor for the inner part of a split, whose end its constraint limits."""
+    for relation in stage.relations:
+        if isinstance(relation, Split) and relation.inner == leaf:
+            return related.factors[relation.parent]
+    return related.extents[leaf]
+
+
+def _is_uniform(stage: Stage, leaf: str) -> bool:
+    return stage.annotation(leaf) in GPU_AXES
+
+
+def _tail(
+    stage: Stage, related: Lineage, leaf: str, placed: frozenset[str], value: SizeExpr, limit: SizeExpr
+) -> SizeExpr | None:
+    """Largest number of iterations of `leaf` that `value < limit` admits, loops that are still open at 0."""
+    name = variable(stage.name, leaf)
+    weights = _weights(stage, related, value)
+    if weights is None or name not in weights:
+        return None
+    here = {variable(stage.name, other) for other in placed}
+    rest = value.substitute({n: constant(0) for n in weights if n not in here})
+    factor = weights[name]
+    return floor_div(limit - rest + factor - 1, factor)
+
+
+def _weights(stage: Stage, related: Lineage, value: SizeExpr) -> dict[str, SizeExpr] | None:
+    """Per loop variable of this stage its weight, if `value` is their weighted sum with positive weights."""
+    leaves = {variable(stage.name, leaf): related.leaf(leaf) for leaf in stage.leaves}
+    names = sorted(value.indices & leaves.keys())
+    zero = {name: constant(0) for name in names}
+    rest = value.substitute(zero)
+    weights = {name: value.substitute({**zero, name: constant(1)}) - rest for name in names}
+    total = rest
+    for name in names:
+        total = total + weights[name] * leaves[name]
+    if total != value or any(not nonnegative(weight - 1) for weight in weights.values()):
+        return None
+    return weights
+
+
+def _is_implied(stage: Stage, related: Lineage, value: SizeExpr) -> bool:
+    """Whether the innermost loop of a constraint ends where the constraint says."""
+    weights = _weights(stage, related, value)
+    if weights is None:
+        return False
+    last = [leaf for leaf in stage.leaves if variable(stage.name, leaf) in weights][-1]
+    return not _is_uniform(stage, last)
