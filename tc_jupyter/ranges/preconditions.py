@@ -204,10 +204,10 @@ class _Checker:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
 
     def item(self, bound: Bound, subject: str, verdict: _Verdict) -> Precondition:
-        if verdict.kind in ("SIZE", "DATA"):
+        if verdict.conditions and verdict.kind in ("SIZE", "SIZE_SET", "DATA"):
             text = " and ".join(dict.fromkeys(condition_text(c) for c in verdict.conditions))
         elif verdict.kind in ("SIZE_SET", "POINTWISE"):
-            text = _set_text(verdict) or f"{bound.access.text} stays inside {bound.access.tensor}"
+            text = f"{bound.access.text} stays inside {bound.access.tensor}"
         else:
             text = bound.text
         return Precondition(
@@ -319,7 +319,8 @@ class _Checker:
                 return _Verdict("REFUTED")
             if violated.has_opaque:
                 return _Verdict("SIZE_SET")
-            return _Verdict("SIZE_SET", violations=_shortened(sizes.simplified(runs).pieces()))
+            pieces = _shortened(sizes.simplified(runs).pieces())
+            return _Verdict("SIZE_SET", _closed_form(pieces), pieces)
         except Unknown as unknown:
             self.skipped = self.skipped or unknown.is_skipped
             return _Verdict("SIZE_SET")
@@ -409,14 +410,11 @@ def conjuncts(e: SizeExpr) -> list[SizeExpr]:
     return [e]
 
 
-def _set_text(verdict: _Verdict) -> str | None:
-    """The text of a SIZE_SET with one simple alternative of violations: its negation."""
-    if verdict.kind != "SIZE_SET" or verdict.violations is None or len(verdict.violations) != 1:
-        return None
-    parts = verdict.violations[0]
-    if len(parts) != 1 or parts[0][1]:
-        return None
-    return condition_text(-parts[0][0] - 1)
+def _closed_form(pieces: Pieces) -> tuple[SizeExpr, ...]:
+    """The negation of a set of violations that is one inequality."""
+    if len(pieces) == 1 and len(pieces[0]) == 1 and not pieces[0][0][1]:
+        return (-pieces[0][0][0] - 1,)
+    return ()
 
 
 def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:
@@ -678,6 +676,8 @@ def _windows(name: str, program: Program, ranges: Ranges) -> list[tuple[SizeExpr
             if r.lower is not None and r.upper is not None:
                 box[r.index] = (r.lower, r.upper - 1)
         facts = loop_facts(ranges.indices[statement.name])
+        if any(nonnegative(-r.extent) for r in ranges.indices[statement.name]):
+            continue  # reads nothing, which has a message of its own
         for access in ranges.accesses[statement.name]:
             if access.tensor != name:
                 continue

@@ -1,0 +1,567 @@
+"""Numbers for the sizes: ranges, shapes and origins of one call, and the checks on sizes.
+
+`make_bind` writes a Python function for a def and compiles it; calling it takes about a microsecond. With a size of 0 the same
+formulas hold, and the accesses are checked again on numbers (`ranges.md`, section 9).
+
+Worked example: for `A(i,j) = B(i) * C(i+j) * D(j)` the function computes `((0, I), (0, K))` for the statement `A`, and fails with
+TC601 where `I + K <= J + 1` is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+from tc_jupyter.diagnostics import Diagnostic, Label, codes
+from tc_jupyter.program import Expr, Program, Size, Statement, walk
+
+from .accesses import Access, Bound, has_data
+from .data import DataCheck, PointCheck, condition_numbers, data_checks, numbered
+from .display import condition_text, range_text, to_python
+from .inference import IndexRange, Ranges
+from .interval import Box
+from .preconditions import EqualityCheck, Precondition, Preconditions
+from .search import Numbers as Point
+from .search import Subscript, span, stays_inside, violation
+from .size_expr import (
+    Atom,
+    Choice,
+    Condition,
+    Datum,
+    Extremum,
+    FloorDiv,
+    Mod,
+    Monomial,
+    Name,
+    Opaque,
+    Product,
+    SizeExpr,
+    constant,
+    nonnegative,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundNumbers:
+    """What the sizes of one call make of a def.
+
+    Attributes:
+        values: sizes and integer scalars by name, as given.
+        ranges: `(lower, upper)` of every index, per statement, in the order of `Statement.indices`.
+        shapes, origins: per computed tensor.
+    """
+
+    values: Mapping[str, int]
+    ranges: Mapping[str, tuple[tuple[int, int], ...]]
+    shapes: Mapping[str, tuple[int, ...]]
+    origins: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A way in which a call can fail; the generated function returns its number."""
+
+    kind: str  # divisor, range, shape, equality, size
+    statement: str = ""
+    divisor: SizeExpr | None = None
+    range: IndexRange | None = None
+    equality: EqualityCheck | None = None
+    item: Precondition | None = None
+    tensor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """The numbers of a def at a call.
+
+    Attributes:
+        names: sizes, then integer scalars: the positional arguments of `function`, which are followed by `check`.
+        statements, tensors: order of what `function` returns, `(ranges per statement, shapes per tensor, origins per tensor)`.
+        text: the source of `function`.
+        function: returns that tuple, or the number (an `int`) of an entry of `failures`.
+        data: what remains to be checked on the data.
+    """
+
+    program: Program
+    ranges: Ranges
+    names: tuple[str, ...]
+    statements: tuple[str, ...]
+    tensors: tuple[str, ...]
+    text: str
+    function: Callable[..., Any]
+    failures: tuple[Failure, ...]
+    data: tuple[DataCheck | PointCheck, ...] = field(default=())
+
+    def __call__(self, values: Mapping[str, int], check: bool = True) -> BoundNumbers | Diagnostic:
+        """Numbers for given sizes and integer scalars, or what is wrong with them (TC601, TC602, TC603, TC605).
+
+        Args:
+            check: also check preconditions on sizes; the rest is always needed for allocation.
+
+        Raises:
+            KeyError: a size is missing.
+        """
+        result = self.function(*[values[name] for name in self.names], check)
+        if isinstance(result, int):
+            return self.message(result, values)
+        if isinstance(result, Diagnostic):
+            return result
+        ranges, shapes, origins = result
+        return BoundNumbers(
+            values,
+            dict(zip(self.statements, ranges, strict=True)),
+            dict(zip(self.tensors, shapes, strict=True)),
+            dict(zip(self.tensors, origins, strict=True)),
+        )
+
+    def checks(self, statement: str) -> tuple[DataCheck | PointCheck, ...]:
+        """The checks on data that belong to a statement."""
+        return tuple(item for item in self.data if _statement_of(item) == statement)
+
+    def extents(self, values: Mapping[str, int]) -> dict[str, int]:
+        """Every size, integer scalar and extent (`T.0`) by name."""
+        known = dict(values)
+        known.update((name, e.evaluate(values)) for name, e in self.ranges.sizes.items() if name not in known)
+        return known
+
+    def message(self, number: int, values: Mapping[str, int]) -> Diagnostic:
+        """The message of a failure with its numbers."""
+        return _message(self, self.failures[number], values)
+
+
+def _statement_of(item: DataCheck | PointCheck) -> str:
+    return item.statement
+
+
+def make_bind(program: Program, ranges: Ranges, found: Preconditions) -> Bind:
+    """Generate the function that turns sizes into numbers.
+
+    Raises:
+        ValueError: a range is unknown, so the def cannot be called.
+    """
+    writer = _Writer(program, ranges, found)
+    text = writer.write()
+    names = writer.names
+    environment: dict[str, Any] = {"recheck": writer.recheck, "search": writer.search}
+    exec(compile(text, f"<bind {program.name}>", "exec"), environment)
+    bind = Bind(
+        program,
+        ranges,
+        names,
+        tuple(writer.statements),
+        tuple(writer.tensors),
+        text,
+        environment["bind"],
+        tuple(writer.failures),
+        data_checks(program, ranges, found),
+    )
+    writer.bind = bind
+    return bind
+
+
+class _Writer:
+    """Writes the source of `bind`, line by line."""
+
+    def __init__(self, program: Program, ranges: Ranges, found: Preconditions) -> None:
+        self.program = program
+        self.ranges = ranges
+        self.found = found
+        scalars = tuple(ranges.scope.scalars)
+        given = {name for tensor in program.tensors if tensor.dims for dim in tensor.dims for name in _size_names(dim)}
+        self.names = (*(name for name in program.sizes if name in given), *scalars)
+        self.variables = {name: f"n{place}" for place, name in enumerate(self.names)}
+        self.lines: list[str] = []
+        self.failures: list[Failure] = []
+        self.statements = [s.name for s in program.statements]
+        self.tensors = [t.name for t in program.tensors if t.kind != "input" and t.name in ranges.boxes]
+        self.known: dict[SizeExpr, str] = {}
+        self.bind: Bind | None = None
+
+    def write(self) -> str:
+        arguments = ", ".join([*(self.variables[name] for name in self.names), "check"])
+        self.lines = [f"def bind({arguments}):"]
+        sizes = [self.variables[name] for name in self.names if name not in self.ranges.scope.scalars]
+        zero = " or ".join(f"{name} < 1" for name in sizes) or "False"
+        self.line(f"zero = {zero}")
+        self.write_divisors()
+        for statement in self.program.statements:
+            self.write_ranges(statement)
+        for name in self.tensors:
+            self.write_shape(name)
+        self.write_equalities()
+        self.write_checks()
+        ranges = [self.tuple_of(self.pair(r) for r in self.ranges.indices[name]) for name in self.statements]
+        boxes = [self.ranges.boxes[name] for name in self.tensors]
+        shapes = [self.tuple_of(self.code(e) for e in box.shape) for box in boxes]
+        origins = [self.tuple_of(self.code(e) for e in box.origin) for box in boxes]
+        self.line(f"return {self.tuple_of(ranges)}, {self.tuple_of(shapes)}, {self.tuple_of(origins)}")
+        return "\n".join(self.lines) + "\n"
+
+    def line(self, text: str, depth: int = 1) -> None:
+        self.lines.append("    " * depth + text)
+
+    def fail(self, failure: Failure) -> str:
+        self.failures.append(failure)
+        return f"return {len(self.failures) - 1}"
+
+    @staticmethod
+    def tuple_of(parts: Iterable[str]) -> str:
+        joined = list(parts)
+        return "(" + ", ".join(joined) + ("," if len(joined) == 1 else "") + ")"
+
+    def pair(self, r: IndexRange) -> str:
+        if r.lower is None or r.upper is None:
+            raise ValueError(f"the range of {r.index} is not known")
+        return f"({self.code(r.lower)}, {self.code(r.upper)})"
+
+    # --- parts of the function -----------------------------------------------------------------------------------------
+
+    def write_divisors(self) -> None:
+        divisors = [(e, "") for e in self.ranges.scope.divisors]
+        divisors += [(e, name) for name in self.statements for e in self.ranges.divisors[name]]
+        seen: set[SizeExpr] = set()
+        for e, statement in divisors:
+            if e in seen or e.indices or has_data(e) or not e.names <= self.variables.keys():
+                continue
+            seen.add(e)
+            self.line(f"if {self.code(e)} == 0: {self.fail(Failure('divisor', statement, e))}")
+
+    def write_ranges(self, statement: Statement) -> None:
+        for r in self.ranges.indices[statement.name]:
+            if r.lower is None or r.upper is None:
+                raise ValueError(f"the range of {r.index} is not known")
+            lower, upper = self.named(r.lower), self.named(r.upper)
+            if not (r.lower == 0 and upper in self.variables.values()) and not _never_negative(r):
+                self.line(f"if {upper} < {lower}: {self.fail(Failure('range', statement.name, range=r))}")
+
+    def write_shape(self, name: str) -> None:
+        box = self.ranges.boxes[name]
+        for extent in box.shape:
+            self.named(extent)
+        given = self.program.tensor(name).box is not None
+        if given:
+            for extent in box.shape:
+                if not (extent.limits[0] is not None and extent.limits[0] >= 0):
+                    self.line(f"if {self.code(extent)} < 0: {self.fail(Failure('shape', tensor=name))}")
+
+    def write_equalities(self) -> None:
+        for check in self.found.equalities:
+            failure = Failure("equality", equality=check)
+            self.line(f"if {self.code(check.left)} != {self.code(check.right)}: {self.fail(failure)}")
+
+    def write_checks(self) -> None:
+        lines: list[str] = []
+        for statement in self.program.statements:
+            lines.extend(self.checks_of(statement))
+        self.line("if check:")
+        self.line("if zero:", 2)
+        self.line(f"problem = recheck({self.tuple_of(self.variables[name] for name in self.names)})", 3)
+        self.line("if problem is not None: return problem", 3)
+        if lines:
+            self.line("else:", 2)
+            for text in lines:
+                self.line(text, 3)
+
+    def checks_of(self, statement: Statement) -> list[str]:
+        lines: list[str] = []
+        for item in self.found.items:
+            if (
+                item.statement != statement.name
+                or item.subject == "range"
+                or item.kind not in ("SIZE", "SIZE_SET", "REFUTED")
+            ):
+                continue
+            code = self.condition_code(item)
+            if code is not None:
+                lines.append(f"if {code}: {self.fail(Failure('size', statement.name, item=item))}")
+        runs = [
+            f"{self.code(r.upper)} > {self.code(r.lower)}"
+            for r in self.ranges.indices[statement.name]
+            if r.lower is not None and r.upper is not None and not nonnegative(r.upper - r.lower - 1)
+        ]
+        if lines and runs:
+            return [f"if {' and '.join(runs)}:", *("    " + text for text in lines)]
+        return lines
+
+    def condition_code(self, item: Precondition) -> str | None:
+        """The code that is true when the precondition fails."""
+        if item.kind == "SIZE":
+            return " or ".join(f"{self.code(c)} < 0" for c in item.conditions)
+        if item.kind == "SIZE_SET" and item.violations is not None:
+            if not all(e.names <= self.variables.keys() for piece in item.violations for e, _ in piece):
+                return self.search_code(item)
+            pieces = [
+                " and ".join(f"{self.code(e)} {'==' if equal else '>='} 0" for e, equal in piece) or "True"
+                for piece in item.violations
+            ]
+            return " or ".join(f"({piece})" for piece in pieces) or None
+        return self.search_code(item)
+
+    def search_code(self, item: Precondition) -> str:
+        place = self.found.items.index(item)
+        return f"search({place}, {self.tuple_of(self.variables[name] for name in self.names)})"
+
+    # --- expressions ---------------------------------------------------------------------------------------------------
+
+    def named(self, e: SizeExpr) -> str:
+        """A variable (or constant) with the value of `e`; computed once."""
+        text = self.code(e)
+        if not e.is_constant and text not in self.variables.values() and e not in self.known:
+            name = f"v{len(self.known)}"
+            self.line(f"{name} = {text}")
+            self.known[e] = name
+            return name
+        return text
+
+    def code(self, e: SizeExpr) -> str:
+        """Python code of an expression."""
+        if e in self.known:
+            return self.known[e]
+        parts: list[str] = []
+        for mono, c in e.ordered():
+            factors = self.monomial(mono)
+            sign = "-" if c < 0 else "+"
+            weight = "" if abs(c) == 1 else f"{abs(c)}*"
+            parts.append(f"{sign} {weight}{factors}")
+        if e.offset or not parts:
+            parts.append(f"{'-' if e.offset < 0 else '+'} {abs(e.offset)}")
+        text = " ".join(parts).removeprefix("+ ")
+        return text if len(parts) == 1 and not text.startswith("-") else f"({text})"
+
+    def monomial(self, mono: Monomial) -> str:
+        return "*".join(self.atom(atom) for atom in mono)
+
+    def atom(self, atom: Atom) -> str:
+        match atom:
+            case Name():
+                return self.variables[atom.name]
+            case FloorDiv():
+                return f"({self.code(atom.numerator)}//{self.code(atom.divisor)})"
+            case Mod():
+                return f"({self.code(atom.numerator)}%{self.code(atom.divisor)})"
+            case Extremum():
+                return f"{atom.kind}({', '.join(map(self.code, atom.arguments))})"
+            case Product():
+                return "(" + "*".join(f"({self.code(factor)})" for factor in atom.factors) + ")"
+            case Choice():
+                condition = self.condition(atom.condition)
+                return f"({self.code(atom.then)} if {condition} else {self.code(atom.otherwise)})"
+            case Datum() | Opaque():
+                raise ValueError(f"{atom!r} is no number of the call")
+        assert_never(atom)
+
+    def condition(self, condition: Condition) -> str:
+        match condition.op:
+            case ">=" | "==" | "!=":
+                return f"{self.code(condition.arguments[0])} {condition.op} 0"
+            case "and" | "or":
+                return "(" + f" {condition.op} ".join(self.condition(part) for part in condition.parts) + ")"
+            case "true" | "false":
+                return condition.op.capitalize()
+            case _:
+                raise ValueError("a condition on data is no number of the call")
+
+    # --- slow paths ----------------------------------------------------------------------------------------------------
+
+    def values_of(self, numbers: tuple[int, ...]) -> dict[str, int]:
+        values = dict(zip(self.names, numbers, strict=True))
+        return {**values, **{name: e.evaluate(values) for name, e in self.ranges.sizes.items() if name not in values}}
+
+    def search(self, place: int, numbers: tuple[int, ...]) -> bool:
+        """Whether an access without a closed form leaves its tensor at these sizes."""
+        item = self.found.items[place]
+        if item.bound is None:
+            return False
+        values = self.values_of(numbers)
+        point = _box_of(self.ranges, item.statement, values)
+        subscript = _subscript(self.ranges, item.bound.access, item.bound.dimension, values)
+        try:
+            return violation(subscript, point) is not None
+        except RuntimeError:
+            return True  # an access that cannot be shown to be safe is not made
+
+    def recheck(self, numbers: tuple[int, ...]) -> Diagnostic | None:
+        """Section 9: with a size of 0 every access of a statement that still runs is looked at again."""
+        if self.bind is None:
+            raise AssertionError("bind is called before it is made")
+        values = self.values_of(numbers)
+        for statement in self.program.statements:
+            point = _box_of(self.ranges, statement.name, values)
+            if any(high < low for low, high in point.box.values()):
+                continue
+            items = {(id(i.bound.access), i.bound.dimension): i for i in self.found.items if i.bound is not None}
+            for access in {id(b.access): b.access for b in self.ranges.bounds[statement.name]}.values():
+                for dimension in range(len(access.index)):
+                    item = items[(id(access), dimension)]
+                    if self.leaves(access, dimension, point, values):
+                        return _size_message(self.bind, item, values)
+        return None
+
+    def leaves(self, access: Access, dimension: int, point: Point, values: Mapping[str, int]) -> bool:
+        subscript = _subscript(self.ranges, access, dimension, values)
+        if stays_inside(subscript, point):
+            return False
+        if has_data(access.index[dimension]) or any(not g.meaning.alternatives()[1] for g in access.guards):
+            low, high = span(subscript.index, point)
+            return not access.guards and (high < subscript.lower or low >= subscript.upper)
+        try:
+            return violation(subscript, point) is not None
+        except RuntimeError:
+            return True
+
+
+def _size_names(expr: Expr) -> Iterable[str]:
+    return (node.name for node in walk(expr) if isinstance(node, Size))
+
+
+def _never_negative(r: IndexRange) -> bool:
+    """Whether `upper < lower` is impossible also for sizes of 0: plain sums with weights >= 0, and floors of them."""
+    if r.lower is None or r.upper is None:
+        return False
+    extent = r.upper - r.lower
+    return extent.offset >= 0 and all(c > 0 and _plain(mono) for mono, c in extent.terms.items())
+
+
+def _plain(mono: Monomial) -> bool:
+    return all(isinstance(atom, Name) and atom.kind == "size" for atom in mono)
+
+
+def _box_of(ranges: Ranges, statement: str, values: Mapping[str, int]) -> Point:
+    box: dict[str, tuple[int, int]] = {}
+    for r in ranges.indices[statement]:
+        if r.lower is not None and r.upper is not None:
+            box[r.index] = (r.lower.evaluate(values), r.upper.evaluate(values) - 1)
+    return Point(values, box)
+
+
+def _subscript(ranges: Ranges, access: Access, dimension: int, values: Mapping[str, int]) -> Subscript:
+    lower, upper = ranges.boxes[access.tensor].bounds[dimension]
+    guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
+    return Subscript(access.read.indices[dimension], lower.evaluate(values), upper.evaluate(values), guards)
+
+
+# --- messages --------------------------------------------------------------------------------------------------------------
+
+
+def _message(bind: Bind, failure: Failure, values: Mapping[str, int]) -> Diagnostic:
+    known = dict(values)
+    if failure.divisor is not None:
+        statement = next((s for s in bind.program.statements if s.name == failure.statement), None)
+        where = statement.span if statement is not None else bind.program.span
+        text = to_python(failure.divisor)
+        message = f"`{text}` is 0 and stands as a divisor in an index or a range"
+        if len(failure.divisor.terms) != 1 or failure.divisor.offset:
+            message += f": `{numbered(text, known)}`"
+        return Diagnostic(codes.ZERO_DIVISOR, where, message, "divides by 0", help=_given(failure.divisor.names, known))
+    if failure.range is not None:
+        return _range_message(bind, failure.range, known)
+    if failure.equality is not None:
+        return _equality_message(bind, failure.equality, known)
+    if failure.item is not None:
+        return _size_message(bind, failure.item, bind.extents(values))
+    box = bind.ranges.boxes[failure.tensor]
+    shape = ", ".join(str(e.evaluate(values)) for e in box.shape)
+    tensor = bind.program.tensor(failure.tensor)
+    message = f"`{tensor.name}` would have the shape ({shape})"
+    return Diagnostic(codes.NEGATIVE_SHAPE, tensor.span, message, "negative extent")
+
+
+def _given(names: Iterable[str], values: Mapping[str, int]) -> str | None:
+    known = [f"{name} = {values[name]}" for name in sorted(names) if name in values]
+    return ", ".join(known) or None
+
+
+def _range_message(bind: Bind, r: IndexRange, values: Mapping[str, int]) -> Diagnostic:
+    if r.lower is None or r.upper is None:
+        raise AssertionError("a range without ends")
+    low, high = r.lower.evaluate(values), r.upper.evaluate(values)
+    message = f"the range of `{r.index}` ends before it starts: `{low} <= {r.index} < {high}`"
+    labels = tuple(Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.access.span.end)
+    text = range_text(r.index, r.lower, r.upper)
+    given = _given((r.lower.names | r.upper.names), values)
+    return Diagnostic(codes.NEGATIVE_RANGE_AT_CALL, r.span, message, f"`{text}`", labels, given)
+
+
+def _equality_message(bind: Bind, check: EqualityCheck, values: Mapping[str, int]) -> Diagnostic:
+    left, right = check.left.evaluate(values), check.right.evaluate(values)
+    message = f"{check.equality.reason}: `{to_python(check.left)}` is {left}, `{to_python(check.right)}` is {right}"
+    given = _given(check.left.names | check.right.names, values)
+    return Diagnostic(codes.SIZE_CONFLICT, check.equality.span, message, "different here", help=given)
+
+
+def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> Diagnostic:
+    """TC601: the condition with numbers, the ranges, and a counter-example."""
+    bound = item.bound
+    if bound is None:
+        raise AssertionError("a precondition of an access without its bound")
+    access = bound.access
+    failing = [c for c in item.conditions if not has_data(c) and c.names <= values.keys() and c.evaluate(values) < 0]
+    message = f"`{access.text}` leaves `{access.tensor}`"
+    if failing:
+        message += f": `{_text(item, failing[0])}` is false, `{condition_numbers(failing[0], values)}`"
+    labels = _range_labels(bind, item.statement, bound, values)
+    witness = _witness(bind, item, values)
+    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{bound.text}`", labels, witness)
+
+
+def _text(item: Precondition, condition: SizeExpr) -> str:
+    return item.text if len(item.conditions) == 1 else condition_text(condition)
+
+
+def _range_labels(bind: Bind, statement: str, bound: Bound, values: Mapping[str, int]) -> tuple[Label, ...]:
+    labels: list[Label] = []
+    for r in bind.ranges.indices[statement]:
+        if r.index in bound.access.index[bound.dimension].indices and r.lower is not None and r.upper is not None:
+            labels.append(Label(r.span, f"`{r.lower.evaluate(values)} <= {r.index} < {r.upper.evaluate(values)}`"))
+    return tuple(label for label in labels if label.span.end)
+
+
+def _witness(bind: Bind, item: Precondition, values: Mapping[str, int]) -> str | None:
+    """Which index values leave which tensor."""
+    bound = item.bound
+    if bound is None or has_data(bound.access.index[bound.dimension]):
+        return None
+    access = bound.access
+    subscript = _subscript(bind.ranges, access, bound.dimension, values)
+    point = _box_of(bind.ranges, item.statement, values)
+    try:
+        found = violation(subscript, point)
+    except RuntimeError:
+        return None
+    if found is None:
+        return None
+    box = {name: (value, value) for name, value in found.items()}
+    at = Point(values, box)
+    used = [name for name in found if any(name in e.indices for e in access.index)]
+    index = ", ".join(str(span(e, at)[0]) for e in access.read.indices)
+    where = ", ".join(f"{name} = {found[name]}" for name in used)
+    extent = subscript.upper - subscript.lower
+    inside = f"{subscript.lower} to {subscript.upper - 1}" if extent > 0 else "no elements"
+    verb = "writes" if item.subject == "write" else "reads"
+    dimension = f"dimension {bound.dimension} of `{access.tensor}`" if len(access.index) > 1 else f"`{access.tensor}`"
+    prefix = f"at {where} it" if where else "it"
+    return f"{prefix} {verb} `{access.tensor}({index})`, but {dimension} has {inside}"
+
+
+def at_sizes(ranges: Ranges, constants: Mapping[str, int]) -> Ranges:
+    """The ranges with numbers in place of some sizes; what shaped them stays as it was (numbers come after inference)."""
+    if not constants:
+        return ranges
+    values = {name: constant(value) for name, value in constants.items()}
+
+    def fixed(e: SizeExpr) -> SizeExpr:
+        return e.substitute(values)
+
+    indices = {
+        name: tuple(
+            replace(
+                r, lower=None if r.lower is None else fixed(r.lower), upper=None if r.upper is None else fixed(r.upper)
+            )
+            for r in found
+        )
+        for name, found in ranges.indices.items()
+    }
+    boxes = {name: Box(tuple((fixed(a), fixed(b)) for a, b in box.bounds)) for name, box in ranges.boxes.items()}
+    sizes = {name: fixed(e) for name, e in ranges.sizes.items()}
+    return replace(ranges, indices=indices, boxes=boxes, sizes=sizes)

@@ -1,0 +1,468 @@
+"""Checks that need the data: scans of index tensors, and subscripts that are looked at point by point.
+
+The items are plain data with expressions, so that an engine may run them on its device; `check_data` runs them on NumPy arrays.
+
+Worked example: `A(i) = B(C(i))` has one `DataCheck`: the smallest and largest element of `C` over `0 <= i < I` must satisfy
+`0 <= min(C)` and `max(C) < J`.
+
+Source: `ranges.md`, sections 8 and 9.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import numpy as np
+
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, Span, codes
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Program,
+    Read,
+    Select,
+    Size,
+    Statement,
+    Unary,
+)
+
+from .accesses import Access
+from .convert import to_expr
+from .display import condition_text
+from .inference import IndexRange, Ranges
+from .interval import interval
+from .preconditions import Precondition, Preconditions
+from .search import used_names
+from .size_expr import Datum, Name, SizeExpr
+
+CHUNK = 1 << 20  # points evaluated at a time, to bound the memory of a check
+
+
+@dataclass(frozen=True, slots=True)
+class PointCheck:
+    """`lower <= index < upper` at every point of a statement where all `guards` hold.
+
+    Attributes:
+        index, lower, upper: `int64` expressions; `index` in logical coordinates of `tensor`.
+        guards: conditions with the polarity they must have; evaluated in order, each only where the earlier ones hold.
+        ranges: ranges of the indices that occur, in the order of the statement.
+        origins: logical index of element 0 of every computed tensor that is read.
+        active: all must be >= 1 for the check to matter (the extents of the statement's loops).
+    """
+
+    statement: str
+    tensor: str
+    dimension: int
+    text: str
+    index: Expr
+    lower: Expr
+    upper: Expr
+    guards: tuple[tuple[Expr, bool], ...]
+    ranges: tuple[IndexRange, ...]
+    origins: Mapping[str, tuple[SizeExpr, ...]]
+    sizes: Mapping[str, SizeExpr]
+    active: tuple[SizeExpr, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DataCheck:
+    """Conditions on the smallest and largest element of a part of an index tensor.
+
+    Attributes:
+        tensor: the index tensor.
+        region: one half-open interval per dimension, in logical coordinates of the index tensor.
+        storage: the same, counted from its element 0.
+        conditions: each must be >= 0; names are sizes, scalars, `min(C)` and `max(C)`.
+        exact: the region is exactly what the statement reads, so a failing scan is a failure; otherwise `points` decides.
+        points: the exact check of the subscripts, used where a scan fails.
+    """
+
+    statement: str
+    tensor: str
+    dtype: DType
+    region: tuple[tuple[SizeExpr, SizeExpr], ...]
+    storage: tuple[tuple[SizeExpr, SizeExpr], ...]
+    conditions: tuple[SizeExpr, ...]
+    exact: bool
+    points: PointCheck
+    span: Span = field(default=NO_SPAN, compare=False)
+
+    def is_active(self, values: Mapping[str, int]) -> bool:
+        """Whether all loops of the statement are non-empty."""
+        return all(extent.evaluate(values) >= 1 for extent in self.points.active)
+
+    def region_at(self, values: Mapping[str, int]) -> tuple[slice, ...]:
+        """The part to scan for given sizes, counted from element 0."""
+        return tuple(
+            slice(max(lower.evaluate(values), 0), max(upper.evaluate(values), 0)) for lower, upper in self.storage
+        )
+
+    def holds(self, values: Mapping[str, int], low: float, high: float) -> bool:
+        """Whether the conditions hold for the smallest and largest element; NaN never passes."""
+        if math.isnan(low) or math.isnan(high):
+            return False
+        known = {**values, f"min({self.tensor})": _truncated(low), f"max({self.tensor})": _truncated(high)}
+        return all(condition.evaluate(known) >= 0 for condition in self.conditions)
+
+
+def _truncated(value: float) -> int:
+    """Toward zero, saturating at 64 bits as the conversion in an index does."""
+    if math.isinf(value):
+        return 2**63 - 1 if value > 0 else -(2**63)
+    return int(value)
+
+
+# --- making the checks -----------------------------------------------------------------------------------------------------
+
+
+def data_checks(program: Program, ranges: Ranges, found: Preconditions) -> tuple[DataCheck | PointCheck, ...]:
+    """All checks on data, in the order of the statements; both sides of a dimension are one check."""
+    groups: dict[tuple[int, int, str], list[Precondition]] = {}
+    for item in found.items:
+        if item.bound is not None and item.kind in ("DATA", "POINTWISE"):
+            groups.setdefault((id(item.bound.access), item.bound.dimension, item.kind), []).append(item)
+    checks: list[DataCheck | PointCheck] = []
+    for group in groups.values():
+        bound = group[0].bound
+        if bound is None:
+            continue
+        statement = program.statement(group[0].statement)
+        point = point_check(statement, ranges, bound.access, bound.dimension)
+        datum = group[0].datum
+        checks.append(point if datum is None else _data_check(ranges, group, datum, point))
+    return tuple(checks)
+
+
+def point_check(statement: Statement, ranges: Ranges, access: Access, dimension: int) -> PointCheck:
+    """The check of one subscript at every point."""
+    box = ranges.boxes[access.tensor]
+    lower, upper = box.bounds[dimension]
+    index = access.read.indices[dimension]
+    guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
+    names = used_names([index, *(guard for guard, _ in guards)])
+    found = ranges.indices[statement.name]
+    return PointCheck(
+        statement.name,
+        access.tensor,
+        dimension,
+        access.text,
+        index,
+        to_expr(lower),
+        to_expr(upper),
+        guards,
+        tuple(r for r in found if r.index in names),
+        {name: b.origin for name, b in ranges.boxes.items() if any(lower != 0 for lower in b.origin)},
+        ranges.sizes,
+        tuple(r.extent for r in found),
+        access.span,
+    )
+
+
+def _data_check(ranges: Ranges, group: list[Precondition], datum: Datum, points: PointCheck) -> DataCheck:
+    box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+    for r in ranges.indices[points.statement]:
+        if r.lower is not None and r.upper is not None:
+            box[r.index] = (r.lower, r.upper - 1)
+    whole = ranges.boxes.get(datum.tensor)
+    region: list[tuple[SizeExpr, SizeExpr]] = []
+    exact = not points.guards
+    seen: set[str] = set()
+    for dimension, e in enumerate(datum.index):
+        ends = interval(e, box)
+        nested = any(isinstance(atom, Datum) for atom in e.atoms())
+        if (nested or ends.lower is None or ends.upper is None) and whole is not None:
+            region.append(whole.bounds[dimension])
+            exact = False
+        elif ends.lower is not None and ends.upper is not None:
+            region.append((ends.lower, ends.upper + 1))
+            exact = exact and is_plain(e) and not e.indices & seen
+            seen |= e.indices
+    origin = whole.origin if whole is not None else ()
+    storage = tuple((low - start, high - start) for (low, high), start in zip(region, origin, strict=False))
+    conditions = tuple(dict.fromkeys(c for item in group for c in item.conditions))
+    return DataCheck(
+        points.statement,
+        datum.tensor,
+        datum.dtype,
+        tuple(region),
+        storage,
+        conditions,
+        exact,
+        points,
+        points.span,
+    )
+
+
+def is_plain(e: SizeExpr) -> bool:
+    """Whether every value between the smallest and the largest is taken: one index with weight 1 or -1, or none."""
+    moving = [(mono, c) for mono, c in e.terms.items() if SizeExpr({mono: c}, 0).indices]
+    if not moving:
+        return True
+    mono, c = moving[0]
+    return len(moving) == 1 and len(mono) == 1 and isinstance(mono[0], Name) and c in (1, -1)
+
+
+# --- running them ------------------------------------------------------------------------------------------------------------
+
+
+def check_data(item: DataCheck | PointCheck, arrays: Mapping[str, Any], values: Mapping[str, int]) -> Diagnostic | None:
+    """Run one check on NumPy arrays.
+
+    Args:
+        arrays: every tensor that the check reads, counted from element 0; rank-0 tensors may be numbers.
+        values: sizes and integer scalars by name.
+
+    Returns:
+        TC604 for the first failing position, or `None`.
+    """
+    point = item if isinstance(item, PointCheck) else item.points
+    if any(extent.evaluate(values) < 1 for extent in point.active):
+        return None
+    if isinstance(item, DataCheck):
+        part = np.asarray(arrays[item.tensor])[item.region_at(values)]
+        if part.size == 0 or item.holds(values, *_extremes(part)):
+            return None
+    return _first_failure(point, arrays, values)
+
+
+def _extremes(part: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """Smallest and largest element as Python numbers; NaN if there is one."""
+    if part.dtype.kind not in "iub":
+        part = part.astype(np.float64)
+    return part.min().item(), part.max().item()
+
+
+def _first_failure(point: PointCheck, arrays: Mapping[str, Any], values: Mapping[str, int]) -> Diagnostic | None:
+    known = _Evaluator(point, arrays, values)
+    lower, upper = int(known.number(point.lower)), int(known.number(point.upper))
+    for grids, shape in _chunks(point.ranges, values):
+        known.grids = grids
+        mask = np.ones(shape, bool)
+        for guard, polarity in point.guards:
+            truth = np.broadcast_to(np.asarray(known.evaluate(guard), bool), shape)
+            mask &= truth if polarity else ~truth
+        if not mask.any():
+            continue
+        raw = known.evaluate(_unconverted(point.index))
+        index = np.broadcast_to(np.asarray(_to_integer(raw)), shape)
+        wrong = mask & ((index < lower) | (index >= upper) | np.broadcast_to(np.isnan(raw), shape))
+        if wrong.any():
+            place = np.unravel_index(int(np.argmax(wrong)), shape) if shape else ()
+            at = {
+                r.index: int(grid.reshape(-1)[p])
+                for r, grid, p in zip(point.ranges, grids.values(), place, strict=True)
+            }
+            value = np.broadcast_to(np.asarray(raw), shape)[place].item()
+            return failure(point, at, value, lower, upper)
+    return None
+
+
+def _unconverted(expr: Expr) -> Expr:
+    """A floating index without its conversion, so that NaN is seen."""
+    return expr.operand if isinstance(expr, Cast) and isinstance(expr.operand, Read) else expr
+
+
+def _to_integer(value: Any) -> Any:
+    array = np.asarray(value)
+    if array.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            bounded = np.clip(np.nan_to_num(np.trunc(array.astype(np.float64)), nan=0.0), -(2.0**62), 2.0**62)
+        return bounded.astype(np.int64)
+    if array.dtype == np.uint64:
+        return np.minimum(array, np.uint64(2**63 - 1)).astype(np.int64)
+    return array.astype(np.int64)
+
+
+def failure(point: PointCheck, at: Mapping[str, int], value: float, lower: int, upper: int) -> Diagnostic:
+    """TC604 with the position and the value."""
+    where = ", ".join(f"{name} = {number}" for name, number in at.items())
+    extent = f"{lower} to {upper - 1}" if upper > lower else "no elements"
+    message = (
+        f"`{point.text}` leaves `{point.tensor}`: index {value} in dimension {point.dimension}, but it has {extent}"
+    )
+    labels = tuple(Label(r.span, f"`{r.text}`") for r in point.ranges if r.span.end)
+    help_text = f"first at {where}" if where else None
+    return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {value} here", labels, help_text)
+
+
+def _chunks(
+    ranges: tuple[IndexRange, ...], values: Mapping[str, int]
+) -> Iterator[tuple[dict[str, np.ndarray[Any, Any]], tuple[int, ...]]]:
+    """Open grids of index values, cut along the first index so that no more than `CHUNK` points (or one row) come at a time."""
+    ends = [
+        (r.lower.evaluate(values), r.upper.evaluate(values))
+        for r in ranges
+        if r.lower is not None and r.upper is not None
+    ]
+    if not ends:
+        yield {}, ()
+        return
+    row = math.prod(high - low for low, high in ends[1:])
+    step = max(1, CHUNK // max(row, 1))
+    first_low, first_high = ends[0]
+    for start in range(first_low, first_high, step):
+        parts = [(start, min(start + step, first_high)), *ends[1:]]
+        axes = [np.arange(low, high, dtype=np.int64) for low, high in parts]
+        grids = np.ix_(*axes)
+        named = {r.index: grid for r, grid in zip(ranges, grids, strict=True)}
+        yield named, tuple(len(axis) for axis in axes)
+
+
+_FUNCTIONS = {
+    "fabs": "abs",
+    "ceil": "ceil",
+    "floor": "floor",
+    "trunc": "trunc",
+    "abs": "abs",
+    "sign": "sign",
+    "round": "rint",
+}
+
+
+class _Evaluator:
+    """Values of expressions on grids of index values, in NumPy. Elements outside a tensor are clipped: a guard excludes them."""
+
+    def __init__(self, point: PointCheck, arrays: Mapping[str, Any], values: Mapping[str, int]) -> None:
+        self.arrays = arrays
+        self.values = values
+        self.sizes = point.sizes
+        self.origins = {name: [e.evaluate(values) for e in origin] for name, origin in point.origins.items()}
+        self.grids: dict[str, np.ndarray[Any, Any]] = {}
+
+    def number(self, expr: Expr) -> Any:
+        """The value of an expression without indices."""
+        return self.evaluate(expr)
+
+    def evaluate(self, expr: Expr) -> Any:
+        match expr:
+            case Const():
+                return np.asarray(expr.value, _numpy_type(expr.dtype))
+            case Size():
+                found = self.sizes.get(expr.name)
+                return self.values[expr.name] if found is None else found.evaluate(self.values)
+            case IndexVar():
+                return self.grids[expr.name]
+            case Read():
+                return self.element(expr)
+            case Unary():
+                operand = np.asarray(self.evaluate(expr.operand))
+                return ~operand.astype(bool) if expr.op == "!" else -operand
+            case Binary():
+                return self.binary(expr)
+            case Select():
+                condition = np.asarray(self.evaluate(expr.condition), bool)
+                return np.where(condition, self.evaluate(expr.then), self.evaluate(expr.otherwise))
+            case Cast():
+                return _converted(self.evaluate(expr.operand), expr.dtype)
+            case Call():
+                return _call(expr.function, [self.evaluate(a) for a in expr.arguments])
+        assert_never(expr)
+
+    def element(self, expr: Read) -> Any:
+        array = np.asarray(self.arrays.get(expr.tensor, self.values.get(expr.tensor, 0)))
+        if not expr.indices:
+            return array
+        origin = self.origins.get(expr.tensor, [0] * len(expr.indices))
+        places: list[Any] = []
+        for axis, (i, start) in enumerate(zip(expr.indices, origin, strict=True)):
+            place = np.asarray(_to_integer(self.evaluate(i))) - start
+            places.append(np.clip(place, 0, max(array.shape[axis] - 1, 0)))
+        if 0 in array.shape:
+            return np.zeros(np.broadcast_shapes(*(p.shape for p in places)), array.dtype)
+        return array[tuple(places)]
+
+    def binary(self, expr: Binary) -> Any:
+        left, right = np.asarray(self.evaluate(expr.left)), np.asarray(self.evaluate(expr.right))
+        with np.errstate(all="ignore"):
+            match expr.op:
+                case "+":
+                    return left + right
+                case "-":
+                    return left - right
+                case "*":
+                    return left * right
+                case "/":
+                    return left / right
+                case "//":
+                    return np.where(right == 0, 0, left // np.where(right == 0, 1, right))
+                case "%":
+                    if expr.dtype.is_float:
+                        return left - right * np.floor(left / right)
+                    return np.where(right == 0, 0, left % np.where(right == 0, 1, right))
+                case "min":
+                    return np.minimum(left, right)
+                case "max":
+                    return np.maximum(left, right)
+                case "&&":
+                    return left.astype(bool) & right.astype(bool)
+                case "||":
+                    return left.astype(bool) | right.astype(bool)
+                case _:
+                    return _compared(expr.op, left, right)
+
+
+def _compared(op: str, left: Any, right: Any) -> Any:
+    match op:
+        case "<":
+            return left < right
+        case "<=":
+            return left <= right
+        case ">":
+            return left > right
+        case ">=":
+            return left >= right
+        case "==":
+            return left == right
+        case _:
+            return left != right
+
+
+def _numpy_type(dtype: DType) -> Any:
+    return np.float32 if dtype is DType.BFLOAT16 else np.dtype(dtype.value)
+
+
+def _converted(value: Any, dtype: DType) -> Any:
+    array = np.asarray(value)
+    if dtype.is_integer and array.dtype.kind == "f":
+        bottom, top = dtype.limits
+        return np.clip(_to_integer(array), max(bottom, -(2**62)), min(top, 2**62)).astype(_numpy_type(dtype))
+    if dtype is DType.BOOL:
+        return array != 0
+    with np.errstate(all="ignore"):
+        return array.astype(_numpy_type(dtype))
+
+
+def _call(name: str, arguments: list[Any]) -> Any:
+    function = getattr(np, _FUNCTIONS.get(name, name), None)
+    if function is None:
+        scalar = getattr(math, name, None)
+        if scalar is None:
+            raise KeyError(f"{name} has no NumPy form")
+        function = np.vectorize(scalar, otypes=[np.float64])
+    with np.errstate(all="ignore"):
+        return function(*arguments)
+
+
+def numbered(text: str, values: Mapping[str, int]) -> str:
+    """A condition with numbers in place of names: `I + K <= J + 1` becomes `3 + 4 <= 5 + 1`."""
+
+    def number(match: re.Match[str]) -> str:
+        value = values.get(match.group(0))
+        return match.group(0) if value is None else str(value) if value >= 0 else f"({value})"
+
+    return re.sub(r"(?<![\w.])[A-Za-z_]\w*(?:\.\d+)?(?!\w|\()", number, text)
+
+
+def condition_numbers(condition: SizeExpr, values: Mapping[str, int]) -> str:
+    """The text of a condition with its numbers."""
+    return numbered(condition_text(condition), values)
