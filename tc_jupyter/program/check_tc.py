@@ -533,7 +533,8 @@ class _DefChecker:
         for name, argument in zip(program.parameters, passed, strict=True):
             formal, own = program.tensor(name), f"`{name}` of `{program.name}`"
             if formal.rank != len(argument.dims):
-                message = f"{own} has {formal.rank} dimensions, but `{argument.name}` has {len(argument.dims)}"
+                dimensions = f"{formal.rank} dimension{'s' * (formal.rank != 1)}"
+                message = f"{own} has {dimensions}, but `{argument.name}` has {len(argument.dims)}"
                 self.scope.report(codes.RANK_MISMATCH, argument.span, message)
             elif formal.dtype is not argument.dtype and not (
                 isinstance(argument.scalar, Size) and formal.dtype.is_integer

@@ -8,6 +8,7 @@ Worked example: `parse_tc(SourceText("def f(float(N) X) -> (Y) { Y(i) = X(i) }")
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -72,7 +73,7 @@ def parse_tc(source: SourceText) -> Parsed:
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
 
 
-def in_order(diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Diagnostics in source order, repeated ones once; after `MOST_MESSAGES` a last one says that there are more."""
     seen = dict.fromkeys(sorted(diagnostics, key=lambda item: (item.span.start, item.span.end)))
     found = tuple(seen)
@@ -192,7 +193,9 @@ class _CellParser:
                     "after this",
                     help=_EXAMPLE,
                 )
-            return name, (), self.results(tokens[arrow:]) if arrow < len(tokens) else ()
+            names = [token for token in tokens[1:arrow] if token.type in ("NAME", "DIGIT_NAME")]
+            params = tuple(Param(None, Name(token.text, token.span), token.span) for token in names)
+            return name, params, self.results(tokens[arrow:]) if arrow < len(tokens) else ()
         close = closers(tokens).get(opening)
         if close is None or close > arrow:
             labels = (Label(tokens[opening].span, "opened here"),)

@@ -255,7 +255,7 @@ class _Scanner:
         operand = (
             before in ENDS_EXPRESSION
             and re.match(r"[ \t]*[\w(.]", rest)
-            and not _PROSE.search(re.split(r"//|#", rest)[0])
+            and not _PROSE.search(re.split(r"//|/\*|#", rest)[0])
             and end - start == 2
         )
         if operand:

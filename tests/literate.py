@@ -1,0 +1,176 @@
+"""Markdown files as tests: a program in a `tc` or `sac` fence, and fences with what follows from it.
+
+    ```tc strict                    words after the language are options of the analysis: `strict`
+    def ...
+    ```
+    ```ranges                       one fence per kind; kinds and what they hold are in FENCES
+    round 1   0 <= i < N
+    ```
+
+A kind of fence is one function `(Case, options) -> text`; other tests add theirs with `FENCES["kind"] = function`. Words after the
+kind are its options, as in `loops M=4 N=4`. Fences of other kinds (`python`, `text`) are prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from tc_jupyter.compiler import Analysis, analyze
+
+CASES = Path(__file__).with_name("cases")
+LANGUAGES = ("tc", "sac")
+_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass
+class Expectation:
+    """A fence that says what follows; `start` and `end` are offsets of its content in the file."""
+
+    kind: str
+    options: tuple[str, ...]
+    text: str
+    start: int
+    end: int
+
+
+@dataclass
+class Case:
+    """A program of a file, with the fences after it."""
+
+    path: Path
+    title: str
+    language: str
+    options: tuple[str, ...]
+    program: str
+    expectations: list[Expectation] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """For test ids: file and heading."""
+        return f"{self.path.parent.name}/{self.path.stem}: {self.title}"
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The analysis of the program."""
+        return analyze(self.program, self.language, strict="strict" in self.options)
+
+    @cached_property
+    def json(self) -> dict:
+        """The public form of the analysis."""
+        return self.analysis.to_json()
+
+
+def read_cases(path: Path, kinds: frozenset[str] | None = None) -> list[Case]:
+    """The cases of a file; fences whose kind is not in `kinds` (by default: in FENCES) are prose."""
+    text = path.read_text(encoding="utf-8")
+    headings = [(match.start(), match.group(1).strip()) for match in re.finditer(r"^#+ (.*)$", text, re.MULTILINE)]
+    cases: list[Case] = []
+    counts: dict[str, int] = {}
+    for match in _FENCE.finditer(text):
+        kind, *options = match.group(1).split() or [""]
+        if kind in LANGUAGES:
+            title = next((title for start, title in reversed(headings) if start < match.start()), path.stem)
+            counts[title] = counts.get(title, 0) + 1
+            unique = title if counts[title] == 1 else f"{title} ({counts[title]})"
+            cases.append(Case(path, unique, kind, tuple(options), match.group(2)))
+        elif kind in (FENCES if kinds is None else kinds) and cases:
+            cases[-1].expectations.append(
+                Expectation(kind, tuple(options), match.group(2), match.start(2), match.end(2))
+            )
+    return cases
+
+
+def all_cases() -> list[Case]:
+    """The cases of all files under `tests/cases`."""
+    return [case for path in sorted(CASES.glob("*/*.md")) for case in read_cases(path)]
+
+
+def actual(case: Case, expectation: Expectation) -> str:
+    """What a fence should hold."""
+    text = FENCES[expectation.kind](case, expectation.options).strip("\n")
+    return text + "\n" if text else ""
+
+
+def update(path: Path) -> None:
+    """Rewrite the fences of a file with what holds now."""
+    text = path.read_text(encoding="utf-8")
+    edits = [(item.start, item.end, actual(case, item)) for case in read_cases(path) for item in case.expectations]
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    path.write_text(text, encoding="utf-8")
+
+
+def ranges(case: Case, options: tuple[str, ...]) -> str:
+    """One line per index: how it was found, and its range; the statement is named when there are several."""
+    rows: list[tuple[str, str, str]] = []
+    for function in case.json["functions"]:
+        counts: dict[str, int] = {}
+        for statement in function["statements"]:
+            if statement["operator"] == "call":
+                continue
+            target = statement["target"]
+            counts[target] = counts.get(target, 0) + 1
+            name = target if counts[target] == 1 else f"{target}#{counts[target]}"
+            for item in statement["indices"]:
+                found = f"round {item['round']}" if item["source"] == "inferred" else item["source"]
+                lower, upper = (item[end] if item[end] is not None else "?" for end in ("lower", "upper"))
+                rows.append((f"{function['name']}.{name}", found, f"{lower} <= {item['name']} < {upper}"))
+    several = len({row[0] for row in rows}) > 1
+    return "\n".join(f"{row[0] + '  ' if several else ''}{row[1]:<9} {row[2]}" for row in rows)
+
+
+def shapes(case: Case, options: tuple[str, ...]) -> str:
+    """One line per computed tensor: element type, shape, origin if it is not 0."""
+    lines = []
+    for function in case.json["functions"]:
+        for item in (*function["outputs"], *function["temporaries"]):
+            shape = ", ".join(text if text is not None else "?" for text in item["shape"] or ())
+            line = f"{item['dtype']}({shape}) {item['name']}"
+            if any(text not in ("0", None) for text in item["origin"] or ()):
+                line += f" from ({', '.join(text or '?' for text in item['origin'])})"
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def preconditions(case: Case, options: tuple[str, ...]) -> str:
+    """One line per condition that is not proved; `all proved` if there is none."""
+    found = [item for function in case.json["functions"] for item in function["preconditions"]]
+    rows = [(item["text"], item["status"].replace("_", " ")) for item in found if item["status"] != "proved"]
+    return "\n".join(f"{text}   {status}" for text, status in dict.fromkeys(rows)) or "all proved"
+
+
+def diagnostics(case: Case, options: tuple[str, ...]) -> str:
+    """One line per message: line and column counted from 1, severity, code, name, text; `none` if there is none."""
+    lines = []
+    for item in case.json["diagnostics"]:
+        start = item["span"]["start"]
+        place = f"{start['line'] + 1}:{start['character'] + 1}"
+        lines.append(f"{place} {item['severity']}[{item['code']}] {item['name']}: {item['message']}")
+    return "\n".join(lines) or "none"
+
+
+def rendering(case: Case, options: tuple[str, ...]) -> str:
+    """The messages as the terminal shows them."""
+    return case.analysis.render()
+
+
+def canonical(case: Case, options: tuple[str, ...]) -> str:
+    """The canonical text of the program."""
+    from tc_jupyter.syntax import to_text
+
+    assert case.analysis.parsed is not None
+    return to_text(case.analysis.parsed.unit)
+
+
+FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
+    "ranges": ranges,
+    "shapes": shapes,
+    "preconditions": preconditions,
+    "diagnostics": diagnostics,
+    "rendering": rendering,
+    "canonical": canonical,
+}
