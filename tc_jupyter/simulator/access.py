@@ -50,7 +50,7 @@ class Checked:
         self.constant = "nc" in instruction.parts
         self.space: Space = machine.spaces["global" if space in ("generic", "const", "param") else space]
         shown = "global" if space in ("generic", "const", "param") else space
-        self.site = AccessSite(instruction.line, instruction.opcode, shown, kind, total)
+        self.site = AccessSite(instruction.line, instruction.opcode, shown, kind, total, instruction.text_line)
         machine.sites.append(self.site)
 
     def report(self, kind: str, message: str, lanes: Lanes, array: str | None) -> None:
@@ -314,12 +314,16 @@ def build_load(machine: State, instruction: Instruction, number: int) -> Operati
     address = checked.address(place)
     shift = (size * count).bit_length() - 1
 
+    acquires = "acquire" in instruction.parts
+
     def load(sel: Lanes | None, lanes: Lanes) -> None:
         if lanes.size == 0:
             return
         found: list[Array] = []
 
         def fetch(region: Region, flat: Array, inner: Lanes, positions: Array | None) -> None:
+            if acquires:
+                machine.synchronise(region, flat, inner, instruction.parts)
             checked.before_read(region, flat, inner)
             rows = region.rows(size, count)
             if positions is None:
@@ -400,6 +404,8 @@ def build_store(machine: State, instruction: Instruction, number: int) -> Operat
     address = checked.address(place)
     shift = (size * count).bit_length() - 1
 
+    releases = "release" in instruction.parts
+
     def store(sel: Lanes | None, lanes: Lanes) -> None:
         if lanes.size == 0:
             return
@@ -416,6 +422,8 @@ def build_store(machine: State, instruction: Instruction, number: int) -> Operat
             if checked.before_write(region, flat, inner, chosen):
                 region.rows(size, count)[flat >> shift] = chosen
                 checked.after_write(region, flat, inner, chosen)
+                if releases:
+                    machine.synchronise(region, flat, inner, instruction.parts)
 
         checked.each(address(lanes), lanes, put)
 
@@ -507,9 +515,6 @@ def build_atomic(machine: State, instruction: Instruction, number: int, wanted: 
 
         def update(region: Region, flat: Array, inner: Lanes, positions: Array | None) -> None:
             checked.before_read(region, flat, inner)
-            if region.shadow is not None and region.shadow.log:
-                # The read half of an atomic is covered by its write half.
-                region.shadow.log.pop()
             if not checked.before_write(region, flat, inner, None):
                 return
             here = slice(None) if positions is None else positions
@@ -517,7 +522,7 @@ def build_atomic(machine: State, instruction: Instruction, number: int, wanted: 
             index = flat >> shift
             old[here] = serialise(data, index, x[here], None if y is None else y[here], combine)
             checked.after_write(region, flat, inner, None)
-            machine.synchronise(region, flat, inner)
+            machine.synchronise(region, flat, inner, instruction.parts)
 
         checked.each(address(lanes), lanes, update)
         if write is not None and wanted:

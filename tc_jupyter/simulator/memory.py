@@ -269,8 +269,10 @@ class RaceShadow:
         """Record reads; return which granules are in flight, which race with an earlier write, which nobody has written."""
         written = self.write_time[granules]
         never = _NOTHING if self.across else np.flatnonzero(written == 0)
-        self.log.append((granules, lanes, width))
-        self.logged += granules.size
+        if not atomic:
+            # Atomic reads race only with plain writes; those are found when the read comes second.
+            self.log.append((granules, lanes, width))
+            self.logged += granules.size
         if self.logged > 1 << 22:
             self.flush()
         owners = lanes if width == 1 else np.repeat(lanes, width)

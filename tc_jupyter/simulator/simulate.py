@@ -38,7 +38,7 @@ Triple = tuple[int, int, int]
 NOT_MODELLED = (
     "not modelled: time, caches, ptxas (it may merge or reorder accesses and reports its own errors), memory ordering beyond "
     "barriers, `__syncwarp` and fence-then-atomic between blocks, wgmma, TMA, mbarrier, clusters, textures, recursion, calls "
-    "through pointers, output of printf; the local arrays of one function are bounds-checked as one; copies of cp.async land "
+    "through pointers, threads that spin until another makes progress, output of printf; the local arrays of one function are bounds-checked as one; copies of cp.async land "
     "only at their wait; approximate functions (ex2, lg2, sin, cos, rcp, rsqrt, tanh) are more exact than the hardware"
 )
 
@@ -188,17 +188,22 @@ def _finding_lines(findings: tuple[Finding, ...]) -> list[str]:
 
 
 def _line(site: AccessSite) -> str:
-    return "?" if site.line is None else str(site.line)
+    """The user's line, or in parentheses that of the CUDA text."""
+    if site.line is not None:
+        return str(site.line)
+    return "?" if site.text_line is None else f"({site.text_line})"
 
 
 def _merged(sites: tuple[AccessSite, ...], shared: bool) -> list[AccessSite]:
     """Join the instructions of one source line that do the same, such as the copies of an unrolled loop."""
-    rows: dict[tuple[int | None, str, str, str], AccessSite] = {}
+    rows: dict[tuple[int | None, int | None, str, str, str], AccessSite] = {}
     for site in sites:
         if (site.space == "shared") != shared:
             continue
-        key = (site.line, site.opcode, site.space, site.kind)
-        row = rows.setdefault(key, AccessSite(site.line, site.opcode, site.space, site.kind, site.width))
+        key = (site.line, site.text_line, site.opcode, site.space, site.kind)
+        row = rows.setdefault(
+            key, AccessSite(site.line, site.opcode, site.space, site.kind, site.width, site.text_line)
+        )
         for name in ("requests", "lanes", "executions", "measured", "measured_lanes", "sectors", "wavefronts"):
             setattr(row, name, getattr(row, name) + getattr(site, name))
     return list(rows.values())

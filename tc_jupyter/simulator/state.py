@@ -33,6 +33,9 @@ SHARED_WINDOW = 1 << 58
 """Generic addresses of local and shared memory; global arrays lie far below."""
 
 
+_ORDERING = frozenset({"acquire", "release", "acq_rel"})
+
+
 class State:
     """The state of one launch. `lanes` is the number of lanes of a group: `slots` blocks of `padded` threads."""
 
@@ -66,7 +69,8 @@ class State:
         self.fenced = np.zeros(self.slots, BOOL)
         self.released: dict[int, Array] = {}
         self.has_fence = any(
-            instruction.parts[0] in ("membar", "fence") and "cta" not in instruction.parts
+            (instruction.parts[0] in ("membar", "fence") or _ORDERING & set(instruction.parts))
+            and "cta" not in instruction.parts
             for instruction in self.program.instructions
         )
 
@@ -87,13 +91,18 @@ class State:
         if region.space == "global" and region.shadow is not None and self.fenced.any():
             self.fenced[self.block_slot[lanes]] = False
 
-    def synchronise(self, region: Region, flat: Array, lanes: Lanes) -> None:
-        """An atomic after a fence releases what its block wrote; an atomic on the same word acquires it."""
+    def synchronise(self, region: Region, flat: Array, lanes: Lanes, parts: tuple[str, ...]) -> None:
+        """An atomic after a fence releases what its block wrote; an atomic on the same word acquires it.
+
+        `.release` and `.acq_rel` accesses need no fence before them.
+        """
         if region.space != "global" or not self.has_fence or self.total_blocks > 4096:
             return
         if self.clock.acquired is None:
             self.clock.acquired = np.zeros((self.total_blocks, self.total_blocks), BOOL)
         acquired = self.clock.acquired
+        if "release" in parts or "acq_rel" in parts:
+            self.fenced[self.block_slot[lanes]] = True
         for lane, word in zip(lanes.tolist(), (flat + region.base).tolist(), strict=True):
             block = int(self.findings.blocks[lane // self.padded])
             known = self.released.setdefault(word, np.zeros(self.total_blocks, BOOL))

@@ -27,10 +27,11 @@ BANKS = 32
 
 @dataclass(slots=True)
 class AccessSite:
-    """One memory instruction: `line` is the user's, `space` global, shared or local, `kind` load, store, atomic or copy.
+    """One memory instruction.
 
-    `requests` counts warps and `lanes` threads over the whole run; `sectors` and `wavefronts` were measured on `measured`
-    requests only (all of the first executions, then a sample).
+    `line` is the user's (else `text_line` that of the CUDA text), `space` global, shared or local, `kind` load, store,
+    atomic or copy. `requests` counts warps and `lanes` threads over the whole run; `sectors` and `wavefronts` were
+    measured on `measured` requests only (all of the first executions, then a sample).
     """
 
     line: int | None
@@ -38,6 +39,7 @@ class AccessSite:
     space: str
     kind: str
     width: int
+    text_line: int | None = None
     requests: int = 0
     lanes: int = 0
     executions: int = 0

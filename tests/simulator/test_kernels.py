@@ -352,6 +352,29 @@ def test_last_block_reduces_behind_a_fence():
     assert "race-between-blocks" in kinds(run(source.replace("__threadfence();", "")))
 
 
+def test_release_and_acquire_order_two_blocks():
+    source = r"""extern "C" __global__ void f(float* data, int* flag, float* out) {
+      int t = threadIdx.x;
+      if (blockIdx.x == 0) { data[t] = t; __syncthreads();
+        if (t == 0) asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(1) : "memory"); }
+      else if (blockIdx.x == 8) { int seen; asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+        out[t] = seen ? data[t] : -1.f; } }"""
+
+    def run(text):
+        # Four blocks of 1024 threads run at a time, so block 8 comes after block 0.
+        out = np.zeros(1024, np.float32)
+        flag = np.zeros(1, np.int32)
+        simulation = launch(
+            text, "f", 9, 1024, Out("data", np.zeros(1024, np.float32)), InOut("flag", flag), Out("out", out)
+        )
+        assert (out == np.arange(1024)).all()
+        return simulation
+
+    clean(run(source))
+    relaxed = source.replace("st.release.gpu", "st.relaxed.gpu").replace("ld.acquire.gpu", "ld.relaxed.gpu")
+    assert kinds(run(relaxed)) == {"race-between-blocks"}
+
+
 def test_bytes_and_halves_in_vectors():
     source = r"""extern "C" __global__ void f(const unsigned char* __restrict__ x, const signed char* __restrict__ s, short* y, unsigned short* h) {
       int t = threadIdx.x; uchar4 v = ((const uchar4*)x)[t]; y[t] = v.x + v.y - v.z * s[t] + v.w;
