@@ -33,6 +33,9 @@ class DType(Enum):
     FLOAT32 = "float32"
     FLOAT64 = "float64"
 
+    # Members are unique, and hashing expressions is a good part of code generation.
+    __hash__ = object.__hash__
+
     @property
     def bits(self) -> int:
         """Width of one element in bits; `bool` takes one byte."""

@@ -91,10 +91,8 @@ class DiskCache:
             return True
         if found.st_uid != os.getuid():
             return False
-        if stat.S_IMODE(found.st_mode) & 0o077:
-            # An own folder that others may read or write: entries in it cannot be trusted, and it is not ours to repair silently.
-            return False
-        return True
+        # A folder that others may read or write: its entries cannot be trusted, and it is not repaired silently.
+        return not stat.S_IMODE(found.st_mode) & 0o077
 
     def path(self, key: str) -> Path:
         """The file of an entry."""

@@ -24,7 +24,7 @@ _ISA = ("avx512", "avx2", "baseline")
 
 
 def cpu_target(thread_count: int | None = None, isa: str | None = None) -> Target:
-    """This machine, by features and not by name.
+    """The machine, by features and not by name.
 
     Args:
         thread_count: worker threads; `None`: what affinity and the container allow.

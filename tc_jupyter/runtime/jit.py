@@ -1,7 +1,7 @@
 """LLVM IR text -> machine code -> addresses. The only file that knows llvmlite and which of LLVM's JITs is used.
 
-The first line of a text names its passes: `; passes: vector` (the code is vectors already: a short list) or `; passes: loops` (plain
-loops: LLVM's full pipeline with its vectoriser).
+The first line of a text names its passes: `; passes: vector` (the code is vectors already: a short list) or `; passes: loops`
+(plain loops: LLVM's full pipeline with its vectoriser).
 
 Worked example: `load_object(emit_object(text), symbols).address("mv")` is the address of the function `mv`.
 """
@@ -79,7 +79,7 @@ def available() -> bool:
 @lru_cache(maxsize=1)
 def binding() -> Any:
     """Llvmlite's binding, initialised."""
-    import llvmlite.binding as llvm
+    import llvmlite.binding as llvm  # noqa: PLC0415  (slow: at the first compilation only)
 
     for step in (llvm.initialize, llvm.initialize_native_target, llvm.initialize_native_asmprinter):
         try:
@@ -91,7 +91,7 @@ def binding() -> Any:
 
 def version() -> str:
     """Versions of llvmlite and LLVM, for cache keys."""
-    import llvmlite
+    import llvmlite  # noqa: PLC0415
 
     return f"llvmlite {llvmlite.__version__} llvm {'.'.join(map(str, binding().llvm_version_info))}"
 
@@ -248,7 +248,7 @@ def _c_address(name: str) -> int:
 
 def _scipy_address(name: str) -> int:
     try:
-        from scipy.special import cython_special
+        from scipy.special import cython_special  # noqa: PLC0415  (optional: only rare functions need it)
     except ImportError:
         return 0
     get_name = ctypes.pythonapi.PyCapsule_GetName

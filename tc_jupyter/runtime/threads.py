@@ -30,8 +30,8 @@ _SLICE = 16
 _LINE = 128
 _WORKERS = 4 * _LINE
 
-# State, one cache line each: 0 function, args, total, yield; 1 claim word; 2 tasks done; 3 job number; 4.. one line per worker: asleep
-# flag, last job seen. Claim word: tasks left (bits 0-31), threads (32-43), generation (44-63).
+# State, one cache line each: 0 function, args, total, yield; 1 claim word; 2 tasks done; 3 job number; 4.. one line per
+# worker: asleep flag, last job seen. Claim word: tasks left (bits 0-31), threads (32-43), generation (44-63).
 _TEXT = """; passes: vector
 ; The loop of the thread pool.
 

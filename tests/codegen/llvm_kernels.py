@@ -127,7 +127,9 @@ def guarded(shape, dtype: DType, fill: np.ndarray | None = None):
     inner = store[GUARD : GUARD + count * plain.itemsize].view(plain).reshape(shape)
     if fill is not None:
         inner[...] = fill
-    return inner, lambda: bool((store[:GUARD] == 0xAB).all() and (store[GUARD + count * plain.itemsize :] == 0xAB).all())
+    return inner, lambda: bool(
+        (store[:GUARD] == 0xAB).all() and (store[GUARD + count * plain.itemsize :] == 0xAB).all()
+    )
 
 
 def compare(k: Kernel, arrays: Mapping[str, np.ndarray], sizes, scalars=None, isa=None, rtol=2e-6, atol=1e-6) -> None:
@@ -158,7 +160,25 @@ def same(got: np.ndarray, want: np.ndarray, dtype: DType, rtol: float, atol: flo
         np.testing.assert_array_equal(got, want, err_msg=name)
 
 
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3e38, -3e38, 1e-40, np.inf, -np.inf, np.nan, 65504.0, 65520.0, 1e-7, 300.0, -129.0]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -2.5,
+    3e38,
+    -3e38,
+    1e-40,
+    np.inf,
+    -np.inf,
+    np.nan,
+    65504.0,
+    65520.0,
+    1e-7,
+    300.0,
+    -129.0,
+]
 
 
 def sample(dtype: DType, shape, seed: int = 0) -> np.ndarray:

@@ -4,11 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from tc_jupyter.codegen.llvm import emit_llvm
-from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Store
-from tc_jupyter.program import Call, Cast, DType, Read, Select, Unary, int64
-
 from llvm_kernels import (
     F32,
     ISAS,
@@ -28,6 +23,10 @@ from llvm_kernels import (
     target,
     var,
 )
+
+from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Store
+from tc_jupyter.program import Call, Cast, DType, Read, Select, Unary, int64
 
 N, M, K = size("N"), size("M"), size("K")
 i, j, k, v = var("i"), var("j"), var("k"), var("v")
@@ -83,12 +82,19 @@ def test_widths_and_tails(isa, lanes, n):
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("dtype", [DType.BOOL, DType.INT8, DType.FLOAT16, DType.BFLOAT16, DType.FLOAT64], ids=lambda d: d.value)
+@pytest.mark.parametrize(
+    "dtype", [DType.BOOL, DType.INT8, DType.FLOAT16, DType.BFLOAT16, DType.FLOAT64], ids=lambda d: d.value
+)
 def test_guarded_reads_stay_inside(isa, dtype):
     # `i > 0 && i + 1 < N ? A[i-1] + ... : A[i]`, in vectors: the canaries of `compare` see writes, the edge reads see values.
     zero = Select(
         op("&&", op(">", i, int64(1)), op("<", add(i, 2), N)),
-        Select(op(">", read("G", i, dtype=DType.INT32), const(0, DType.INT32)), Read("A", (add(i, 2),), dtype), Read("A", (add(i, -2),), dtype), dtype),
+        Select(
+            op(">", read("G", i, dtype=DType.INT32), const(0, DType.INT32)),
+            Read("A", (add(i, 2),), dtype),
+            Read("A", (add(i, -2),), dtype),
+            dtype,
+        ),
         Read("A", (i,), dtype),
         dtype,
     )
@@ -111,7 +117,11 @@ def test_short_circuit_never_reads_outside(isa):
     other = op("||", op("!=", i, int64(0)), op(">", far, const(-1e30)))
     for kind in ("serial", "vectorize"):
         made = kernel(
-            [Buffer("A", F32, (N,)), Buffer("Y", DType.BOOL, (N,), role="output"), Buffer("Z", DType.BOOL, (N,), role="output")],
+            [
+                Buffer("A", F32, (N,)),
+                Buffer("Y", DType.BOOL, (N,), role="output"),
+                Buffer("Z", DType.BOOL, (N,), role="output"),
+            ],
             "N",
             loop("i", N, Store("Y", (i,), guard), Store("Z", (i,), other), kind=kind),
         )
@@ -125,7 +135,11 @@ def test_short_circuit_never_reads_outside(isa):
 @pytest.mark.parametrize("dtype", [DType.INT16, DType.FLOAT16, F32, DType.FLOAT64], ids=lambda d: d.value)
 def test_reversed_strided_and_gathered(kind, dtype):
     made = kernel(
-        [Buffer("A", dtype, (N, M), strided=True), Buffer("L", DType.INT32, (M,)), Buffer("Y", dtype, (N, M, int64(4)), role="output")],
+        [
+            Buffer("A", dtype, (N, M), strided=True),
+            Buffer("L", DType.INT32, (M,)),
+            Buffer("Y", dtype, (N, M, int64(4)), role="output"),
+        ],
         "NM",
         loop(
             "i",
@@ -167,7 +181,11 @@ def test_arguments_may_have_any_strides():
     base = np.arange(24 * 30, dtype="f").reshape(24, 30)
     out = np.zeros((30, 24), "f").T
     source = base[::-2, ::3]
-    execute(made, {"A": source, "Y": out[: source.shape[0], : source.shape[1]]}, {"N": source.shape[0], "M": source.shape[1]})
+    execute(
+        made,
+        {"A": source, "Y": out[: source.shape[0], : source.shape[1]]},
+        {"N": source.shape[0], "M": source.shape[1]},
+    )
     np.testing.assert_array_equal(out[: source.shape[0], : source.shape[1]], source)
 
 
@@ -237,12 +255,20 @@ def gemm(rows: int, columns: int, dtype: DType = F32):
 @pytest.mark.parametrize("shape", [(1, 1, 1), (12, 32, 7), (13, 33, 5), (25, 63, 9), (5, 40, 0)])
 def test_register_tile(isa, shape):
     m, n, depth = shape
-    arrays = {"A": np.random.rand(m, depth).astype("f"), "B": np.random.rand(depth, n).astype("f"), "C": np.full((m, n), np.nan, "f")}
+    arrays = {
+        "A": np.random.rand(m, depth).astype("f"),
+        "B": np.random.rand(depth, n).astype("f"),
+        "C": np.full((m, n), np.nan, "f"),
+    }
     compare(gemm(12, 32), arrays, {"M": m, "N": n, "K": depth}, isa=isa, rtol=1e-5)
 
 
 def test_register_tile_of_integers():
-    arrays = {"A": sample(DType.INT32, (9, 11), 1), "B": sample(DType.INT32, (11, 21), 2), "C": np.zeros((9, 21), np.int32)}
+    arrays = {
+        "A": sample(DType.INT32, (9, 11), 1),
+        "B": sample(DType.INT32, (11, 21), 2),
+        "C": np.zeros((9, 21), np.int32),
+    }
     compare(gemm(4, 16, DType.INT32), arrays, {"M": 9, "N": 21, "K": 11})
 
 
@@ -273,7 +299,12 @@ def test_temporaries(count, kind):
                 Block(
                     (
                         loop("j", extent, Store("t", (j,), op("*", read("A", i, j), const(2.0))), kind=kind),
-                        loop("j", extent, Store("Y", (i, j), op("+", read("t", op("-", add(extent, -1), j)), const(1.0))), kind=kind),
+                        loop(
+                            "j",
+                            extent,
+                            Store("Y", (i, j), op("+", read("t", op("-", add(extent, -1), j)), const(1.0))),
+                            kind=kind,
+                        ),
                     )
                 ),
             ),
@@ -298,7 +329,9 @@ def test_temporary_inside_a_vector():
             )
         ),
     )
-    made = kernel([Buffer("A", F32, (N,)), Buffer("Y", F32, (N,), role="output")], "N", loop("i", N, body, kind="vectorize"))
+    made = kernel(
+        [Buffer("A", F32, (N,)), Buffer("Y", F32, (N,), role="output")], "N", loop("i", N, body, kind="vectorize")
+    )
     compare(made, {"A": sample(F32, 45, 1), "Y": np.zeros(45, "f")}, {"N": 45})
 
 
@@ -325,7 +358,13 @@ def test_collapsed_parallel_loops():
         loop(
             "i",
             add(M, -1),
-            loop("j", N, loop("k", K, Store("Y", (i, j, k), op("+", read("A", i, j, k), const(1.0)))), kind="parallel", low=0),
+            loop(
+                "j",
+                N,
+                loop("k", K, Store("Y", (i, j, k), op("+", read("A", i, j, k), const(1.0)))),
+                kind="parallel",
+                low=0,
+            ),
             kind="parallel",
             low=1,
         ),
@@ -337,7 +376,8 @@ def test_collapsed_parallel_loops():
         else:
             arrays = {"A": np.ones(shape, "f"), "Y": np.zeros(shape, "f")}
             execute(made, arrays, {"M": m, "N": n, "K": depth})
-            assert (arrays["Y"][1:] == 2).all() and (arrays["Y"][0] == 0).all()
+            assert (arrays["Y"][1:] == 2).all()
+            assert (arrays["Y"][0] == 0).all()
 
 
 def test_checks_record_the_first_failure_and_skip_the_store():
@@ -346,12 +386,15 @@ def test_checks_record_the_first_failure_and_skip_the_store():
     made = kernel(
         [Buffer("A", F32, (M,)), Buffer("L", DType.INT32, (N,)), Buffer("Y", F32, (N,), role="output")],
         "NM",
-        loop("i", N, Check(good, 3, (i, where), Block((Store("Y", (i,), Read("A", (where,), F32)),))), kind="vectorize"),
+        loop(
+            "i", N, Check(good, 3, (i, where), Block((Store("Y", (i,), Read("A", (where,), F32)),))), kind="vectorize"
+        ),
         checks=4,
     )
     arrays = {"A": np.arange(5, dtype="f"), "L": np.array([1, 2, -7, 4, 9], np.int32), "Y": np.full(5, -1, "f")}
     record = execute(made, arrays, {"N": 5, "M": 5})
-    assert record[0] == 4 and record[2:4] == [2, -7]
+    assert record[0] == 4
+    assert record[2:4] == [2, -7]
     assert arrays["Y"].tolist() == [1, 2, -1, 4, -1]
 
 
@@ -361,7 +404,13 @@ def test_atomic_stores(dtype):
     made = kernel(
         [Buffer("L", DType.INT32, (N,)), Buffer("Y", dtype, (int64(4),), role="inout")],
         "N",
-        loop("i", N, Store("Y", (Cast(read("L", i, dtype=DType.INT32), DType.INT64),), value, reduce="+", atomic=True), kind="parallel", chunk=7),
+        loop(
+            "i",
+            N,
+            Store("Y", (Cast(read("L", i, dtype=DType.INT32), DType.INT64),), value, reduce="+", atomic=True),
+            kind="parallel",
+            chunk=7,
+        ),
     )
     arrays = {"L": (np.arange(400) % 4).astype(np.int32), "Y": np.zeros(4, dtype.value)}
     execute(made, arrays, {"N": 400})
@@ -384,7 +433,9 @@ def test_scalars_and_sizes_as_values():
 @pytest.mark.parametrize("lanes", [0, 16])
 def test_logic_and_choice(lanes):
     def value(a, b):
-        test = op("||", op("&&", op("<", a, b), Unary("!", op("==", a, const(0.0)), DType.BOOL)), op(">", b, const(2.0)))
+        test = op(
+            "||", op("&&", op("<", a, b), Unary("!", op("==", a, const(0.0)), DType.BOOL)), op(">", b, const(2.0))
+        )
         return Select(test, Unary("-", a, F32), Select(op("!=", a, a), const(4.0), b, F32), F32)
 
     made = pointwise(value, {"A": F32, "B": F32}, F32, lanes)

@@ -107,7 +107,13 @@ numbers = (ctypes.c_int64 * 64)()
 threads.pool().run(code.address("add"), ctypes.addressof(numbers), 64)
 print(sum(numbers))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "64"), done.stderr
 
 

@@ -128,7 +128,6 @@ class Builder:
         self.lines: Lines = []
         self.block = "entry"
         self.declares: dict[str, str] = {}
-        self.helpers: dict[str, str] = {}
         self._used: dict[str, int] = {}
 
     def name(self, hint: str) -> str:

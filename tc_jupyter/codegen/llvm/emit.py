@@ -15,12 +15,13 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import assert_never
 
+from tc_jupyter.codegen.source import Argument, KernelSource, Launch
 from tc_jupyter.loops import (
     Allocate,
     Barrier,
@@ -48,12 +49,12 @@ from tc_jupyter.program import (
     Select,
     Size,
     Unary,
+    children,
     int64,
     walk,
 )
 from tc_jupyter.schedule import Target
 
-from ..source import Argument, KernelSource, Launch
 from . import arith
 from .builder import (
     Builder,
@@ -69,7 +70,7 @@ from .builder import (
     register_type,
     vector_type,
 )
-from .polynomial import Polynomial, add, as_expr, mentions, multiply, polynomial, step
+from .polynomial import Polynomial, add, as_expr, mentions, moves, multiply, polynomial, step, without
 from .prepare import (
     Tasks,
     accumulate,
@@ -186,10 +187,19 @@ class _Function:
         """Whether the processor converts 16-bit floats."""
         return "f16c" in self.target.features or not self.target.arch.startswith(("x86", "i686"))
 
-    @property
-    def masks(self) -> bool:
-        """Whether masked loads and stores are instructions for every element type."""
-        return {"avx512vl", "avx512bw"} <= self.target.features
+    def masks(self, block: Block) -> bool:
+        """Whether lanes beyond the end are masked; if not, they run one by one.
+
+        A mask is an instruction for every element type with AVX-512 and for 32 and 64 bits with AVX2. Where it is not, it
+        costs a jump per lane, but accumulators that live in registers must not be read by a computed index.
+        """
+        if {"avx512vl", "avx512bw"} <= self.target.features:
+            return True
+        names = {name for stmt in walk_statements(block) for name in _touched(stmt)}
+        buffers = [self.storages[name].buffer for name in names if name in self.storages]
+        if any(buffer.scope == "register" for buffer in buffers):
+            return True
+        return "avx2" in self.target.features and all(buffer.dtype.bits >= 32 for buffer in buffers)
 
     # --- places ------------------------------------------------------------------------------------------------------
 
@@ -237,6 +247,13 @@ class _Function:
             if isinstance(node, Read) and node.tensor in self.storages and self.storages[node.tensor].lanes > 1:
                 return True
         return False
+
+    def offset_varies(self, offset: Polynomial) -> bool:
+        """Whether a position differs between lanes."""
+        if self.vector is None:
+            return False
+        var = self.vector.var
+        return moves(offset, var) or any(self.varies(f) for product, _ in offset.terms for f in product if has_read(f))
 
     def lanes_of(self, expr: Expr) -> int:
         """Lanes of the value."""
@@ -372,9 +389,7 @@ class _Function:
             pointer = self.advance(pointer, element, by_level[level], level, storage.buffer.name)
         if here:
             moved = self.value(as_expr(Polynomial(tuple(here))))
-            pointer = self.b.raw(
-                f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at"
-            )
+            pointer = self.b.raw(f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at")
         if offset.constant:
             pointer = self.b.raw(
                 f"getelementptr {element}, ptr {pointer}, i64 {offset.constant}", f"{storage.buffer.name}.at"
@@ -390,25 +405,27 @@ class _Function:
         if key not in pointers:
             moved = self.value(as_expr(Polynomial(tuple(terms))))
             with self.at(level):
-                pointers[key] = self.b.raw(
-                    f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{name}.at"
-                )
+                pointers[key] = self.b.raw(f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{name}.at")
         return pointers[key]
 
     def first_lane(self, offset: Polynomial) -> Polynomial:
         """The position for the first lane."""
         assert self.vector is not None
+        if constant_value(self.vector.first) == 0:
+            start = without(offset, self.vector.var)
+            if start is not None:
+                return start
         return polynomial(substitute(as_expr(offset), {self.vector.var: self.vector.first}), {})
 
     def whole_vectors(self, storage: _Storage, offset: Polynomial) -> bool:
         """Whether private storage has room for all lanes, so that lanes beyond the end of the loop may be touched."""
-        if not storage.private or self.vector is None or not storage.buffer.shape or self.first_lane(offset).constant < 0:
+        if not storage.private or self.vector is None or not storage.buffer.shape:
             return False
         width = constant_value(self.resolve(storage.buffer.shape[-1]))
-        steps = [value for product, value in self.first_lane(offset).terms if product]
-        start = self.first_lane(offset).constant
         lanes = self.vector.lanes
-        return width is not None and width % lanes == 0 and start % lanes == 0 and all(s % lanes == 0 for s in steps)
+        return (
+            width is not None and width % lanes == 0 and all(s % lanes == 0 for _, s in self.first_lane(offset).terms)
+        )
 
     def active(self, storage: _Storage, offset: Polynomial) -> Value | None:
         """The lanes that may touch memory."""
@@ -424,7 +441,7 @@ class _Function:
         offset = self.offset(storage, read.indices)
         if storage.lanes > 1:
             stored = self.plain_load(storage, self.address(storage, offset), storage.lanes)
-        elif self.vector is None or not self.varies(as_expr(offset)):
+        elif self.vector is None or not self.offset_varies(offset):
             stored = self.uniform_load(storage, offset)
         else:
             stored = self.lane_load(storage, offset)
@@ -457,7 +474,7 @@ class _Function:
     def lane_load(self, storage: _Storage, offset: Polynomial) -> Value:
         """One element per lane: neighbours, reversed neighbours, or anywhere."""
         assert self.vector is not None
-        lanes, dtype, mask = self.vector.lanes, storage.buffer.dtype, self.active(storage, offset)
+        lanes, mask = self.vector.lanes, self.active(storage, offset)
         change, _linear = step(offset, self.vector.var)
         if change == 1:
             pointer = self.address(storage, self.first_lane(offset))
@@ -557,7 +574,7 @@ class _Function:
         compute = storage.buffer.dtype.compute
         if value.dtype is not storage.buffer.dtype:
             value = arith.cast(self.b, value, compute, self.f16c)
-        moves = self.vector is not None and self.varies(as_expr(offset))
+        moves = self.vector is not None and self.offset_varies(offset)
         if stmt.atomic:
             self.atomic_store(stmt, storage, offset, value)
         elif storage.lanes > 1:
@@ -806,6 +823,8 @@ class _Function:
         extent = constant_value(self.resolve(stmt.extent))
         if stmt.kind == "unroll" and extent is not None and extent <= MOST_UNROLLED:
             self.unrolled(stmt, extent)
+        elif stmt.kind == "unroll" and extent is None and self.short_unroll(stmt):
+            self.guarded_unroll(stmt)
         elif stmt.kind == "vectorize" and self.vector is None and self.can_vectorize(stmt):
             self.vectorized(stmt)
         else:
@@ -822,6 +841,20 @@ class _Function:
             with self.scope():
                 self.block(stmt.body)
         self.constants.pop(stmt.var, None)
+
+    def short_unroll(self, stmt: For) -> bool:
+        """Whether a loop of unknown but small extent is written out, so that registers keep constant indices."""
+        limit = upper_limit(self.resolve(stmt.extent))
+        names = {name for inner in walk_statements(stmt.body) for name in _touched(inner)}
+        registers = any(name in self.storages and self.storages[name].buffer.scope == "register" for name in names)
+        return limit is not None and limit <= 32 and registers
+
+    def guarded_unroll(self, stmt: For) -> None:
+        """The body once per possible iteration, each behind a test."""
+        extent = self.resolve(stmt.extent)
+        limit = upper_limit(extent) or 0
+        inside = If(Binary("<", IndexVar(stmt.var), plus(stmt.min, extent), DType.BOOL), stmt.body)
+        self.unrolled(replace(stmt, body=Block((inside,))), limit)
 
     def serial(self, stmt: For) -> None:
         """A counted loop."""
@@ -969,7 +1002,7 @@ class _Function:
         part = limit & -limit
         if part >= native or limit > native:
             self.strip_mined(stmt, part if part >= native else native)
-        elif self.masks:
+        elif self.masks(stmt.body):
             self.ragged(stmt, 1 << limit.bit_length())
         else:
             self.loop(replace(stmt, kind="unroll"))
@@ -997,7 +1030,7 @@ class _Function:
     def ragged(self, stmt: For, limit: int) -> None:
         """A vector whose last lanes may be beyond the end."""
         count = self.value(self.resolve(stmt.extent))
-        if not self.masks:
+        if not self.masks(stmt.body):
             self.full_or_serial(stmt, limit, count)
             return
         body, end = self.b.name("tail"), self.b.name("tail.end")
@@ -1051,10 +1084,21 @@ def _positive(expr: Expr) -> bool:
 
 def _movable(expr: Expr) -> bool:
     """Whether the value depends on loop variables alone, so that it may be computed earlier."""
-    return not any(
-        isinstance(node, Read | Call) or (isinstance(node, Binary) and node.op == "%" and node.dtype.is_float)
-        for node in walk(expr)
-    )
+    match expr:
+        case Const() | Size() | IndexVar():
+            return True
+        case Read() | Call():
+            return False
+        case Binary(op="%") if expr.dtype.is_float:
+            return False
+        case _:
+            return all(_movable(child) for child in children(expr))
+
+
+def _touched(stmt: Stmt) -> frozenset[str]:
+    """Buffers that a statement itself reads or writes."""
+    reads = {node.tensor for expr in expressions(stmt) for node in walk(expr) if isinstance(node, Read)}
+    return frozenset(reads | {stmt.buffer} if isinstance(stmt, Store) else reads)
 
 
 def _heading(stmt: For) -> str:
@@ -1064,14 +1108,14 @@ def _heading(stmt: For) -> str:
     return f"for {stmt.var} in {show(stmt.min)}:{end}"
 
 
-def _product(factors: list[Expr]) -> Expr:
+def _product(factors: Sequence[Expr]) -> Expr:
     total: Expr = int64(1)
     for factor in factors:
         total = times(total, factor)
     return total
 
 
-def _row_major(shape: list[Expr]) -> tuple[Polynomial, ...]:
+def _row_major(shape: Sequence[Expr]) -> tuple[Polynomial, ...]:
     """Strides of contiguous storage."""
     strides: list[Polynomial] = []
     pitch = Polynomial((((), 1),))
@@ -1101,7 +1145,7 @@ class _Module:
         needs_workspace = constant_value(workspace) != 0
         arguments = self.arguments(needs_workspace)
         entry = self.entry_functions(arguments, workspace, builder)
-        lines = [*self.header(arguments), *self.task_text(function, builder), "", *entry, "", *self.footer(builder)]
+        lines = [*self.header(arguments), *self.task_text(builder), "", *entry, "", *self.footer(builder)]
         text, line_map = _line_map(lines)
         buffers = (Buffer("thread.workspace", DType.UINT8, (workspace,), "local", align=64),) if needs_workspace else ()
         grid = (self.plan.count, int64(1), int64(1))
@@ -1207,10 +1251,10 @@ class _Module:
         lines.append("; args: " + ", ".join(_argument_text(argument) for argument in arguments))
         return [*lines, ""]
 
-    def task_text(self, function: _Function, builder: Builder) -> list[str]:
+    def task_text(self, builder: Builder) -> list[str]:
         """The definition of the task function."""
         head = f"define internal void @{self.name}.task({self.parameters(self.names)}) noinline #0 {{"
-        return [head, "entry:", *builder.entry, *flatten(builder.lines), "}"]
+        return [head, "entry:", *flatten(builder.entry), *flatten(builder.lines), "}"]
 
     def entry_functions(self, arguments: tuple[Argument, ...], workspace: Expr, module: Builder) -> list[str]:
         """`NAME.tasks`, `NAME.workspace` and `NAME`."""
@@ -1258,7 +1302,7 @@ class _Module:
         """Declarations and attributes."""
         wide = '"prefer-vector-width"="512" ' if self.target.vector_bits >= 512 else ""
         attributes = f'attributes #0 = {{ nounwind {wide}"no-trapping-math"="true" }}'
-        return [*builder.helpers.values(), *builder.declares.values(), "", attributes, "!0 = !{i32 1}"]
+        return [*builder.declares.values(), "", attributes, "!0 = !{i32 1}"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Index expressions as sums of products, so that an address is `pointer + what the inner loop changes`.
 
-Worked example: `(io*12 + 3)*K + k` is `{(io, K): 12, (K,): 3, (k,): 1}`. What is not a sum, difference or product of integers stays one
-factor (`i // 2`). Arithmetic is exact modulo 2^64, as the machine's.
+Worked example: `(io*12 + 3)*K + k` is `{(io, K): 12, (K,): 3, (k,): 1}`. What is not a sum, difference or product of
+integers stays one factor (`i // 2`). Arithmetic is exact modulo 2^64, as the machine's.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ def mentions(expr: Expr, name: str) -> bool:
     """Whether the loop variable `name` occurs in the expression."""
     if isinstance(expr, IndexVar):
         return expr.name == name
+    if isinstance(expr, Size | Const):
+        return False
     return any(mentions(child, name) for child in children(expr))
 
 
@@ -103,6 +105,23 @@ def step(poly: Polynomial, name: str) -> tuple[int | None, bool]:
         if count == 1:
             change = change + value if len(product) == 1 and change is not None else None
     return change, True
+
+
+def moves(poly: Polynomial, name: str) -> bool:
+    """Whether the loop variable `name` occurs."""
+    return any(mentions(factor, name) for product, _ in poly.terms for factor in product)
+
+
+def without(poly: Polynomial, name: str) -> Polynomial | None:
+    """The value where the loop variable `name` is 0; `None` if it stands inside a factor."""
+    kept: list[tuple[Product, int]] = []
+    for term in poly.terms:
+        if any(isinstance(factor, IndexVar) and factor.name == name for factor in term[0]):
+            continue
+        if any(mentions(factor, name) for factor in term[0]):
+            return None
+        kept.append(term)
+    return Polynomial(tuple(kept))
 
 
 def as_expr(poly: Polynomial) -> Expr:

@@ -36,7 +36,21 @@ from tc_jupyter.loops import (
     sub_blocks,
     walk_statements,
 )
-from tc_jupyter.program import Binary, Call, Const, DType, Expr, IndexVar, Read, Size, Unary, int64, rewrite, walk
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Size,
+    Unary,
+    children,
+    int64,
+    rebuild,
+    walk,
+)
 
 from .arith import identity
 
@@ -161,8 +175,22 @@ def has_read(expr: Expr) -> bool:
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Replace loop variables."""
-    return rewrite(expr, lambda node: values.get(node.name) if isinstance(node, IndexVar) else None)
+    """Replace loop variables; what has none of them stays the same object."""
+    match expr:
+        case IndexVar():
+            return values.get(expr.name, expr)
+        case Const() | Size():
+            return expr
+        case Binary():
+            left, right = substitute(expr.left, values), substitute(expr.right, values)
+            same = left is expr.left and right is expr.right
+            return expr if same else Binary(expr.op, left, right, expr.dtype, expr.span)
+        case Read():
+            indices = tuple(substitute(where, values) for where in expr.indices)
+            same = all(new is old for new, old in zip(indices, expr.indices, strict=True))
+            return expr if same else Read(expr.tensor, indices, expr.dtype, expr.span)
+        case _:
+            return rebuild(expr, tuple(substitute(child, values) for child in children(expr)))
 
 
 def map_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
@@ -435,10 +463,8 @@ def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Calla
     ]
     size = prod(extent for _, extent in kept)
     dtype = store.value.dtype.compute
-    if (
-        size * dtype.bytes > 4096
-        or (any(inner.kind == "unroll" and inner.var not in used for inner, _ in kept)
-        and size > 512)
+    if size * dtype.bytes > 4096 or (
+        any(inner.kind == "unroll" and inner.var not in used for inner, _ in kept) and size > 512
     ):
         return None
     buffer = Buffer(
@@ -470,7 +496,9 @@ def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Calla
 
 def _splits(loop: For, store: Store) -> bool:
     """Whether each iteration of a vectorised or unrolled reduction loop gets a partial result of its own."""
-    return loop.kind == "vectorize" or ((upper_limit(loop.extent) or 99) <= 8 and constant_value(loop.extent) is not None)
+    return loop.kind == "vectorize" or (
+        (upper_limit(loop.extent) or 99) <= 8 and constant_value(loop.extent) is not None
+    )
 
 
 def _nest(loops: tuple[For, ...], stmt: Stmt) -> Stmt:

@@ -1,8 +1,8 @@
 """The functions of the language (`language.md`, section 10) on scalars and vectors.
 
-Four sources, in this order: one instruction or a short formula; polynomials (`polynomials.py`) for any number of lanes; the C library, one
-lane at a time, in `double`; SciPy, where the C library lacks the function. The last two are external symbols that the loader
-resolves (`EXTERNAL`), so that generated code can be kept on disk.
+Four sources, in this order: one instruction or a short formula; polynomials (`polynomials.py`) for any number of lanes; the
+C library, one lane at a time, in `double`; SciPy, where the C library lacks the function. The last two are external symbols
+that the loader resolves (`EXTERNAL`), so that generated code can be kept on disk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tc_jupyter.program import DType
 from tc_jupyter.schedule import Target
 
 from . import arith
-from .builder import Builder, Value, constant
+from .builder import Builder, Value, constant, mangle
+from .polynomials import KNOWN, Known, Lanes, power
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,37 @@ class External:
     arguments: int = 1
 
 
-_C1 = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logb", "cbrt", "erf", "erfc", "lgamma", "tgamma", "j0", "j1", "y0", "y1"]
+_C1 = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cos",
+    "cosh",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "logb",
+    "cbrt",
+    "erf",
+    "erfc",
+    "lgamma",
+    "tgamma",
+    "j0",
+    "j1",
+    "y0",
+    "y1",
+]
 _C2 = ["atan2", "fdim", "fmod", "hypot", "nextafter", "pow", "remainder"]
 _SCIPY = {
     "erfcx": "erfcx",
@@ -65,6 +96,10 @@ def emit_call(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DT
     arguments = arith.same_lanes(b, *arguments)
     if not arguments[0].dtype.is_float:
         return _integer(b, function, arguments, dtype, target)
+    if function in KNOWN:
+        return _known(b, function, KNOWN[function], arguments[0], target)
+    if function == "pow" and arguments[0].dtype is not DType.FLOAT64:
+        return power(b, *(Value(a.text, DType.FLOAT32, a.lanes) for a in arguments))
     if function in _FORMULAS:
         return _FORMULAS[function](b, arguments, target)
     if function in ("min", "max"):
@@ -111,6 +146,39 @@ def float_remainder(b: Builder, left: Value, right: Value) -> Value:
 def logical_xor(b: Builder, left: Value, right: Value) -> Value:
     """Whether exactly one of two is true."""
     return arith.logical(b, "xor", left, right)
+
+
+def _known(b: Builder, function: str, known: Known, x: Value, target: Target) -> Value:
+    """A function with a polynomial for at least one of the two types."""
+    double = x.dtype is DType.FLOAT64
+    emit, limit = (known.double, known.limit_double) if double else (known.single, known.limit_single)
+    fused = target.fma or not known.fused
+    if emit is None or not fused:
+        return library_call(b, function, (x,))
+    x = Value(x.text, DType.FLOAT64 if double else DType.FLOAT32, x.lanes)
+    if limit == math.inf:
+        return emit(Lanes(b, x)).v
+    return _bounded(b, function, x, limit, emit)
+
+
+def _bounded(b: Builder, function: str, x: Value, limit: float, emit: Callable[[Lanes], Lanes]) -> Value:
+    """The polynomial, unless some lane is too large for its reduction."""
+    large = arith.compare(b, ">", arith.intrinsic(b, "fabs", x), constant(limit, x.dtype, x.lanes))
+    if x.lanes > 1:
+        some = b.call(f"llvm.vector.reduce.or.{mangle(large.type)}", (large,), Value("", DType.BOOL), "some")
+        assert isinstance(some, Value)
+        large = some
+    far, near, end = b.name("far"), b.name("near"), b.name("end")
+    b.branch_if(large, far, near)
+    b.label(far)
+    slow = library_call(b, function, (x,))
+    slow_block = b.block
+    b.branch(end)
+    b.label(near)
+    fast = emit(Lanes(b, x)).v
+    b.branch(end)
+    b.label(end)
+    return b.phi(slow, slow_block, fast, near, function)
 
 
 # --- libraries -------------------------------------------------------------------------------------------------------
@@ -257,16 +325,6 @@ def _normcdf(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
     return arith.cast(b, arith.binary(b, "*", tail, _one(b, wide, 0.5)), a[0].dtype, True)
 
 
-def _sigmoid(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-    one = _one(b, a[0], 1.0)
-    power = emit_call(b, "exp", (arith.negate(b, a[0]),), a[0].dtype, t)
-    return arith.binary(b, "/", one, arith.binary(b, "+", one, power))
-
-
-def _exp10(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-    return emit_call(b, "pow", (_one(b, a[0], 10.0), a[0]), a[0].dtype, t)
-
-
 _FORMULAS: dict[str, Emit] = {
     **{name: _single(name) for name in ("ceil", "floor", "round", "trunc", "sqrt", "copysign", "fma")},
     "abs": _single("fabs"),
@@ -289,6 +347,4 @@ _FORMULAS: dict[str, Emit] = {
     "sinpi": _sin_pi,
     "cospi": _cos_pi,
     "normcdf": _normcdf,
-    "sigmoid": _sigmoid,
-    "exp10": _exp10,
 }

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from llvm_kernels import F32, ISAS, execute, pointwise
+
+from tc_jupyter.codegen.llvm import coefficients
+from tc_jupyter.program import Call, DType
+
+F64 = DType.FLOAT64
+ONE = ["exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tanh", "sigmoid", "erf", "sqrt", "rsqrt"]
+MP = {
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "exp10": lambda x: mpmath.mpf(10) ** x,
+    "log2": lambda x: mpmath.log(x) / mpmath.log(2),
+    "log10": lambda x: mpmath.log(x) / mpmath.log(10),
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+    "expm1": lambda x: mpmath.expm1(x),
+}
+NUMPY = {
+    "exp10": lambda x: np.power(10.0, x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+}
+LARGEST = {"sin": 1e6, "cos": 1e6, "exp10": 300}
+DOMAIN = {"log": 0, "log2": 0, "log10": 0, "sqrt": 0, "rsqrt": 0, "log1p": -1}
+
+
+def run(function: str, *inputs: np.ndarray, lanes: int = 16, isa: str | None = None) -> np.ndarray:
+    dtype = F32 if inputs[0].dtype == np.float32 else F64
+    names = ["A", "B"][: len(inputs)]
+    made = pointwise(lambda *a: Call(function, a, dtype), dict.fromkeys(names, dtype), dtype, lanes)
+    out = np.empty_like(inputs[0])
+    execute(made, {**dict(zip(names, inputs, strict=True)), "Y": out}, {"N": len(out)}, isa=isa)
+    return out
+
+
+def reference(function: str, values: np.ndarray) -> np.ndarray:
+    """In `double`, for `float` inputs; a few functions by formulas that are exact enough."""
+    wide = values.astype(np.float64)
+    if function == "erf":
+        special = pytest.importorskip("scipy.special")
+        return special.erf(wide)
+    with np.errstate(all="ignore"):
+        return NUMPY.get(function, getattr(np, function, None))(wide)
+
+
+def ulps(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Distance in units in the last place of the result type; 0 where both are the same infinity or NaN."""
+    with np.errstate(all="ignore"):
+        rounded = want.astype(got.dtype)
+        error = np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(rounded)).astype(np.float64)
+    same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    return np.where(same, np.where(np.isfinite(error), error, 0), np.where(np.isnan(error), np.inf, error))
+
+
+@pytest.mark.parametrize("function", ONE)
+def test_float32_over_every_exponent(function):
+    rng = np.random.default_rng(1)
+    every = (np.arange(512, dtype=np.uint64) << 23)[:, None] + rng.integers(0, 1 << 23, (512, 64), dtype=np.uint64)
+    dense = rng.standard_normal(60000) * np.repeat([0.1, 1.0, 30.0], 20000)
+    values = np.concatenate([every.astype(np.uint32).reshape(-1).view(np.float32), dense.astype(np.float32)])
+    assert ulps(run(function, values), reference(function, values)).max() <= 2
+
+
+@pytest.mark.parametrize("function", [f for f in ONE if f != "erf"])
+def test_float64_against_mpmath(function):
+    rng = np.random.default_rng(2)
+    wide = rng.integers(0, 1 << 64, 200, dtype=np.uint64).view(np.float64)
+    values = np.concatenate(
+        [
+            wide,
+            rng.standard_normal(600) * np.repeat([1e-5, 0.2, 1.0, 8.0, 100.0, 400.0], 100),
+            1 + rng.standard_normal(200) * 1e-3,
+        ]
+    )
+    values = values[np.isfinite(values) & (np.abs(values) < LARGEST.get(function, 700))]
+    values = values[values > DOMAIN.get(function, -np.inf)]
+    got = run(function, values)
+    with mpmath.workdps(50):
+        for x, y in zip(values, got, strict=True):
+            want = MP.get(function, getattr(mpmath, function, None))(mpmath.mpf(float(x)))
+            unit = mpmath.mpf(float(np.spacing(abs(np.float64(float(want))))))
+            assert abs(mpmath.mpf(float(y)) - want) <= 2 * unit, (function, x, y)
+
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0]
+
+
+@pytest.mark.parametrize("function", [*ONE, "tan", "asin", "atan", "cbrt", "floor", "ceil", "trunc", "fabs"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lanes", [0, 16])
+def test_special_values(function, dtype, lanes):
+    tiny = np.finfo(dtype).smallest_subnormal
+    values = np.array([*SPECIAL, tiny, -tiny, np.finfo(dtype).max, -np.finfo(dtype).max], dtype)
+    if function in ("tan", "sin", "cos"):
+        values = values[:-2]
+    got = run(function, values, lanes=lanes)
+    names = {"asin": "arcsin", "atan": "arctan"}
+    want = reference(names.get(function, function), values)
+    with np.errstate(all="ignore"):
+        rounded = want.astype(dtype)
+    assert ulps(got, want).max() <= 2
+    zeros = (rounded == 0) & (got == 0)
+    if function not in ("exp", "exp2", "exp10", "sigmoid"):
+        np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(rounded[zeros]))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("function", ONE)
+def test_every_instruction_set(isa, function):
+    values = np.linspace(0.01, 20, 333).astype(np.float32)
+    assert ulps(run(function, values, isa=isa), reference(function, values)).max() <= (4 if isa == "baseline" else 2)
+
+
+@pytest.mark.parametrize("function", ["sin", "cos"])
+def test_large_angles(function):
+    values = np.array([1e5, 1e6, 12345678.0, 1e10, 1e22, 3e38, 2.0], np.float32)
+    assert ulps(run(function, values), reference(function, values)).max() <= 2
+    wide = np.array([1e8, 1e9, 1e10, 1e22, 1e300, 2.0])
+    assert ulps(run(function, wide), getattr(np, function)(wide)).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_power(dtype):
+    rng = np.random.default_rng(3)
+    edge = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 3.0, -3.0, 2.5, np.inf, -np.inf, np.nan]
+    x = np.concatenate([np.repeat(edge, len(edge)), np.abs(rng.standard_normal(5000)) * 10])
+    y = np.concatenate([np.tile(edge, len(edge)), rng.standard_normal(5000) * 10])
+    x, y = x.astype(dtype), y.astype(dtype)
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), y.astype(np.float64))
+    got = run("pow", x, y)
+    assert ulps(got, want).max() <= 2
+    with np.errstate(all="ignore"):
+        zeros = (got == 0) & (want.astype(dtype) == 0)
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(want[zeros]))
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["sinpi", "cospi", "normcdf", "rcbrt", "lgamma", "tgamma", "erfc", "erfcx", "erfinv", "cyl_bessel_i0", "j0"],
+)
+def test_rarer_functions(function):
+    special = pytest.importorskip("scipy.special")
+    values = np.linspace(0.05, 0.95, 41)
+    exact = {
+        "sinpi": lambda x: np.sin(np.pi * x),
+        "cospi": lambda x: np.cos(np.pi * x),
+        "normcdf": special.ndtr,
+        "rcbrt": lambda x: 1 / np.cbrt(x),
+        "lgamma": special.gammaln,
+        "tgamma": special.gamma,
+        "cyl_bessel_i0": special.i0,
+    }
+    want = exact.get(function, getattr(special, function, None))(values)
+    np.testing.assert_allclose(run(function, values), want, rtol=1e-14, atol=1e-15)
+
+
+def test_whole_numbers_of_half_turns_are_exact():
+    values = np.array([0.0, -0.0, 1.0, 2.0, 1e9, 0.5, 1.5, -0.5, np.inf], np.float32)
+    np.testing.assert_array_equal(run("sinpi", values), [0, -0.0, 0, 0, 0, 1, -1, -1, np.nan])
+    np.testing.assert_array_equal(run("cospi", values), [1, 1, -1, 1, 1, 0, 0, 0, np.nan])
+
+
+def test_coefficients_are_those_of_the_script():
+    fit = pytest.importorskip("fit_coefficients")
+    _, function, low, high, single, double = fit.TABLES["TANH"]
+    assert tuple(fit.fit(function, low, high, single, True)) == coefficients.TANH_32
+    assert tuple(fit.fit(function, low, high, double, False)) == coefficients.TANH_64
