@@ -25,8 +25,9 @@ import numpy as np
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze
 from tc_jupyter.compiler.build import Build, build
-from tc_jupyter.compiler.call_numbers import call_numbers, point_checks
+from tc_jupyter.compiler.call_numbers import CallNumbers
 from tc_jupyter.compiler.cost import Counts, cost_of
+from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation, launches, resources, simulate
 from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, render
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import DType, Program
@@ -198,7 +199,7 @@ class Definition:
         self.parameters = parameters_of(self.program)
         self.names = tuple(parameter.name for parameter in self.parameters)
         self.text = signature_text(self.program)
-        self.numbers = call_numbers(found)
+        self.numbers = CallNumbers(found)
         self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
         self._ready: dict[tuple[str, Layout], Ready] = {}
         self._lock = threading.Lock()
@@ -264,7 +265,7 @@ class Definition:
     def _make(self, engine: str, layout: Layout) -> Ready:
         made = self.build(target_of(engine), layout)
         runners = load_runners(engine, made)
-        return Ready(made, bind_kernel(self.program, self.numbers, made.kernels, runners, layout, engine))
+        return Ready(made, bind_kernel(self.program, self.numbers, made.kernels, runners, layout, engine, made.scans))
 
     def dispatcher(self) -> Callable[..., Any]:
         """The function of positional arguments that a call runs: the short way where there is one."""
@@ -314,7 +315,9 @@ class Definition:
         schedule = None
         if self.steps is not None:
             schedule = self.schedule(program)
-        return build(program, self.found.ranges, layout, target, schedule, point_checks(self.found))
+        return build(
+            program, self.found.ranges, layout, target, schedule, self.numbers if self.options.check == "all" else None
+        )
 
     def schedule(self, program: Program | None = None) -> Schedule:
         """The schedule of this def: its own steps on the default stages."""
@@ -570,6 +573,41 @@ class Function:
         made = self._build(cuda.cuda_target(), arrays)
         return "\n\n".join(cuda_text(source, kind, made.target) for source in made.sources)
 
+    def kernels(self, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
+        """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
+
+        Raises:
+            KeyError: a size is missing.
+        """
+        made = self._build(cuda.cuda_target(), arrays)
+        return launches(made, self._numbers(arrays, sizes), gpu_available())
+
+    def resources(self, *arrays: Any, **sizes: int) -> tuple[KernelResources, ...]:
+        """Registers, shared memory, spills and occupancy of every CUDA kernel; needs NVRTC, but no GPU.
+
+        Raises:
+            BackendError: NVRTC is not installed.
+        """
+        made = self._build(cuda.cuda_target(), arrays)
+        given = bool(arrays) or set(self.program.sizes) <= set(sizes)
+        return resources(made, self._numbers(arrays, sizes) if given else {})
+
+    def simulate(self, *arrays: Any) -> Simulation:
+        """Run the generated CUDA on the CPU with every access checked; needs NVRTC, but no GPU. For small arrays.
+
+        Raises:
+            CallError: the arguments do not fit.
+            BackendError: NVRTC is not installed.
+        """
+        definition = self._definition
+        inputs = read_inputs(definition.program, definition.parameters, arrays)
+        numbers = definition.numbers_at(inputs.sizes)
+        made = definition.build(cuda.cuda_target("sm_80"))
+        return simulate(made, inputs, numbers, definition.numbers)
+
+    def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
+        return self._definition.numbers_at(self._sizes(arrays, sizes)).sizes
+
     def _build(self, target: Target, arrays: Sequence[Any]) -> Build:
         return self._definition.build(target, self._layout(arrays))
 
@@ -658,9 +696,7 @@ def described_signature(found: FunctionAnalysis) -> str:
 def _result_text(found: FunctionAnalysis, name: str) -> str:
     tensor = found.program.tensor(name)
     box = found.ranges.boxes.get(name)
-    shape = ", ".join(
-        "?" if box is None else to_python(extent) for extent in (box.shape if box else (None,) * tensor.rank)
-    )
+    shape = ", ".join(["?"] * tensor.rank if box is None else _texts(box.shape))
     return f"{tensor.dtype.value}({shape}) {name}" if tensor.rank else f"{tensor.dtype.value} {name}"
 
 

@@ -9,19 +9,19 @@ are row-major and whose sizes are `M, K, N`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.codegen.llvm import emit_llvm
 from tc_jupyter.loops import Kernel, lower, simplify
-from tc_jupyter.loops.lower import PointCheck
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.schedule import Schedule, SymbolicBounds, Target, default_schedule, infer_symbolic
 from tc_jupyter.schedule.inline import inject_inline
+
+from .call_numbers import CallNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Build:
     Attributes:
         kernels: in order of execution, fitted to `layout`.
         sources: one per kernel; empty for the interpreter, which runs the kernels themselves.
+        scans: per kernel, numbers of the checks on data to run before it; the other checks are inside.
     """
 
     program: Program
@@ -41,6 +42,7 @@ class Build:
     bounds: SymbolicBounds
     kernels: tuple[Kernel, ...]
     sources: tuple[KernelSource, ...]
+    scans: tuple[tuple[int, ...], ...] = ()
 
 
 def build(
@@ -49,24 +51,30 @@ def build(
     layout: Layout,
     target: Target,
     schedule: Schedule | None = None,
-    checks: Iterable[PointCheck] = (),
+    checks: CallNumbers | None = None,
 ) -> Build:
     """Run the back half.
 
     Args:
         layout: strides and index width of the arrays of the call.
         schedule: `None` for the default schedule of the target.
-        checks: subscripts that are checked at each point.
+        checks: the checks on data; `None` leaves them out.
 
     Raises:
         CompileError: TC503, a limit of the device.
     """
     schedule = schedule if schedule is not None else default_schedule(program, ranges, target)
     bounds = infer_symbolic(inject_inline(schedule.graph))
-    kernels = tuple(simplify(_fitted(kernel, layout)) for kernel in lower(bounds, checks))
+    inside: frozenset[int] = frozenset()
+    kernels = lower(bounds)
+    if checks is not None and checks.items:
+        inside = checks.in_kernel(kernels)
+        kernels = lower(bounds, checks.loop_checks(inside))
+    kernels = tuple(simplify(_fitted(kernel, layout)) for kernel in kernels)
     emitted = target.kind != "interpreter"
     sources = tuple(_emit(kernel, target, layout, program) for kernel in kernels) if emitted else ()
-    return Build(program, ranges, layout, target, schedule, bounds, kernels, sources)
+    scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
+    return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
 
 
 def _fitted(kernel: Kernel, layout: Layout) -> Kernel:

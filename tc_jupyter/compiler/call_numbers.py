@@ -1,35 +1,195 @@
-"""The numbers of a call, from what `ranges` knows of a def (interim: sizes and shapes only)."""
+"""The numbers and the data checks of a call, for `runtime.kernel`: made once per def from what `ranges` knows.
+
+A check on data runs before the kernel that relies on it, as a scan of the index tensor; where that is not possible (the subscript
+mixes several reads, or the index tensor is computed inside the same kernel) it runs at each point, inside the kernel.
+
+Worked example: `A(i) = B(C(i))` has one item, a `DataCheck` on `C`; `A(i) = B(C(i) + D(i))` has one `PointCheck`, which becomes
+`check 0 <= C[i] + D[i] && C[i] + D[i] < J` around the store.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from tc_jupyter.runtime.kernel import Numbers
+from tc_jupyter.diagnostics import Diagnostic
+from tc_jupyter.loops import Kernel
+from tc_jupyter.loops.lower import PointCheck as LoopCheck
+from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, children, walk
+from tc_jupyter.ranges.at_call import Bind, make_bind
+from tc_jupyter.ranges.data import DataCheck, PointCheck, check_data
+from tc_jupyter.ranges.data import failure as point_failure
+from tc_jupyter.runtime.arguments import Number
+from tc_jupyter.runtime.arrays import ArrayView, host_values
+from tc_jupyter.runtime.cuda import device_copy
+from tc_jupyter.runtime.kernel import Numbers, root_of
+from tc_jupyter.runtime.launch import Failure
 
 from .analysis import FunctionAnalysis
 
 
-class _Numbers:
+class CallNumbers:
+    """What `runtime.kernel.CallNumbers` asks for.
+
+    Attributes:
+        items: the checks on data; their positions are their numbers.
+    """
+
     def __init__(self, found: FunctionAnalysis) -> None:
-        self.r = found.ranges
+        self.program = found.program
+        self.numbers: Bind = make_bind(found.program, found.ranges, found.conditions)
+        self.items = self.numbers.data
+        self.definitions = found.conditions.definitions
+        self._plain = not self.definitions and all(name in self.numbers.names for name in found.ranges.sizes)
 
-    def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Any:
-        v = {n: e.evaluate(sizes) for n, e in self.r.sizes.items()}
-        sh = {t: tuple(e.evaluate(sizes) for e in b.shape) for t, b in self.r.boxes.items()}
-        og = {t: tuple(e.evaluate(sizes) for e in b.origin) for t, b in self.r.boxes.items()}
-        return Numbers({**sizes, **v}, sh, og)
+    def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
+        """Shapes, origins and every size by name, or what is wrong with the sizes."""
+        bound = self.numbers(sizes, check_sizes)
+        if isinstance(bound, Diagnostic):
+            return bound
+        known = sizes if self._plain else self._extents(sizes)
+        return Numbers(known, bound.shapes, bound.origins)
 
-    def scan(self, *a: Any) -> None: ...
-    def scanned(self, n: str) -> tuple[str, ...]:
-        return ()
+    def _extents(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        known = self.numbers.extents(sizes)
+        known.update((name, value.evaluate(known)) for name, value in self.definitions.items())
+        return known
 
-    def point(self, k: Any, f: Any) -> Any: ...
+    def scan(
+        self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]
+    ) -> Diagnostic | None:
+        """Run one check on data before its kernel."""
+        item = self.items[number]
+        if isinstance(item, DataCheck) and self._passes_on_device(item, numbers, tensors):
+            return None
+        hosts = _Hosts(tensors, scalars)
+        problem = check_data(item, hosts, numbers.sizes)
+        if problem is None:
+            return None
+        # an index tensor that is itself read outside has no values to complain about: the innermost failure is the cause
+        inner = (other for other in self.items if other.statement == item.statement and _is_inside(other, item))
+        causes = (check_data(other, hosts, numbers.sizes) for other in sorted(inner, key=_depth))
+        return next((cause for cause in causes if cause is not None), problem)
+
+    def _passes_on_device(self, item: DataCheck, numbers: Numbers, tensors: Mapping[str, ArrayView]) -> bool:
+        """On a GPU the extreme values are found there; only a failing scan brings the data over."""
+        view = tensors[item.tensor]
+        if view.device == "cpu" or view.dtype is None or not item.is_active(numbers.sizes):
+            return False
+        array = device_copy(view.address, view.shape, view.strides, view.dtype, view.device, view.owner)
+        part: Any = array[item.region_at(numbers.sizes)]
+        return part.size == 0 or item.holds(numbers.sizes, part.min().item(), part.max().item())
+
+    def point(self, kernel: Kernel, failure: Failure) -> Diagnostic:
+        """The message of a check that failed inside a kernel."""
+        number, value, lower, upper, *place = failure
+        points = points_of(self.items[number])
+        at = {r.index: position for r, position in zip(points.ranges, place, strict=True)}
+        return point_failure(points, at, value, lower, upper)
+
+    @cached_property
+    def pointwise(self) -> frozenset[int]:
+        """The checks that only make sense inside the loops."""
+        return frozenset(number for number, item in enumerate(self.items) if isinstance(item, PointCheck))
+
+    def in_kernel(self, kernels: Sequence[Kernel]) -> frozenset[int]:
+        """The checks that must run inside: those, and the ones whose tensors are not complete before their kernel."""
+        inside = set(self.pointwise)
+        for number, item in enumerate(self.items):
+            for kernel in kernels:
+                if item.statement in kernel.statements and not self._complete_before(item, kernel, kernels):
+                    inside.add(number)
+        return frozenset(inside)
+
+    def _complete_before(self, item: DataCheck | PointCheck, kernel: Kernel, kernels: Sequence[Kernel]) -> bool:
+        """Whether everything that the check reads is an input or was written by earlier kernels."""
+        ready = set(self.program.parameters)
+        for earlier in kernels:
+            if earlier is kernel:
+                break
+            ready |= {buffer.name for buffer in earlier.buffers}
+        late = {root_of(self.program, self.program.statement(name).target) for name in kernel.statements}
+        return all(root_of(self.program, name) in ready - late for name in _tensors(item))
+
+    def loop_checks(self, inside: Iterable[int]) -> tuple[LoopCheck, ...]:
+        """The given checks for `lower`, which puts later ones around earlier ones: what a check reads is checked around it."""
+        numbers = sorted(inside, key=lambda number: -_depth(self.items[number]))
+        return tuple(_loop_check(number, points_of(self.items[number])) for number in numbers)
+
+    def scans(self, kernel: Kernel, inside: frozenset[int]) -> tuple[int, ...]:
+        """The checks to run before a kernel."""
+        return tuple(
+            number
+            for number, item in enumerate(self.items)
+            if number not in inside and item.statement in kernel.statements
+        )
 
 
-def call_numbers(found: FunctionAnalysis) -> Any:
-    return _Numbers(found)
+def points_of(item: DataCheck | PointCheck) -> PointCheck:
+    """The exact form of a check."""
+    return item.points if isinstance(item, DataCheck) else item
 
 
-def point_checks(found: FunctionAnalysis) -> tuple[Any, ...]:
-    return ()
+def _tensors(item: DataCheck | PointCheck) -> set[str]:
+    """The tensors whose elements a check looks at; scalars do not count."""
+    points = points_of(item)
+    parts = [points.index, *(guard for guard, _ in points.guards)]
+    return {node.tensor for part in parts for node in walk(part) if isinstance(node, Read) and node.indices}
+
+
+def _is_inside(inner: DataCheck | PointCheck, outer: DataCheck | PointCheck) -> bool:
+    """Whether `inner` checks a read that stands in the subscript of `outer`."""
+    own = points_of(inner)
+    reads = (node for node in walk(points_of(outer).index) if isinstance(node, Read) and node.tensor == own.tensor)
+    return any(own.index in read.indices for read in reads)
+
+
+def _depth(item: DataCheck | PointCheck) -> int:
+    """How deeply reads are nested in the subscript and its guards."""
+    points = points_of(item)
+    return max(_reads_deep(expr) for expr in (points.index, *(guard for guard, _ in points.guards)))
+
+
+def _reads_deep(expr: Expr) -> int:
+    deepest = max((_reads_deep(child) for child in children(expr)), default=0)
+    return deepest + 1 if isinstance(expr, Read) else deepest
+
+
+def _loop_check(number: int, points: PointCheck) -> LoopCheck:
+    """`guards imply lower <= index < upper`; NaN as a floating index never passes."""
+    condition: Expr = _and(_compare("<=", points.lower, points.index), _compare("<", points.index, points.upper))
+    if isinstance(points.index, Cast) and points.index.operand.dtype.is_float:
+        operand = points.index.operand
+        condition = _and(_compare("==", operand, operand), condition)
+    for guard, polarity in reversed(points.guards):
+        unless = Unary("!", guard, DType.BOOL) if polarity else guard
+        condition = Binary("||", unless, condition, DType.BOOL)
+    place = tuple(IndexVar(r.index) for r in points.ranges)
+    return LoopCheck(points.statement, condition, (points.index, points.lower, points.upper, *place), number)
+
+
+def _and(left: Expr, right: Expr) -> Expr:
+    return Binary("&&", left, right, DType.BOOL)
+
+
+def _compare(op: str, left: Expr, right: Expr) -> Expr:
+    return Binary(op, left, right, DType.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hosts(Mapping[str, Any]):
+    """The tensors and scalars of a call as NumPy arrays, each brought over when it is looked at."""
+
+    tensors: Mapping[str, ArrayView]
+    scalars: Mapping[str, Number]
+
+    def __getitem__(self, name: str) -> Any:
+        return host_values(self.tensors[name]) if name in self.tensors else self.scalars[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.tensors, **self.scalars})
+
+    def __len__(self) -> int:
+        return len(self.tensors) + len(self.scalars)

@@ -250,13 +250,12 @@ def host_array(value: object) -> NDArray:
     Raises:
         ArgumentProblem: it is no array.
     """
-    if library_of(value) is None:
-        return np.asarray(value)
-    view = view_of(value)
-    if view.device == "cpu":
-        array = as_numpy(view)
-    else:
-        array = cast(NDArray, cast(Any, copied(view).owner).get())
+    return np.asarray(value) if library_of(value) is None else host_values(view_of(value))
+
+
+def host_values(view: ArrayView) -> NDArray:
+    """The values as a NumPy array; `bfloat16` without `ml_dtypes` comes as `float32`."""
+    array = as_numpy(view) if view.device == "cpu" else cast(NDArray, cast(Any, copied(view).owner).get())
     if view.dtype is DType.BFLOAT16 and array.dtype == np.uint16:
         return (array.astype(np.uint32) << 16).view(np.float32)
     return array

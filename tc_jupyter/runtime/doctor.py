@@ -110,8 +110,6 @@ def choose(gpu: Finding, cupy: str | None, llvmlite: str | None) -> tuple[str, s
     cpu = ("cpu", f"llvmlite {llvmlite}") if llvmlite else ("interpreter", "llvmlite is not installed")
     if gpu.state == "ok" and cupy:
         return "cuda", f"{gpu.detail}, CuPy {cupy}"
-    if gpu.state == "ok":
-        return cpu[0], f"{cpu[1]}; there is a GPU ({gpu.detail}), but CuPy is not installed"
     return cpu[0], f"{cpu[1]}; {gpu.detail}"
 
 
@@ -141,12 +139,13 @@ def _nvrtc() -> Finding:
 
 
 def _gpu() -> Finding:
-    from .cuda import detect  # noqa: PLC0415  asks the driver
+    from .cuda import USABLE, probe  # noqa: PLC0415  asks the driver
 
-    found = detect()
-    if found is None:
-        return Finding("gpu", "absent", "no CUDA driver or no GPU")
-    return Finding("gpu", "ok", str(found))
+    found = probe()
+    if found.state == USABLE:
+        return Finding("gpu", "ok", str(found.devices[0]))
+    devices = ", ".join(str(device) for device in found.devices)
+    return Finding("gpu", "absent", f"{devices}: {found.reason}" if devices else found.reason)
 
 
 def _cpu() -> Finding:

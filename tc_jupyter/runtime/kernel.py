@@ -63,18 +63,16 @@ class Numbers:
 
 
 class CallNumbers(Protocol):
-    """The generated numbers of a def; both raise nothing and return what failed."""
+    """The generated numbers of a def and its checks on data; they raise nothing and return what failed."""
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
         """Ranges, shapes and size preconditions as numbers."""
         ...
 
-    def scan(self, statement: str, numbers: Numbers, tensors: Mapping[str, ArrayView]) -> Diagnostic | None:
-        """Check the index tensors that a statement reads."""
-        ...
-
-    def scanned(self, statement: str) -> tuple[str, ...]:
-        """The index tensors that `scan` reads for a statement."""
+    def scan(
+        self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]
+    ) -> Diagnostic | None:
+        """Look at the values of the index tensors of one check (`ranges.md`, section 9, step 5)."""
         ...
 
     def point(self, kernel: Kernel, failure: Failure) -> Diagnostic:
@@ -133,13 +131,13 @@ class Step:
     """One launch.
 
     Attributes:
-        statements: those whose index tensors are scanned before it.
+        scans: numbers of the checks on data that run before it.
         temporaries: the buffers of scope `global` that the kernel uses, and their extents from the sizes.
     """
 
     kernel: Kernel
     run: Runner
-    statements: tuple[str, ...]
+    scans: tuple[int, ...]
     temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, int]], tuple[int, ...]]], ...]
 
 
@@ -279,7 +277,7 @@ class BoundKernel:
         self._temporaries(storage, numbers, inputs.device)
         for step in self.steps:
             if check == "all":
-                self._scan(step, numbers, storage)
+                self._scan(step, numbers, storage, inputs.scalars)
             failure = step.run(storage, numbers.sizes, inputs.scalars)
             if failure is not None and check == "all":
                 raise call_error(self.numbers.point(step.kernel, failure), program.source)
@@ -334,9 +332,18 @@ class BoundKernel:
         message = f"`{name}` of shape {shape} needs {nbytes:,} bytes, which this device does not have"
         fail(codes.OUT_OF_MEMORY, message, program.source, span)
 
-    def _scan(self, step: Step, numbers: Numbers, storage: Mapping[str, ArrayView]) -> None:
-        for statement in step.statements:
-            problem = self.numbers.scan(statement, numbers, storage)
+    def _scan(
+        self, step: Step, numbers: Numbers, storage: Mapping[str, ArrayView], scalars: Mapping[str, Number]
+    ) -> None:
+        if not step.scans:
+            return
+        tensors = dict(storage)
+        for tensor in self.program.tensors:
+            root = root_of(self.program, tensor.name)
+            if root in storage:
+                tensors[tensor.name] = storage[root]
+        for number in step.scans:
+            problem = self.numbers.scan(number, numbers, tensors, scalars)
             if problem is not None:
                 raise call_error(problem, self.program.source)
 
@@ -370,13 +377,14 @@ def bind_kernel(
     runners: Sequence[Runner],
     layout: Layout,
     engine: str,
+    scans: Sequence[tuple[int, ...]] = (),
 ) -> BoundKernel:
-    """A callable def from its kernels in order and one runner for each."""
-    steps = tuple(_step(kernel, run, numbers) for kernel, run in zip(kernels, runners, strict=True))
+    """A callable def from its kernels in order, one runner for each, and the checks on data to run before each."""
+    scans = scans or [()] * len(kernels)
+    steps = tuple(_step(*each) for each in zip(kernels, runners, scans, strict=True))
     return BoundKernel(program, numbers, steps, layout, engine)
 
 
-def _step(kernel: Kernel, run: Runner, numbers: CallNumbers) -> Step:
-    scanned = tuple(name for name in kernel.statements if numbers.scanned(name))
+def _step(kernel: Kernel, run: Runner, scans: tuple[int, ...]) -> Step:
     owned = [buffer for buffer in kernel.buffers if buffer.scope == "global"]
-    return Step(kernel, run, scanned, tuple((buffer, integers(buffer.shape, kernel.sizes)) for buffer in owned))
+    return Step(kernel, run, scans, tuple((buffer, integers(buffer.shape, kernel.sizes)) for buffer in owned))

@@ -62,28 +62,21 @@ class Fixed:
 
     shapes: dict[str, tuple[str, ...]]
     origins: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    scans: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    scans: tuple[str, ...] = ()
     problem: Diagnostic | None = None
-    scanned_values: list[list[float]] = field(default_factory=list)
+    scanned_values: list[float] = field(default_factory=list)
 
     def bind(self, values, check_sizes):
         shapes = {name: tuple(values[dim] for dim in dims) for name, dims in self.shapes.items()}
         origins = {name: self.origins.get(name, (0,) * len(dims)) for name, dims in self.shapes.items()}
         return Numbers(values, shapes, origins)
 
-    def scan(self, name, numbers, tensors):
-        self.scanned_values.append([float(view_of_owner(tensors[t]).sum()) for t in self.scans[name]])
+    def scan(self, number, numbers, tensors, scalars):
+        self.scanned_values.append(float(tensors[self.scans[number]].owner.sum()))
         return self.problem
-
-    def scanned(self, name):
-        return self.scans.get(name, ())
 
     def point(self, kernel, failure):
         return Diagnostic(codes.INDEX_OUT_OF_RANGE, NO_SPAN, f"check {failure}")
-
-
-def view_of_owner(view):
-    return view.owner
 
 
 def call(prog, numbers, kernels, *values, out=None, check="all", engine_layout=None):
@@ -98,7 +91,15 @@ def call(prog, numbers, kernels, *values, out=None, check="all", engine_layout=N
         inputs = resolve_overlap(prog, inputs, outputs, bound.origins)
     layout = engine_layout or layout_of(inputs, outputs, bound.shapes, prog)
     fit = [replace(k, buffers=tuple(replace(b, strided=b.name in layout.strided) for b in k.buffers)) for k in kernels]
-    kernel = bind_kernel(prog, numbers, fit, [interpreter_runner(k) for k in fit], layout, "interpreter")
+    kernel = bind_kernel(
+        prog,
+        numbers,
+        fit,
+        [interpreter_runner(k) for k in fit],
+        layout,
+        "interpreter",
+        [tuple(range(len(numbers.scans)))] * len(fit),
+    )
     views = kernel.run(inputs, bound, outputs, check)
     return tuple(inputs.library.finish(view) for view in views)
 
@@ -273,9 +274,9 @@ def test_temporaries_are_allocated_aligned_and_padded():
 
 def test_index_tensors_are_scanned_before_the_kernel_unless_told_otherwise():
     prog, numbers, kernels = scale()
-    numbers.scans["Y"] = ("X",)
+    numbers.scans = ("X",)
     call(prog, numbers, kernels, np.ones(4, np.float32))
-    assert numbers.scanned_values == [[4.0]]
+    assert numbers.scanned_values == [4.0]
     call(prog, numbers, kernels, np.ones(4, np.float32), check="sizes")
     assert len(numbers.scanned_values) == 1
     numbers.problem = Diagnostic(codes.INDEX_OUT_OF_RANGE, NO_SPAN, "`X` is too large")

@@ -1,0 +1,213 @@
+"""What a build for CUDA says about itself without a GPU: launches, resources, a simulated call.
+
+Comes in: a `Build` for a CUDA target, and the sizes or the arguments of a call. Goes out: plain values.
+
+Worked example: `resources(build(program, ranges, layout, cuda_target("sm_80")), numbers)[0].registers` is the number of 32-bit
+registers that one thread of the first kernel takes, as ptxas wrote it into the cubin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tc_jupyter.codegen import Argument, KernelSource
+from tc_jupyter.loops import Buffer, Kernel
+from tc_jupyter.runtime import cuda
+from tc_jupyter.runtime.arguments import call_error
+from tc_jupyter.runtime.arrays import NDArray, copied, host_array, numpy_dtype, storage_dtype, view_of
+from tc_jupyter.runtime.cubin import Occupancy, Resources, occupancy, read_resources
+from tc_jupyter.runtime.kernel import CallNumbers, Inputs, Numbers, root_of
+from tc_jupyter.runtime.launch import RECORD, failure_of, integers, values_of_checks
+from tc_jupyter.simulator import DeviceMemory, Finding, GlobalArray
+from tc_jupyter.simulator import simulate as simulate_launch
+
+from .build import Build
+
+Triple = tuple[int, int, int]
+
+
+class KernelLaunch(NamedTuple):
+    """One launch: `kernel` is the `cupy.RawKernel`, or `None` without a GPU; sizes of grid and block along x, y, z."""
+
+    kernel: Any
+    name: str
+    grid: Triple
+    block: Triple
+    shared_bytes: int
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelResources:
+    """What one kernel takes of a multiprocessor.
+
+    Attributes:
+        registers: 32-bit registers per thread.
+        shared_bytes: per block, static and dynamic.
+        spill_bytes: bytes of spill stores and loads in the code.
+        occupancy: resident warps / most warps of a multiprocessor.
+    """
+
+    name: str
+    registers: int
+    shared_bytes: int
+    spill_bytes: int
+    occupancy: float
+    details: Resources
+    limits: Occupancy
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A simulated call: the results in the order of the signature, what was found wrong, and the report as text."""
+
+    outputs: tuple[NDArray, ...]
+    findings: tuple[Finding, ...]
+    report: str
+
+
+def argument_text(argument: Argument) -> str:
+    """A parameter for people: `A`, `A.stride.0`, `N`."""
+    return f"{argument.name}.stride.{argument.dimension}" if argument.kind == "stride" else argument.name
+
+
+def launch_shape(kernel: Kernel, source: KernelSource, sizes: Mapping[str, int]) -> tuple[Triple, Triple]:
+    """Grid and block at the given sizes.
+
+    Raises:
+        KeyError: a size is missing.
+    """
+    grid = integers(source.launch.grid, kernel.sizes)(sizes)
+    block = integers(source.launch.block, kernel.sizes)(sizes)
+    return (grid[0], grid[1], grid[2]), (block[0], block[1], block[2])
+
+
+def launches(made: Build, sizes: Mapping[str, int], on_device: bool) -> tuple[KernelLaunch, ...]:
+    """What will be launched, in order.
+
+    Args:
+        on_device: load the kernels, so that each comes with its `cupy.RawKernel`.
+    """
+    found: list[KernelLaunch] = []
+    for kernel, source in zip(made.kernels, made.sources, strict=True):
+        grid, block = launch_shape(kernel, source, sizes)
+        raw = cuda.load(source, cuda.compile_source(source, made.target)).raw if on_device else None
+        order = tuple(argument_text(argument) for argument in source.arguments)
+        found.append(KernelLaunch(raw, source.entry, grid, block, source.launch.shared, order))
+    return tuple(found)
+
+
+def resources(made: Build, sizes: Mapping[str, int]) -> tuple[KernelResources, ...]:
+    """Registers, shared memory, spills and occupancy of every kernel, read from its cubin.
+
+    Raises:
+        BackendError: NVRTC is not installed, or refused the text.
+    """
+    found: list[KernelResources] = []
+    for kernel, source in zip(made.kernels, made.sources, strict=True):
+        compiled = cuda.compile_source(source, made.target)
+        own = next(item for item in read_resources(compiled.cubin, compiled.log) if item.name == source.entry)
+        threads = _threads(kernel, source, sizes, own)
+        limits = occupancy(own, threads, made.target.arch, source.launch.shared)
+        shared = own.shared_bytes + source.launch.shared
+        found.append(KernelResources(own.name, own.registers, shared, own.spill_bytes, limits.fraction, own, limits))
+    return tuple(found)
+
+
+def _threads(kernel: Kernel, source: KernelSource, sizes: Mapping[str, int], own: Resources) -> int:
+    """Threads per block; where sizes decide and are not given, the most that the kernel was compiled for."""
+    try:
+        return math.prod(integers(source.launch.block, kernel.sizes)(sizes))
+    except KeyError:
+        return own.max_threads or 256
+
+
+def simulate(made: Build, inputs: Inputs, numbers: Numbers, call: CallNumbers) -> Simulation:
+    """Run the generated CUDA code on the CPU, with every access checked.
+
+    Raises:
+        CallError: TC604, a check at a point failed.
+        BackendError: NVRTC is not installed.
+        SimulationError: the call is too large, or the PTX has something that the simulator does not know.
+    """
+    run = _SimulatedCall(made, inputs, numbers, call)
+    for kernel, source in zip(made.kernels, made.sources, strict=True):
+        run.launch(kernel, source)
+    outputs = tuple(run.result(name) for name in made.program.results)
+    return Simulation(outputs, (*run.findings, *run.memory.unwritten()), "\n\n".join(run.reports))
+
+
+class _SimulatedCall:
+    """The state of one simulated call: arrays by buffer name, memory that all launches share."""
+
+    def __init__(self, made: Build, inputs: Inputs, numbers: Numbers, call: CallNumbers) -> None:
+        self.made, self.inputs, self.numbers, self.call = made, inputs, numbers, call
+        self.memory = DeviceMemory()
+        self.arrays: dict[str, NDArray] = {}
+        self.written: set[str] = set(inputs.arrays)
+        self.findings: list[Finding] = []
+        self.reports: list[str] = []
+        for name, view in inputs.arrays.items():
+            host = view if view.device == "cpu" else view_of(host_array(view.owner))
+            self.arrays[name] = host_array(copied(host).owner)
+        for name in made.program.results:
+            dtype = storage_dtype(made.program.tensor(name).dtype)
+            self.arrays[root_of(made.program, name)] = np.zeros(numbers.shapes[name], dtype)
+
+    def launch(self, kernel: Kernel, source: KernelSource) -> None:
+        compiled = cuda.compile_source(source, self.made.target)
+        grid, block = launch_shape(kernel, source, self.numbers.sizes)
+        if min(grid) <= 0:
+            return
+        record = np.zeros(RECORD, np.int64)
+        buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *source.workspace)}
+        arguments = [self.argument(argument, buffers, kernel, record) for argument in source.arguments]
+        done = simulate_launch(
+            compiled.ptx, source.entry, grid, block, arguments, source.launch.shared, memory=self.memory
+        )
+        self.findings += done.findings
+        self.reports.append(f"{source.entry}:\n{done.report}")
+        self.written |= {buffer.name for buffer in kernel.buffers if buffer.role != "input"}
+        failure = failure_of(record.tolist(), 1, values_of_checks(kernel))
+        if failure is not None:
+            raise call_error(self.call.point(kernel, failure), self.made.program.source)
+
+    def argument(
+        self, argument: Argument, buffers: Mapping[str, Buffer], kernel: Kernel, record: NDArray
+    ) -> GlobalArray | int | np.generic[Any]:
+        name = argument.name
+        match argument.kind:
+            case "buffer" | "workspace":
+                buffer = buffers[name]
+                array = self.array(buffer, kernel.sizes)
+                return GlobalArray(
+                    name, array, buffer.role != "input" or argument.kind == "workspace", name in self.written
+                )
+            case "stride":
+                array = self.arrays[name]
+                return int(array.strides[argument.dimension] // array.itemsize)
+            case "size":
+                return int(self.numbers.sizes[name])
+            case "scalar":
+                return cuda.scalar_converter(argument)(self.inputs.scalars[name])
+            case _:
+                return GlobalArray("error record", record)
+
+    def array(self, buffer: Buffer, sizes: Sequence[str]) -> NDArray:
+        found = self.arrays.get(buffer.name)
+        if found is None:
+            shape = integers(buffer.shape, sizes)(self.numbers.sizes)
+            if shape and buffer.pad:
+                shape = (*shape[:-1], shape[-1] + buffer.pad)
+            found = self.arrays[buffer.name] = np.zeros(shape, storage_dtype(buffer.dtype))
+        return found
+
+    def result(self, name: str) -> NDArray:
+        array = self.arrays[root_of(self.made.program, name)]
+        dtype = numpy_dtype(self.made.program.tensor(name).dtype)
+        return array if dtype is None else array.view(dtype)

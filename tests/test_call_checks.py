@@ -1,0 +1,170 @@
+"""Conditions at the call: sizes, index values, positions; with every engine and every level of checking."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+CELL = """
+def window(float(I) B, float(J) C, float(K) D) -> (A) { A(i) +=! B(i) * C(i + j) * D(j) }
+def look(float(J) B, int32(I) C) -> (A) { A(i) = B(C(i)) }
+def clamped(float(J) B, int32(I) C) -> (A) { A(i) = B(max(min(C(i), J-1), 0)) }
+def mixed(float(J) B, int32(I) C, int32(I) D) -> (A) { A(i) = B(C(i) + D(i)) }
+def guarded(float(J) B, int32(I) C, int32(I) D) -> (A) { A(i) = C(i) >= 0 ? B(C(i) + D(i)) : -1.0 }
+def inner(float(J) B, int32(I) C) -> (A) { T(i) = C(i) + 1  A(i) = B(T(i)) }
+def nested(float(J) B, int32(K) C, int32(I) D, int32(I) E) -> (A) { A(i) = B(C(D(i) + E(i))) }
+def floating(float(J) B, float(I) C) -> (A) { A(i) = B(C(i)) }
+def embed(float(V,D) W, int32(N,L) T) -> (E) { E(n,d) +=! W(T(n,l), d) }
+def narrow(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }
+def divide(float(N) X, int32 s) -> (Y) { Y(i) = X(i*s) where i in 0:N/s }
+"""
+ALLOW = [f"TC3{n}" for n in range(20, 31)] + ["TC231", "TC234"]
+
+
+@pytest.fixture(scope="module", params=["interpreter", "cpu"])
+def module(request):
+    if request.param == "cpu":
+        pytest.importorskip("llvmlite")
+    return tc.compile(CELL, target=request.param, allow=ALLOW)
+
+
+def floats(*shape):
+    return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+
+
+def integers(*values):
+    return np.array(values, np.int32)
+
+
+def refused(code, words=""):
+    return pytest.raises(tc.CallError, match=rf"(?s){code}.*{words}")
+
+
+def test_a_condition_on_sizes_is_checked_with_numbers(module):
+    for _ in range(2):
+        b, c, d = floats(4), floats(6), floats(3)
+        expected = [sum(b[i] * c[i + j] * d[j] for j in range(3)) for i in range(4)]
+        np.testing.assert_allclose(module.window(b, c, d), expected, rtol=1e-4, atol=1e-5)
+        with refused("TC601", "4 \\+ 3 <= 5 \\+ 1"):
+            module.window(b, floats(5), d)
+
+
+def test_a_range_that_ends_before_it_starts(module):
+    assert module.narrow(floats(2), floats(3)).shape == (0,)
+    for _ in range(2):
+        with refused("TC602"):
+            module.narrow(floats(2), floats(5))
+
+
+def test_a_divisor_of_zero(module):
+    np.testing.assert_array_equal(module.divide(np.arange(6, dtype=np.float32), 2), [0, 2, 4])
+    with refused("TC603"):
+        module.divide(floats(6), 0)
+
+
+@pytest.mark.parametrize("bad", [-1, 5, 1 << 30, -(1 << 31)])
+def test_index_values_are_scanned_before_anything_runs(module, bad):
+    b = floats(5)
+    np.testing.assert_array_equal(module.look(b, integers(4, 0, 2)), b[[4, 0, 2]])
+    with refused("TC604", f"index {bad} in dimension 0.*first at i = 1"):
+        module.look(b, integers(0, bad, 2))
+    out = np.full(3, 7, np.float32)
+    with refused("TC604"):
+        module.look(b, integers(0, bad, 2), out=out)
+    assert (out == 7).all()
+
+
+def test_a_clamp_needs_no_check(module):
+    b = floats(5)
+    np.testing.assert_array_equal(module.clamped(b, integers(-9, 3, 99)), b[[0, 3, 4]])
+
+
+def test_index_arrays_of_any_layout(module):
+    b, index = floats(5), integers(4, 0, 2, 1)
+    for other in (index[::-1], np.repeat(index, 2)[::2], index.astype(">i4")):
+        np.testing.assert_array_equal(module.look(b, other), b[other])
+    bad = integers(0, 9, 1, 9)[::2]  # the elements between are not read
+    np.testing.assert_array_equal(module.look(b, bad), b[[0, 1]])
+
+
+def test_mixed_subscripts_are_checked_at_each_point(module):
+    b = floats(5)
+    np.testing.assert_array_equal(module.mixed(b, integers(9, -3), integers(-5, 5)), b[[4, 2]])
+    with refused("TC604", "index 6 in dimension 0.*0 to 4.*first at i = 1"):
+        module.mixed(b, integers(1, 3), integers(1, 3))
+
+
+def test_a_guard_excuses_what_it_excludes(module):
+    b = floats(5)
+    found = module.guarded(b, integers(-7, 2), integers(0, 1))
+    np.testing.assert_array_equal(found, [-1, b[3]])
+    with refused("TC604"):
+        module.guarded(b, integers(3, 2), integers(3, 1))
+
+
+def test_index_tensors_computed_in_the_def(module):
+    b = floats(5)
+    np.testing.assert_array_equal(module.inner(b, integers(3, -1)), b[[4, 0]])
+    with refused("TC604", "index 5"):
+        module.inner(b, integers(3, 4))
+
+
+def test_nested_index_tensors_are_checked_from_the_inside(module):
+    b, c = floats(5), integers(4, 3, 9)
+    np.testing.assert_array_equal(module.nested(b, c, integers(0, 1), integers(1, -1)), b[[3, 4]])
+    with refused("TC604", "index 3 in dimension 0"):
+        module.nested(b, c, integers(0, 2), integers(0, 1))
+    with refused("TC604", "index 9 in dimension 0"):
+        module.nested(b, c, integers(0, 2), integers(0, 0))
+
+
+def test_floating_indices_truncate_and_nan_is_refused(module):
+    b = floats(5)
+    np.testing.assert_array_equal(module.floating(b, np.array([0.9, 4.2, -0.5], np.float32)), b[[0, 4, 0]])
+    for bad in (np.nan, np.inf, -1.0, 5.0):
+        with refused("TC604"):
+            module.floating(b, np.array([0, bad], np.float32))
+
+
+def test_an_embedding_sum(module):
+    w, t = floats(10, 3), np.random.default_rng(0).integers(0, 10, (6, 4)).astype(np.int32)
+    np.testing.assert_allclose(module.embed(w, t), w[t].sum(1), rtol=1e-5, atol=1e-5)
+    t[3, 2] = 10
+    with refused("TC604", "n = 3, l = 2"):
+        module.embed(w, t)
+
+
+def test_empty_index_arrays(module):
+    assert module.look(floats(0), integers()).shape == (0,)
+    with refused("TC60"):
+        module.look(floats(0), integers(0))
+
+
+def test_torch_index_tensors(module):
+    torch = pytest.importorskip("torch")
+    b = torch.randn(5)
+    assert torch.equal(module.look(b, torch.tensor([1, 2], dtype=torch.int32)), b[[1, 2]])
+    with refused("TC604"):
+        module.look(b, torch.tensor([1, 5], dtype=torch.int32))
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_levels_of_checking(target):
+    sizes = tc.compile(CELL, target=target, check="sizes", allow=ALLOW)
+    with refused("TC601"):
+        sizes.window(floats(4), floats(5), floats(3))
+    b = floats(5)
+    np.testing.assert_array_equal(sizes.look(b, integers(1, 2)), b[[1, 2]])
+    none = tc.compile(CELL, target=target, check="none", allow=ALLOW)
+    assert none.window(floats(4), floats(9), floats(3)).shape == (4,)
+    with refused("TC605"):
+        none.mixed(b, integers(1), integers(1, 2))
+    with refused("TC602"):
+        none.narrow(floats(2), floats(5))
+
+
+def test_strict_mode_is_refused_at_definition():
+    with pytest.raises(tc.CompileError, match="TC322"):
+        tc.compile(CELL.split("def look")[0], strict=True)
