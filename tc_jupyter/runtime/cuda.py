@@ -686,3 +686,8 @@ def read_element(view: ArrayView) -> Number:
         return float((host.astype(np.uint32) << 16).view(np.float32).item())
     value = host.item()
     return float(value) if view.dtype.is_float else value
+
+
+def synchronize() -> None:
+    """Wait until everything that was launched on the current device is done."""
+    _cupy().cuda.runtime.deviceSynchronize()
