@@ -1,6 +1,6 @@
 """Which schedule a program gets, and where a tuner searches.
 
-`default_schedule` looks at every statement (`classify`) and asks the template of its class; a template is an ordinary sequence of
+`default_schedule` looks at every statement and asks the template of its class; a template is an ordinary sequence of
 primitives, so a user can print it (`Schedule.to_python`), change it and apply it again.
 """
 
@@ -11,7 +11,7 @@ from tc_jupyter.ranges import Ranges
 
 from .schedule import Schedule, schedule_of
 from .target import Target
-from .templates import general
+from .templates import contraction, general, reduction, rows, streaming
 
 
 def default_schedule(program: Program, ranges: Ranges, target: Target) -> Schedule:
@@ -21,8 +21,31 @@ def default_schedule(program: Program, ranges: Ranges, target: Target) -> Schedu
         target: the device; `interpreter` keeps every stage at root with its indices as loops.
     """
     schedule = schedule_of(program, ranges)
-    if target.kind == "interpreter":
-        return schedule
+    match target.kind:
+        case "cpu":
+            return _for_cpu(schedule, target)
+        case "cuda":
+            for name in schedule.stages:
+                schedule = general.default(schedule, name, target)
+            return schedule
+        case _:
+            return schedule
+
+
+def _for_cpu(schedule: Schedule, target: Target) -> Schedule:
+    schedule = rows.fuse_rows(schedule)
     for name in schedule.stages:
-        schedule = general.default(schedule, name, target)
+        if schedule.graph.stage(name).attach.kind == "root":
+            schedule = _root_on_cpu(schedule, name, target)
     return schedule
+
+
+def _root_on_cpu(schedule: Schedule, name: str, target: Target) -> Schedule:
+    """The first template that takes the statement; stages inside others keep their plain loops."""
+    if any(True for _ in schedule.graph.attached(name)):
+        return general.default(schedule, name, target)
+    for template in (contraction.default, reduction.default, streaming.default):
+        found = template(schedule, name, target)
+        if found is not None:
+            return found
+    return general.default(schedule, name, target)

@@ -1,0 +1,56 @@
+"""Statements that work row by row (softmax, normalisation): temporaries are made inside the row loop of their consumer.
+
+`m(i)`, `e(i,j)`, `s(i)` of a softmax are computed at `O[i]`: a row is read from memory once and stays in cache, and every row is
+a task.
+A temporary moves only where nothing is computed twice: each visit of the loop asks for elements that no other visit asks for.
+"""
+
+from __future__ import annotations
+
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.ranges import SizeExpr, constant
+from tc_jupyter.schedule.infer_bound import StageBounds, infer_symbolic, variable
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
+
+
+def fuse_rows(schedule: Schedule) -> Schedule:
+    """Attach every temporary to the outermost loop of its last consumer, where that computes nothing twice."""
+    for name in reversed(schedule.stages):
+        stage = schedule.graph.stage(name)
+        if name not in schedule.graph.outputs and stage.attach.kind == "root":
+            schedule = _attached(schedule, stage)
+    return schedule
+
+
+def _attached(schedule: Schedule, stage: Stage) -> Schedule:
+    graph = schedule.graph
+    family = graph.stages_on(stage.target)
+    users = graph.consumers(family[0].name)
+    if not users or family[0].name != stage.name:
+        return schedule
+    place = graph.runs_in(users[-1].name)
+    loops = graph.stage(place).leaves
+    if len(loops) < 2 or graph.stage(place).kind(loops[0]) != "output":
+        return schedule
+    try:
+        moved = schedule.compute_at(stage.name, place, loops[0])
+    except CompileError:
+        return schedule
+    return moved if _computes_once(moved, stage.name, place, loops[0]) else schedule
+
+
+def _computes_once(schedule: Schedule, name: str, place: str, loop: str) -> bool:
+    """Whether the iterations of `loop` ask for disjoint parts of the tensor: one dimension follows the loop, one element each."""
+    bounds = infer_symbolic(schedule.graph)
+    family = schedule.graph.stages_on(schedule.graph.stage(name).target)
+    return any(_computed_once(bounds[member.name], variable(place, loop)) for member in family)
+
+
+def _computed_once(bounds: StageBounds, loop: str) -> bool:
+    return bounds.exact and any(extent == constant(1) and _follows(low, loop) for low, extent in bounds.box)
+
+
+def _follows(low: SizeExpr, loop: str) -> bool:
+    """Whether a position moves by one with every iteration of `loop`."""
+    return low.substitute({loop: constant(1)}) - low.substitute({loop: constant(0)}) == constant(1)
