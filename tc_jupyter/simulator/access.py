@@ -43,9 +43,9 @@ class Checked:
     ) -> None:
         self.machine, self.line, self.number, self.total = machine, instruction.line, number, total
         self.opcode, self.kind = instruction.opcode, kind
-        self.atomic = kind == "atomic" or any(
-            part in ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio") for part in instruction.parts
-        )
+        # Polling a global flag through `volatile` is customary; in shared memory `volatile` orders nothing between threads.
+        strong = ("relaxed", "acquire", "release", "acq_rel", "mmio", *(() if space == "shared" else ("volatile",)))
+        self.atomic = kind == "atomic" or any(part in strong for part in instruction.parts)
         self.generic = space == "generic"
         self.constant = "nc" in instruction.parts
         self.space: Space = machine.spaces["global" if space in ("generic", "const", "param") else space]

@@ -92,7 +92,12 @@ class Allocation:
 
 
 class DeviceMemory:
-    """Global memory shared by several launches: addresses and initialised bytes stay from one to the next."""
+    """Global memory shared by several launches: addresses and initialised bytes stay from one to the next.
+
+    An array is recognised by its memory. Pass it to every launch with the same `initialised`: what a launch wrote stays
+    known, and `initialised=True` later on declares all of it written. Views that overlap without being equal are kept apart:
+    their data is shared, their shadows are not.
+    """
 
     def __init__(self) -> None:
         self.allocations: dict[tuple[int, int], Allocation] = {}

@@ -37,9 +37,10 @@ Triple = tuple[int, int, int]
 
 NOT_MODELLED = (
     "not modelled: time, caches, ptxas (it may merge or reorder accesses and reports its own errors), memory ordering beyond "
-    "barriers, `__syncwarp` and fence-then-atomic between blocks, wgmma, TMA, mbarrier, clusters, textures, recursion, calls "
-    "through pointers, threads that spin until another makes progress, output of printf; the local arrays of one function are bounds-checked as one; copies of cp.async land "
-    "only at their wait; approximate functions (ex2, lg2, sin, cos, rcp, rsqrt, tanh) are more exact than the hardware"
+    "barriers, `__syncwarp` and, between blocks, a fence followed by an atomic; wgmma, TMA, mbarrier, clusters, textures, "
+    "recursion, calls through pointers, threads that spin until another makes progress, output of printf; the local arrays "
+    "of one function are bounds-checked as one; copies of cp.async land only at their wait; approximate functions (ex2, "
+    "lg2, sin, cos, rcp, rsqrt, tanh) are more exact than the hardware"
 )
 
 

@@ -430,13 +430,15 @@ def test_generic_pointers_reach_every_space():
 
 def test_warp_synchronous_code_needs_its_syncwarp():
     source = r"""extern "C" __global__ void f(const float* __restrict__ x, float* y) {
-      volatile __shared__ float unused; __shared__ float s[64]; int t = threadIdx.x; s[t] = x[t]; __syncwarp();
+      VOLATILE __shared__ float s[64]; int t = threadIdx.x; s[t] = x[t]; __syncwarp();
       for (int d = 16; d; d /= 2) { float v = 0; if (t % 32 < d) v = s[t + d]; __syncwarp(); if (t % 32 < d) s[t] += v; __syncwarp(); }
       if (t % 32 == 0) y[t / 32] = s[t]; }"""
     x, y = RNG.random(64, np.float32), np.zeros(2, np.float32)
-    clean(launch(source, "f", 1, 64, In("x", x), Out("y", y)))
-    np.testing.assert_allclose(y, x.reshape(2, 32).sum(1), rtol=1e-5)
-    assert "race" in kinds(launch(source.replace("__syncwarp();", ""), "f", 1, 64, In("x", x), Out("y", y)))
+    for qualifier in ("", "volatile"):
+        text = source.replace("VOLATILE", qualifier)
+        clean(launch(text, "f", 1, 64, In("x", x), Out("y", y)))
+        np.testing.assert_allclose(y, x.reshape(2, 32).sum(1), rtol=1e-5)
+        assert "race" in kinds(launch(text.replace("__syncwarp();", ""), "f", 1, 64, In("x", x), Out("y", y)))
 
 
 def test_three_dimensional_launch():
