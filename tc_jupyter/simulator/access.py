@@ -539,7 +539,7 @@ def serialise(
     ordered = index[order]
     first = np.concatenate((np.ones(1, np.bool_), ordered[1:] != ordered[:-1]))
     starts = np.flatnonzero(first)
-    turn = np.arange(index.size) - np.repeat(starts, np.diff(np.append(starts, index.size)))
+    turn = np.arange(index.size, dtype=np.int64) - np.repeat(starts, np.diff(np.append(starts, index.size)))
     old = np.empty(index.size, data.dtype)
     if turn.size and int(turn.max()) == 0:
         old[:] = data[index]

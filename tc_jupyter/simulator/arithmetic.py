@@ -234,9 +234,12 @@ def int_to_float(x: Array, dtype: np.dtype[Any], mode: str) -> Array:
     rounded = x.astype(dtype)
     if mode in ("rn", ""):
         return rounded
-    wide = np.longdouble
-    error = x.astype(wide) - rounded.astype(wide)
-    return step(rounded, error, mode)
+    # Two halves of 32 bits are exact doubles, and so is their sum as a pair.
+    wide = x.astype(I64) if x.dtype.kind == "i" else x.astype(U64)
+    upper = (wide >> wide.dtype.type(32)).astype(F64) * 4294967296.0
+    lower = (wide & wide.dtype.type(0xFFFFFFFF)).astype(F64)
+    high, low = two_sum(upper, lower)
+    return narrow(high, low, F32, mode) if dtype == F32 else step(high, low, mode)
 
 
 def clamp_int(x: Array, dtype: np.dtype[Any]) -> Array:

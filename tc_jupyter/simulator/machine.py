@@ -1026,7 +1026,7 @@ class Machine(State):
         padded_ids = np.zeros(self.slots, I64)
         padded_ids[: block_ids.size] = block_ids
         self.findings.blocks = padded_ids
-        thread = np.arange(self.lanes) % self.padded
+        thread = np.arange(self.lanes, dtype=np.int64) % self.padded
         used = self.block_slot < block_ids.size
         self.live = used & (thread < self.threads)
         lanes = np.flatnonzero(self.live)

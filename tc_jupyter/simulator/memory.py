@@ -413,7 +413,7 @@ class Region:
         width = max(1, total >> self.granule_shift)
         if width == 1:
             return first, 1
-        return (first[:, None] + np.arange(width)).reshape(-1), width
+        return (first[:, None] + np.arange(width, dtype=np.int64)).reshape(-1), width
 
     def mark(self, shadow: Array, views: dict[int, Array], flat: Array, total: int) -> None:
         """Set the bytes of the accesses in a byte shadow (`init` or `touched`)."""

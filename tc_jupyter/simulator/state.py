@@ -51,9 +51,11 @@ class State:
         self.registers = RegisterFile(self.lanes)
         self.registers.resolve = lambda symbol: self.symbol_address(symbol)
         self.findings = Findings(block, grid, padded=self.padded)
-        lanes = np.arange(self.lanes)
+        lanes = np.arange(self.lanes, dtype=np.int64)
         self.block_slot = lanes // self.padded
-        self.clock = Clock(lanes.copy(), np.full(self.lanes, 1 << EPOCH_SHIFT), np.zeros(self.lanes, I64), self.padded)
+        self.clock = Clock(
+            lanes.copy(), np.full(self.lanes, 1 << EPOCH_SHIFT, I64), np.zeros(self.lanes, I64), self.padded
+        )
         self.spaces = {
             "global": Space("global", GLOBAL_SHIFT),
             "shared": Space("shared", LOCAL_SHIFT),
