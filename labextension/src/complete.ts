@@ -124,7 +124,8 @@ function ownNames(context: CompletionContext): string[] {
   const names = new Set<string>();
   treeOf(context.state).iterate({
     enter: node => {
-      if (OWN.has(node.name) && !(node.from <= context.pos && context.pos <= node.to)) {
+      const own = OWN.has(node.name) || (node.name === 'VariableName' && node.node.parent?.name === 'Iterators');
+      if (own && !(node.from <= context.pos && context.pos <= node.to)) {
         names.add(textOf(context.state, node));
       }
     }

@@ -149,6 +149,8 @@ def parse_exact(text: str) -> Fraction | None:
 @lru_cache(4096)
 def literal_value(text: str, dtype: DType) -> float:
     """A floating literal converted to a floating type, once and directly, to nearest with ties to even."""
+    if text in ("inf", "nan"):  # not "in" with a suffix
+        return float(text)
     exact = parse_exact(text)
     if exact is None:
         value = (

@@ -31,6 +31,7 @@ export const tcHighlight = styleTags({
   Comment: t.lineComment,
   ResultName: t.definition(t.variableName),
   SizeName: t.variableName,
+  'Iterators/VariableName': t.special(t.variableName),
   SizeOf: t.variableName,
   'RangeClause/WhereName BracketRange/WhereName': t.special(t.variableName),
   'LetClause/WhereName': t.definition(t.variableName),

@@ -18,8 +18,8 @@ const ROLES: Readonly<Record<string, string>> = {
 export function outline(tree: Tree, slice: Slice): string[] {
   const lines: string[] = [];
   tree.iterate({
-    enter: ({ name, from, to }) => {
-      const role = ROLES[name];
+    enter: ({ name, from, to, node }) => {
+      const role = name === 'VariableName' && node.parent?.name === 'Iterators' ? 'index' : ROLES[name];
       if (role !== undefined) {
         lines.push(`${role} ${slice(from, to)}`);
       }

@@ -94,6 +94,16 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
       return digitName(node, slice);
     case 'SizeName':
       return language === 'tc' ? pythonKeyword(node, slice) : [];
+    case 'UpdateOp':
+      return /^a/.test(text(node, slice))
+        ? [{ from: node.from, to: node.to, code: 'TC501', message: `\`${text(node, slice)}\` is reserved and has no meaning yet` }]
+        : [];
+    case 'Results':
+      return node.getChild('Result') || node.getChild('⚠') ? [] : [{ from: node.from, to: node.to, code: 'TC210', message: 'a def has at least one result' }];
+    case 'Iterators':
+      return plainIndices(node);
+    case 'Dims':
+      return wholeDims(node, slice);
     case 'Pattern':
       return tripleDots(node);
     case 'Generator':
@@ -159,6 +169,23 @@ function pythonKeyword(node: SyntaxNode, slice: Slice): Problem[] {
   return PYTHON_KEYWORDS.has(name)
     ? [{ from: node.from, to: node.to, code: 'TC108', message: `\`${name}\` is a word of Python and cannot name a size` }]
     : [];
+}
+
+function plainIndices(node: SyntaxNode): Problem[] {
+  const found: Problem[] = [];
+  for (let child = node.firstChild; child; child = child.nextSibling) {
+    if (!child.type.isError && !['(', ')', ',', 'VariableName', 'Comment'].includes(child.name)) {
+      found.push({ from: child.from, to: child.to, code: 'TC501', message: 'the indices of a target are plain names' });
+    }
+  }
+  return found;
+}
+
+function wholeDims(node: SyntaxNode, slice: Slice): Problem[] {
+  return node
+    .getChildren('Number')
+    .filter(child => /[.pP]|^\d+[eE]/.test(text(child, slice)))
+    .map(({ from, to }) => ({ from, to, code: 'TC101', message: 'a dimension is a size name or an integer' }));
 }
 
 function tripleDots(pattern: SyntaxNode): Problem[] {
