@@ -300,6 +300,18 @@ def test_ranges_of_every_index(module):
     assert [item.index for item in module.matmul.ranges] == ["i", "j", "k"]
 
 
+def test_bounds_as_formulas(module):
+    pytest.importorskip("sympy")
+    first = module["shift"].ranges[0]
+    lower, upper = first.sympy
+    assert lower == 1
+    assert upper.subs({symbol: 7 for symbol in upper.free_symbols}) == 6
+    assert "N" in first.latex
+    assert "i" in first.latex
+    flops = module.matmul.cost().flops
+    assert flops.subs({symbol: 2 for symbol in flops.free_symbols}) == 16
+
+
 def test_costs(module):
     cost = module.matmul.cost(M=2, K=3, N=4)
     assert (cost.flops, cost.bytes_read, cost.bytes_written) == (48, 4 * (6 + 12), 32)
@@ -382,3 +394,22 @@ def test_schedules_compute_the_same(module):
 def test_options_are_plain_data():
     assert Options("x") == Options("x")
     assert pickle.loads(pickle.dumps(Options("x", specialize={"N": 3}))).specialize == {"N": 3}
+
+
+def test_sizes_can_be_fixed_on_purpose():
+    cell = "def conv(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) + K }"
+    x, w = floats(9), floats(3, seed=1)
+    expected = [(x[i : i + 3].astype(float) * w).sum() + 9 for i in range(7)]
+    for target in TARGETS:
+        fixed = tc.compile(cell, specialize={"K": 3}, target=target).conv
+        same(fixed(x, w), expected)
+        with pytest.raises(tc.CallError, match=r"TC605.*`K` is fixed to 3.*4 came"):
+            fixed(x, floats(4))
+        every = tc.compile(cell, specialize=True, target=target).conv
+        same(every(x, w), expected)
+        same(every(x[:8], w), expected[:6])
+        assert len(every._definition._ready) == 2
+    loops = fixed.source("loops")
+    assert "K" in loops
+    with pytest.raises(ValueError, match="Z"):
+        tc.compile(cell, specialize={"Z": 3})

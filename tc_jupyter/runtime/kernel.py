@@ -149,11 +149,13 @@ class Layout:
         strided: names of arguments and results that are not row-major.
         index_bits: 32 or 64.
         accumulate: results are combined onto the content of `out=`.
+        constants: sizes that the code is made for on purpose.
     """
 
     strided: frozenset[str]
     index_bits: int
     accumulate: bool = False
+    constants: tuple[tuple[str, int], ...] = ()
 
 
 def layout_of(

@@ -1,0 +1,323 @@
+"""A def whose ranks and element types are known, and its code: what every call goes through.
+
+Comes in: the analysis of a def, options, arguments. Goes out: results. Code is made at the first call of a layout class of the
+arguments on an engine, and serves all sizes after that.
+
+Worked example: two calls of a matrix product with contiguous arrays of any sizes make one `Ready`; a call with a transposed
+argument makes a second one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from tc_jupyter.codegen import KernelSource
+from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
+from tc_jupyter.ranges import Ranges, SizeExpr, to_python
+from tc_jupyter.ranges.at_call import at_sizes
+from tc_jupyter.runtime import cpu, cuda, jit, threads
+from tc_jupyter.runtime.arguments import (
+    Parameter,
+    call_error,
+    fail,
+    parameters_of,
+    positional,
+    read_outputs,
+    signature_text,
+)
+from tc_jupyter.runtime.arrays import ArrayView, numpy_dtype
+from tc_jupyter.runtime.cache import DiskCache
+from tc_jupyter.runtime.cubin import sass
+from tc_jupyter.runtime.fast_call import FastCall, FastPlan
+from tc_jupyter.runtime.kernel import (
+    BoundKernel,
+    Inputs,
+    Layout,
+    Numbers,
+    bind_kernel,
+    layout_of,
+    read_inputs,
+    resolve_overlap,
+    root_of,
+)
+from tc_jupyter.runtime.launch import CpuRunner, Runner, cpu_runner, interpreter_runner
+from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, schedule_of
+
+from .analysis import FunctionAnalysis
+from .build import Build, build
+from .call_numbers import CallNumbers
+
+ROW_MAJOR = Layout(frozenset(), 32)
+"""Contiguous arrays, small enough for 32-bit indices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a text is compiled; with the text it is all that pickling keeps.
+
+    Attributes:
+        specialize: sizes that are fixed on purpose, or `True` for all of them, per call.
+    """
+
+    text: str
+    language: str = "tc"
+    target: str | None = None
+    strict: bool = False
+    allow: tuple[str, ...] = ()
+    check: str = "all"
+    specialize: Mapping[str, int] | bool | None = None
+    known: Mapping[str, Any] | None = None
+    name: str = "cell"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The code of one layout class: every stage, and the callable."""
+
+    build: Build
+    kernel: BoundKernel
+
+
+class Definition:
+    """A def whose ranks and element types are known: reads arguments, finds or makes the code, runs it."""
+
+    def __init__(self, found: FunctionAnalysis, options: Options, steps: tuple[Step, ...] | None = None) -> None:
+        self.found = found
+        self.program = found.program
+        self.options = options
+        self.steps = steps
+        self.parameters = parameters_of(self.program)
+        self.names = tuple(parameter.name for parameter in self.parameters)
+        self.text = signature_text(self.program)
+        self.numbers = CallNumbers(found)
+        self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
+        self._ready: dict[tuple[str, Layout], Ready] = {}
+        self._lock = threading.Lock()
+
+    def call(self, values: Sequence[object], out: object) -> Any:
+        """One call by the general path: any array library, any layout.
+
+        Raises:
+            CallError: the arguments do not fit.
+        """
+        inputs = read_inputs(self.program, self.parameters, values)
+        numbers = self.numbers_at(inputs.sizes)
+        outputs: dict[str, ArrayView] = {}
+        if out is not None:
+            outputs = self._outputs(out, inputs, numbers)
+            inputs = resolve_overlap(self.program, inputs, outputs, numbers.origins)
+        layout = layout_of(inputs, outputs, numbers.shapes, self.program)
+        layout = replace(layout, accumulate=bool(outputs) and self.accumulates, constants=self._constants(inputs.sizes))
+        ready = self.ready(engine_of(self.options.target, inputs.device), layout)
+        views = ready.kernel.run(inputs, numbers, outputs, self.options.check)
+        if out is not None:
+            return out
+        results = tuple(inputs.library.finish(view) for view in views)
+        return results[0] if len(results) == 1 else results
+
+    def numbers_at(self, sizes: Mapping[str, int]) -> Numbers:
+        """Shapes and extents at the sizes of a call.
+
+        Raises:
+            CallError: TC601 to TC603, TC605.
+        """
+        numbers = self.numbers.bind(sizes, self.options.check != "none")
+        if isinstance(numbers, Diagnostic):
+            raise call_error(numbers, self.program.source)
+        return numbers
+
+    def _constants(self, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+        """The sizes that the code of this call is made for.
+
+        Raises:
+            CallError: TC605, a size differs from the one that `specialize=` fixed.
+        """
+        wanted = self.options.specialize
+        if not wanted:
+            return ()
+        if wanted is True:
+            return tuple((name, sizes[name]) for name in self.program.sizes if name in sizes)
+        for name, value in wanted.items():
+            if sizes.get(name, value) != value:
+                message = f"size `{name}` is fixed to {value} by `specialize=`; {sizes[name]} came"
+                fail(codes.SIZE_CONFLICT, message, self.program.source, self.program.span)
+        return tuple(sorted((name, value) for name, value in wanted.items() if name in self.program.sizes))
+
+    def _outputs(self, out: object, inputs: Inputs, numbers: Numbers) -> dict[str, ArrayView]:
+        names = self.program.results
+        shapes = [numbers.shapes[name] for name in names]
+        results = [_result(self.program, name, shape) for name, shape in zip(names, shapes, strict=True)]
+        views = read_outputs(out, results, shapes, inputs.device, self.program)
+        return dict(zip(names, views, strict=True))
+
+    def ready(self, engine: str, layout: Layout) -> Ready:
+        """The code for a layout class, made at most once.
+
+        Raises:
+            CompileError, CallError: the engine cannot run this def.
+        """
+        if engine != "cuda":  # index arithmetic is 64 bits wide there
+            layout = replace(layout, index_bits=64)
+        found = self._ready.get((engine, layout))
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._ready.get((engine, layout))
+            if found is None:
+                found = self._make(engine, layout)
+                self._ready[engine, layout] = found
+            return found
+
+    def _make(self, engine: str, layout: Layout) -> Ready:
+        made = self.build(target_of(engine), layout)
+        runners = load_runners(engine, made)
+        return Ready(made, bind_kernel(self.program, self.numbers, made.kernels, runners, layout, engine, made.scans))
+
+    def dispatcher(self) -> Callable[..., Any]:
+        """The function of positional arguments that a call runs: the short way where there is one."""
+        plan = self._fast_plan()
+        if plan is None or self.options.specialize or self.options.target not in (None, "cpu"):
+            return self.general
+        return FastCall(plan, lambda values: self.general(*values), self._fast_runners).dispatcher()
+
+    def general(self, *args: Any) -> Any:
+        """A call with positional arguments only, by the general path."""
+        return self.call(positional(self.names, args, {}, self.text, self.program), None)
+
+    def _fast_plan(self) -> FastPlan | None:
+        """What the short way needs; `None` for defs whose conditions are not plain comparisons of sizes."""
+        found, program = self.found, self.program
+        checked = (
+            [item for item in found.preconditions if item.kind != "PROVED"] if self.options.check != "none" else []
+        )
+        if any(item.kind != "SIZE" for item in checked) or found.conditions.equalities or found.conditions.definitions:
+            return None
+        if any(found.ranges.divisors.values()) or any(
+            parameter.dtype is DType.BFLOAT16 for parameter in self.parameters
+        ):
+            return None
+        boxes = found.ranges.boxes
+        extents = {name: to_python(value) for name, value in found.ranges.sizes.items() if "." in name}
+        results = [(name, program.tensor(name).dtype, _texts(boxes[name].shape)) for name in program.results]
+        if any(numpy_dtype(dtype) is None for _, dtype, _ in results):
+            return None
+        extent_tests = [f"{text} >= 0" for _, _, shape in results for text in shape]
+        conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests]))
+        roots = {name: root_of(program, name) for name in program.results}
+        return FastPlan(self.parameters, extents, tuple(results), conditions, roots)
+
+    def _fast_runners(self, strided: frozenset[str]) -> Sequence[CpuRunner] | None:
+        """The runners of a layout class if it runs on the CPU engine and none of its kernels reports positions."""
+        if engine_of(self.options.target, "cpu") != "cpu":
+            return None
+        steps = self.ready("cpu", Layout(strided, 64)).kernel.steps
+        runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
+        simple = len(runners) == len(steps) and not any(step.kernel.checks for step in steps)
+        return runners if simple else None
+
+    def build(self, target: Target, layout: Layout = ROW_MAJOR) -> Build:
+        """Every stage of the back half for a target, without loading anything."""
+        program = accumulating(self.program) if layout.accumulate else self.program
+        constants = dict(layout.constants)
+        program, ranges = with_constants(program, constants), at_sizes(self.found.ranges, constants)
+        schedule = None if self.steps is None else self._replayed(program, ranges)
+        checks = self.numbers if self.options.check == "all" else None
+        return build(program, ranges, layout, target, schedule, checks)
+
+    def schedule(self) -> Schedule:
+        """The schedule of this def: its own steps on the default stages."""
+        return self._replayed(self.program, self.found.ranges)
+
+    def _replayed(self, program: Program, ranges: Ranges) -> Schedule:
+        start = schedule_of(program, ranges)
+        for step in self.steps or ():
+            start = getattr(start, step.name)(*step.arguments, **dict(step.keywords))
+        return start
+
+
+def with_constants(program: Program, constants: Mapping[str, int]) -> Program:
+    """The program with numbers in place of some sizes in its values; ranges stay as they were inferred."""
+    if not constants:
+        return program
+
+    def rule(expr: Expr) -> Expr | None:
+        return int64(constants[expr.name]) if isinstance(expr, Size) and expr.name in constants else None
+
+    statements = tuple(replace(s, value=rewrite(s.value, rule)) for s in program.statements)
+    return replace(program, statements=statements)
+
+
+def _texts(values: Sequence[SizeExpr]) -> tuple[str, ...]:
+    return tuple(to_python(value) for value in values)
+
+
+def accumulating(program: Program) -> Program:
+    """The program whose non-`!` first statements combine onto the arrays of `out=`."""
+    statements = tuple(
+        replace(statement, initialize=False) if statement.accumulate else statement for statement in program.statements
+    )
+    return replace(program, statements=statements)
+
+
+def _result(program: Program, name: str, shape: tuple[int, ...]) -> Parameter:
+    tensor = program.tensor(name)
+    return Parameter(name, tensor.dtype, tuple(shape), tensor.span)
+
+
+# engines -------------------------------------------------------------------------------------------------------------------------
+
+
+def engine_of(target: str | None, device: str) -> str:
+    """The engine of a call: what was asked for, else the GPU when there is one, else the CPU, else the interpreter."""
+    if target in ("cuda", "interpreter"):
+        return target
+    if target is None and (device != "cpu" or gpu_available()):
+        return "cuda"
+    return "cpu" if jit.available() else "interpreter"
+
+
+@cache
+def gpu_available() -> bool:
+    """Whether calls can run on a GPU: a driver, a device, CuPy and NVRTC."""
+    return cuda.detect() is not None
+
+
+def target_of(engine: str) -> Target:
+    """The device of an engine as plain data."""
+    if engine == "interpreter":
+        return INTERPRETER
+    return cpu.cpu_target() if engine == "cpu" else cuda.cuda_target()
+
+
+def load_runners(engine: str, made: Build) -> tuple[Runner, ...]:
+    """Code for every kernel of a build, from the disk cache where it is there."""
+    if engine == "interpreter":
+        return tuple(interpreter_runner(kernel) for kernel in made.kernels)
+    pairs = zip(made.kernels, made.sources, strict=True)
+    if engine == "cpu":
+        store = DiskCache.default()
+        return tuple(
+            cpu_runner(kernel, source, cpu.load(source, store, made.target), threads.get_threads)
+            for kernel, source in pairs
+        )
+    return tuple(cuda.runner(kernel, source, made.target) for kernel, source in pairs)
+
+
+def cpu_text(source: KernelSource, kind: str, target: Target) -> str:
+    """LLVM IR, or the assembly that LLVM makes of it."""
+    if kind == "llvm":
+        return source.text
+    return jit.assembly(source.text, cpu.options_of(target))
+
+
+def cuda_text(source: KernelSource, kind: str, target: Target) -> str:
+    """CUDA C++, PTX or machine code of one kernel."""
+    if kind == "cuda":
+        return source.text
+    compiled = cuda.compile_source(source, target)
+    return compiled.ptx if kind == "ptx" else sass(compiled.cubin)
