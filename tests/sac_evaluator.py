@@ -106,6 +106,7 @@ class Evaluator:
     def __init__(self, functions):
         self.functions = functions
         self.skipped = False
+        self.enclosing = []  # (pattern, lower, upper) of the comprehensions whose bodies are being evaluated
 
     def run(self, function, arguments):
         env = {p.name.name: a for p, a in zip(function.params, arguments, strict=True)}
@@ -208,8 +209,10 @@ class Evaluator:
     def apply(self, e, env):
         name = e.function.name
         if name in ("shape", "_shape_A_") and "shape" not in self.functions:
+            self.skipped = True
             return vec(self.shape(e.arguments[0], env))
         if name in ("dim", "_dim_A_") and "dim" not in self.functions:
+            self.skipped = True
             return scalar(len(self.shape(e.arguments[0], env)))
         operands = [self.value(a, env) for a in e.arguments]
         own = self.own(name, operands)
@@ -292,7 +295,9 @@ class Evaluator:
             if all(target in data for target in wanted.values()):
                 self.skipped = True
                 continue
+            self.enclosing.append((clause.pattern, low, high))
             body = self.value(clause.body, inner)
+            self.enclosing.pop()
             if body.shape != body_shape:
                 raise SacError("bodies differ")
             for spot, target in wanted.items():
@@ -369,6 +374,11 @@ class Evaluator:
         lower = dict(zip(names, low, strict=True))
         open_names = set(names)
         uses = []
+        env = dict(env)
+        for pattern, a, b in self.enclosing:  # indices further out stand at their worst ends, not at their present values
+            outer = symbols(pattern, len(a))
+            ranges |= {n: (x, y) for n, x, y in zip(outer, a, b, strict=True)}
+            env |= {n: f for n, f in affine_env(pattern, len(a), {}).items()}
         self.collect(clause.body, affine_env(clause.pattern, count, env), uses, lower, ranges, open_names)
         while open_names:
             limits = {}
@@ -420,7 +430,7 @@ class Evaluator:
         if isinstance(e, Selection) and not any(isinstance(i, TripleDot) for i in e.indices):
             try:
                 shape = self.shape(e.array, shapes_only(env))
-                forms = affine_vector(self, e.indices[0], env) if len(e.indices) == 1 else None
+                forms = affine_vector(self, e.indices[0], env) if len(e.indices) == 1 and not isinstance(e.indices[0], Dot) else None
                 if forms is None:
                     forms = [None if isinstance(i, Dot) else affine(self, i, env) for i in e.indices]
                 for form, extent in zip(forms, shape, strict=False):
@@ -461,7 +471,9 @@ class Evaluator:
             inner = body_shape
             for at in positions(low, high):
                 if at not in data:
+                    self.enclosing.append((g.pattern, low, high))
                     data[at] = self.with_body(g, at, env)
+                    self.enclosing.pop()
         if e.operator == "modarray":
             n = len(frame) if e.generators else 0
             return Array(array.shape, [d for at in positions([0] * n, array.shape[:n]) for d in (data[at] if at in data else array.at(at)).data])
@@ -543,6 +555,8 @@ class Evaluator:
                 array = self.shape(e.array, env)
                 if any(isinstance(i, Dot | TripleDot) for i in e.indices):
                     spare = len(array) - sum(not isinstance(i, TripleDot) for i in e.indices)
+                    if spare < 0:
+                        raise SacError("rank")
                     kept, at = [], 0
                     for i in e.indices:
                         if isinstance(i, TripleDot):
@@ -722,6 +736,9 @@ def affine_vector(evaluator, node, env):
             return list(found.parts) if found.shape else None
         case ArrayLiteral():
             return [affine(evaluator, x, env) for x in node.elements]
+        case Apply() if node.function.name == "reverse":
+            found = affine_vector(evaluator, node.arguments[0], env)
+            return None if found is None else found[::-1]
         case Binary(op="+" | "-"):
             left, right = affine_vector(evaluator, node.left, env), affine_vector(evaluator, node.right, env)
             if left is None and right is None:

@@ -4,6 +4,7 @@ Comes in: a syntax tree. Goes out: `Program` values with resolved names and expl
 Ranges are not known here.
 """
 
+from .check_sac import ArgumentType, CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
 from .check_tc import Checked, check_tc, python_name
 from .expr import (
     COMPARISONS,
@@ -27,8 +28,18 @@ from .expr import (
 )
 from .functions import FUNCTIONS, Function
 from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
+from .specialize import specialize
 
 __all__ = [
+    "ArgumentType",
+    "CheckedFunction",
+    "CheckedSac",
+    "SacCall",
+    "Signature",
+    "Specialized",
+    "bind_call",
+    "check_sac",
+    "specialize",
     "FUNCTIONS",
     "Checked",
     "Function",

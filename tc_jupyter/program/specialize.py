@@ -245,6 +245,30 @@ def specialize(cell: Cell, function: SacFunction, signature: Signature) -> Speci
         return Specialized(None, tuple(worker.diagnostics), needs_extents=need.extents, needs_values=need.values)
 
 
+@dataclass(frozen=True, slots=True)
+class SolvedPartition:
+    """What specialisation found for a partition: bounds of the named indices, shape of the body, whether the bounds were inferred."""
+
+    bounds: tuple[Interval, ...]
+    body_shape: tuple[Expr, ...]
+    inferred: bool
+
+    @property
+    def body_rank(self) -> int:
+        """The number of axes of the body."""
+        return len(self.body_shape)
+
+
+def solved_partitions(cell: Cell, function: SacFunction, signature: Signature) -> dict[Span, SolvedPartition]:
+    """For every partition of a function, by its place in the text, what a call with this signature makes of it."""
+    worker = _Specializer(cell, signature)
+    try:
+        worker.run(function)
+    except _NeedMore:
+        return {}
+    return worker.solved
+
+
 def select_overload(functions: Sequence[SacFunction], arguments: Sequence[ArgumentType]) -> SacFunction | None:
     """The most specific definition that takes these arguments, or `None`."""
     fitting = [
@@ -340,6 +364,7 @@ class _Specializer:
         self.homes: dict[int, tuple[Value, _Context]] = {}
         self.input_positions: dict[str, int] = {}
         self.sizes: list[str] = []
+        self.solved: dict[Span, SolvedPartition] = {}
         self.numbers = bool(signature.arguments) and all(a.extents is not None for a in signature.arguments)
 
     # Messages
@@ -1765,6 +1790,8 @@ class _Specializer:
         if upper is None:
             body = self.close(clause, indices, body, result, places, constraints_from, drafts_from, outer_open)
         highs = tuple(self.out.box[index][1] for index in indices)
+        inferred = generator is None or (generator.upper is None and generator.lower is None)
+        self.solved[clause.span] = SolvedPartition(tuple(zip(lows, highs, strict=True)), body.shape, inferred)
         self.check_body_shape(clause, body, indices)
         return self.placed(clause, number, result, tuple(indices), lows, highs, body, drafts_from, context)
 

@@ -5,6 +5,9 @@ Comes in: the text of a cell. Goes out: a tree with a span on every node, and di
 
 from .parser import in_order, parse_tc
 from .printer import expression_text, fingerprint, statement_text, to_text
+from .sac_parser import parse_sac
+from .sac_printer import sac_to_text
+from .sac_tree import SacParsed, SacUnit
 from .tokens import KEYWORDS, SCALAR_TYPES
 from .tree import Parsed, Unit
 
@@ -12,11 +15,15 @@ __all__ = [
     "KEYWORDS",
     "SCALAR_TYPES",
     "Parsed",
+    "SacParsed",
+    "SacUnit",
     "Unit",
     "expression_text",
     "fingerprint",
     "in_order",
+    "parse_sac",
     "parse_tc",
+    "sac_to_text",
     "statement_text",
     "to_text",
 ]
