@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .literate import CASES, actual, all_cases, read_cases, update
+from tests.literate import CASES, actual, all_cases, read_cases, update
 
 ALL = all_cases()
 

@@ -8,6 +8,7 @@ Worked example: `parse_tc(SourceText("def f(float(N) X) -> (Y) { Y(i) = X(i) }")
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -68,7 +69,8 @@ def parse_tc(source: SourceText) -> Parsed:
     before, pieces = split_defs(scanned.tokens)
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces))
-    defs = tuple(parser.definition(piece) for piece in pieces)
+    scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
+    defs = tuple(_with_errors(parser.definition(piece), scanned_errors) for piece in pieces)
     unit = Unit(defs, Span(0, len(source.text)))
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
 
@@ -81,6 +83,12 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         return found
     more = f"{len(found) - MOST_MESSAGES} more messages are not listed"
     return (*found[:MOST_MESSAGES], Diagnostic(codes.SYNTAX_ERROR, found[MOST_MESSAGES].span, more))
+
+
+def _with_errors(item: Def, starts: list[int]) -> Def:
+    """A def is broken, too, when a character or number in it is wrong, even where the repair was certain."""
+    inside = bisect_left(starts, item.span.end) > bisect_left(starts, item.span.start)
+    return replace(item, broken=True) if inside else item
 
 
 @cache

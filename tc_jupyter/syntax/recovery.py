@@ -132,8 +132,12 @@ def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> b
         return token.first and depth == 0 and _ends(tokens, i - 1) and _starts_statement(tokens, i, pairs)
     if depth == 0 and _ends(tokens, i - 1):
         return token.first or _starts_statement(tokens, i, pairs)
-    if before.type in ("COMMA", "WHERE", "EXISTS") and depth == 0:
-        return False
+    if (
+        before.type in ("COMMA", "WHERE", "EXISTS")
+        and depth == 0
+        and not (i + 1 < len(tokens) and tokens[i + 1].type == "LPAR")
+    ):
+        return False  # a clause; only `T(i) =` cannot be one
     return token.first and _starts_statement(tokens, i, pairs)
 
 

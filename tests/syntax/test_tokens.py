@@ -1,0 +1,66 @@
+"""Text -> tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from tc_jupyter.diagnostics import SourceText
+from tc_jupyter.syntax.tokens import classify_number, tokenize
+
+
+def kinds(text: str) -> list[tuple[str, str]]:
+    return [(token.type, token.text) for token in tokenize(SourceText(text)).tokens]
+
+
+@pytest.mark.parametrize("text", ["+=", "*=", "min=", "max=", "+=!", "*=!", "min=!", "max=!", "argmin=!", "any=!"])
+def test_update_operators_are_one_token(text):
+    assert kinds(f"T{' ' if text[0].isalpha() else ''}{text}x") == [("NAME", "T"), ("UPDATE", text), ("NAME", "x")]
+
+
+def test_a_longer_name_is_no_operator():
+    assert [kind for kind, _ in kinds("xmin=3 min_=3 min==3 any=3")] == [
+        "NAME", "ASSIGN", "INTEGER", "NAME", "ASSIGN", "INTEGER", "MINMAX", "EQUALITY", "INTEGER", "NAME", "ASSIGN", "INTEGER",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        *[
+            (text, "INTEGER")
+            for text in ["0", "7", "0x1F", "0b101", "7u", "7l", "7ll", "7ul", "7ULL", "18446744073709551615"]
+        ],
+        *[
+            (text, "NUMBER")
+            for text in ["7.", ".7", "7e2", "7e-2", "7.5E3", "0x1.8p3", "7.f", "7e2F", "1e400", "0x.8p-3"]
+        ],
+        *[(text, "DIGIT_NAME") for text in ["3i", "2fc", "7f", "0x", "0b2", "1e5x", "3_"] if text != "3_"],
+        *[
+            (text, "ERROR")
+            for text in ["017", "00", "1_000", "7lu", "7uu", "1.5x", "18446744073709551616", "0x1p"]
+            if text != "0x1p"
+        ],
+    ],
+)
+def test_numbers(text, kind):
+    assert classify_number(text)[0] == kind
+    assert kinds(text) == [(kind, text)]
+    assert (classify_number(text)[1] is not None) == (kind == "ERROR")
+
+
+def test_a_dot_after_a_name_is_a_dimension():
+    assert kinds("X.0 + .5") == [("NAME", "X"), ("DIMENSION", ".0"), ("SIGN", "+"), ("NUMBER", ".5")]
+    assert kinds("X .5") == [("NAME", "X"), ("NUMBER", ".5")]
+
+
+def test_two_dots_are_no_number():
+    assert kinds("0..5") == [("INTEGER", "0"), ("DOTS", ".."), ("INTEGER", "5")]
+
+
+def test_positions():
+    tokens = tokenize(SourceText("a +\n  b")).tokens
+    assert [(token.start, token.end, token.first) for token in tokens] == [(0, 1, True), (2, 3, False), (6, 7, True)]
+
+
+def test_comments_are_not_read():
+    assert kinds("a # b ; ^ 'x\nc") == [("NAME", "a"), ("NAME", "c")]
