@@ -24,6 +24,7 @@ import numpy as np
 
 from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
 
+from .intrinsics import INTRINSICS
 from .ir import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store
 
 Number = int | float | bool
@@ -451,10 +452,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rnorm4d": lambda *x: _reciprocal(_norm(*x)),
 }
 """The mathematical functions of the language, computed in double precision and rounded by the caller."""
-
-INTRINSICS: dict[str, Callable[..., None]] = {}
-"""Meaning of `Intrinsic` nodes by name: called with the attributes and `(array, position)` pairs."""
-
 
 def _intrinsic(name: str, attributes: dict[str, int | str], *operands: tuple[np.ndarray, tuple[int, ...]]) -> None:
     INTRINSICS[name](attributes, *operands)

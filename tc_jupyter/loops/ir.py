@@ -37,13 +37,16 @@ class Buffer:
         name: unique in the kernel; the user's tensor where it is one.
         shape: extents, integer expressions over sizes (for an allocation also over enclosing loop variables), in elements.
         scope: `argument` (passed in), `global` (temporary memory of the whole kernel), `shared` (one per GPU block),
-            `local` (one per task or GPU thread), `register` (as `local`; every index is constant after unrolling and vectorising).
+            `local` (one per task or GPU thread), `register` (as `local`; every index is constant after unrolling and vectorising),
+            `threads` (registers of the threads that the first `threads` dimensions run over), `fragment` (a matrix in the
+            registers of a warp, in the layout of tensor cores; the conventions stand in `codegen/cuda/primitives.py`).
         role: for arguments: `input`, `output` (written; never read before), `inout` (read and written).
         strided: for arguments: whether the caller may pass any strides (in elements, as run-time parameters named
             `<name>.stride.<k>`); if not, it is row-major and contiguous. Allocations are always row-major.
         align: alignment of element 0 in bytes that code may rely on.
         pad: extra elements at the end of each innermost row (bank conflicts); part of the pitch, not of the shape.
         swizzle: `(shift, mask)`: 16-byte chunk `c` of row `r` of shared memory is stored at chunk `c ^ ((r >> shift) & mask)`.
+        threads: number of leading dimensions whose elements lie in different threads (`threads`) or warps (`fragment`).
     """
 
     name: str
@@ -55,6 +58,7 @@ class Buffer:
     align: int = 0
     pad: int = 0
     swizzle: tuple[int, int] | None = None
+    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ class For:
 
     Attributes:
         kind: `serial`, `parallel` (CPU tasks), `vectorize`, `unroll`, or a GPU axis: `blockIdx.x`, `threadIdx.y`, ...
-            A GPU axis is a loop whose iterations are the blocks or threads of the launch.
+            A GPU axis is a loop whose iterations are the blocks or threads of the launch. `fragment.row` (16) directly around
+            `fragment.column` (8): the elements of a tile of a fragment, each in the thread that holds it.
         axis: name of the schedule's axis (`i.outer`), for comments and views.
         chunk: for `parallel`: iterations per task, 0 = chosen by the engine.
     """

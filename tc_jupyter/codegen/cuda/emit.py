@@ -69,7 +69,7 @@ from .helpers import helper_texts
 from .launch import GRID_AXES, GRID_LIMITS, THREAD_AXES, Axis, Range, axes_of, bounds, loop_range, needs_one
 from .literals import C_TYPES, value_type
 from .names import Names, comment_text
-from .primitives import COLLECTIVE, PRIMITIVES, emit_intrinsic
+from .primitives import COLLECTIVE, LANE, MATRIX_STEPS, PRIMITIVES, copy_line, emit_intrinsic, fragment_type
 from .vectors import VectorStore, plan_vector
 
 MAX_STATIC_SHARED = 48 << 10
@@ -138,7 +138,16 @@ class _Emitter:
         kernel = self.kernel
         entry = self.names.of("", kernel.name)
         self.axes = axes_of(kernel, self.target.max_threads, self.target.multiprocessors)
+        fragments = any(isinstance(s, Intrinsic) and s.name in MATRIX_STEPS for s in walk_statements(kernel.body))
+        if fragments:
+            self.axes.setdefault("threadIdx.x", Axis("threadIdx.x", int64(32), 32))
+        self.scope.block_threads = prod(axis.fixed or 1 for name, axis in self.axes.items() if name in THREAD_AXES)
         self._declare_arguments()
+        if fragments:
+            self.scope.nonnegative.add(LANE)
+            self.scope.variables[LANE] = lane = self.names.of(LANE, "lane")
+            at = f"({self.scope.index_type})(threadIdx.x % 32)" if self.index_bits == 64 else "threadIdx.x % 32"
+            self._line(f"const {self.scope.index_type} {lane} = {at};  // in the warp")
         self.dynamic = _shared_total(kernel.body, {}) > MAX_STATIC_SHARED
         if self.dynamic:
             self._line("extern __shared__ __align__(16) unsigned char tc_shared[];")
@@ -368,6 +377,14 @@ class _Emitter:
 
     def _if(self, stmt: If, guards: tuple[str, ...]) -> None:
         facts = _facts(stmt.condition)
+        copy = _guarded_copy(stmt)
+        if copy is not None:
+            with self._braces(""):
+                name = self.names.fresh("inside")
+                self._line(f"const bool {name} = {condition(stmt.condition, self.scope)};")
+                self._line(copy_line(copy, self.scope, name), copy)
+                self.names.taken.discard(name)
+            return
         if _collective(stmt) and (guards or self._differs(stmt.condition)):
             name = self.names.fresh("active")
             self._line(f"const bool {name} = {condition(stmt.condition, self.scope)};")
@@ -424,6 +441,9 @@ class _Emitter:
         if loop.kind in self.axes:
             self._gpu_loop(loop, guards)
             return
+        if loop.kind == "fragment.row":
+            self._tile_loop(loop)
+            return
         if loop.kind == "vectorize" and not _collective(loop) and self._vectorized(loop):
             return
         extent = bounds(loop.extent, self.ranges)
@@ -439,6 +459,25 @@ class _Emitter:
             self._block(loop.body, guards)
             self.depth -= 1
             self._line("}")
+
+    def _tile_loop(self, loop: For) -> None:
+        """The four elements of a 16 x 8 tile that a lane holds."""
+        inner = loop.body.body[0] if len(loop.body.body) == 1 else None
+        if not (isinstance(inner, For) and inner.kind == "fragment.column"):
+            raise ValueError("a loop over the rows of a fragment must contain one over its columns and nothing else")
+        scope, kind, lane = self.scope, self.scope.index_type, self.scope.variables[LANE]
+        before, self.active = self.active, (*self.active, "threadIdx.x")
+        register = self.names.fresh("e")
+        self._line("#pragma unroll")
+        head = f"for (int {register} = 0; {register} < 4; {register}++)"
+        with self._braces(head), self._variable(loop) as row, self._variable(inner) as column:
+            self._line(f"const {kind} {row} = {lane} / 4 + {register} / 2 * 8;  // {self._note(loop)}")
+            self._line(f"const {kind} {column} = {lane} % 4 * 2 + {register} % 2;  // {self._note(inner)}")
+            scope.tile = (loop.var, inner.var, register)
+            self._block(inner.body, ())
+            scope.tile = None
+        self.names.taken.discard(register)
+        self.active = before
 
     def _note(self, loop: For) -> str:
         """`k in 0 : K`, with the schedule's axis where the loop has another name."""
@@ -673,8 +712,10 @@ class _Emitter:
         match buffer.scope:
             case "shared":
                 place = self._shared(buffer, name)
-            case "local" | "register":
+            case "local" | "register" | "threads":
                 place = self._private(buffer, name)
+            case "fragment":
+                place = self._fragment(buffer, name, stmt.body)
             case _:
                 place = self._workspace(buffer, name)
         self.scope.places[buffer.name] = place
@@ -692,13 +733,33 @@ class _Emitter:
         if shape is None:
             return self._thread_workspace(buffer, name)
         sized = _sized(buffer, shape)
+        shape = shape[buffer.threads :]
         kind = C_TYPES[buffer.dtype]
         note = comment_text(f"{buffer.name}: {buffer.dtype.value} ({', '.join(map(str, shape))}), one per thread")
         if not shape:
             self._line(f"{kind} {name};  // {note}")
             return Place(sized, name, scalar=True)
-        self._line(f"{kind} {name}{_extents_text(sized)};  // {note}")
+        own = replace(sized, shape=sized.shape[buffer.threads :])
+        self._line(f"{kind} {name}{_extents_text(own)};  // {note}")
         return Place(sized, name, dimensional=True)
+
+    def _fragment(self, buffer: Buffer, name: str, body: Block) -> Place:
+        """Registers of a matrix in the layout of the matrix steps that use it."""
+        shape = self._constant_shape(buffer)
+        roles = {
+            role
+            for stmt in walk_statements(body)
+            if isinstance(stmt, Intrinsic) and stmt.name in MATRIX_STEPS
+            for operand, role in zip(stmt.operands, ("accumulator", "left", "right"), strict=True)
+            if operand.tensor == buffer.name
+        }
+        if shape is None or len(roles) != 1:
+            raise ValueError(f"the fragment {buffer.name} needs constant extents and one role, it has {sorted(roles)}")
+        place = Place(_sized(buffer, shape), name, fragment=roles.pop())
+        kind, extents = fragment_type(place)
+        note = f"{buffer.name}: {buffer.dtype.value} {' x '.join(map(str, shape[-2:]))}, one per warp, spread over its lanes"
+        self._line(f"{kind} {name}{''.join(f'[{extent}]' for extent in extents)};  // {comment_text(note)}")
+        return place
 
     def _shared(self, buffer: Buffer, name: str) -> Place:
         shape = self._constant_shape(buffer)
@@ -777,6 +838,17 @@ def _collective(stmt: Stmt) -> bool:
         isinstance(each, Barrier) or (isinstance(each, Intrinsic) and each.name in COLLECTIVE)
         for each in walk_statements(Block((stmt,)))
     )
+
+
+def _guarded_copy(stmt: If) -> Intrinsic | None:
+    """The copy of `if inside: cp_async(S, G) else: cp_async_zero(S)`: one instruction."""
+    if stmt.otherwise is None or len(stmt.then.body) != 1 or len(stmt.otherwise.body) != 1:
+        return None
+    copy, zero = stmt.then.body[0], stmt.otherwise.body[0]
+    if not (isinstance(copy, Intrinsic) and isinstance(zero, Intrinsic)):
+        return None
+    fits = copy.name == "cp_async" and zero.name == "cp_async_zero" and copy.operands[:1] == zero.operands
+    return copy if fits else None
 
 
 def _uses_shared(block: Block) -> bool:

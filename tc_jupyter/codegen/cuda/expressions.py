@@ -39,10 +39,10 @@ PRIMARY, UNARY, PRODUCT, SUM, RELATION, EQUALITY, BITAND, AND, OR, CHOICE = 100,
 INDEX_OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "min", "max"})
 
 SAME_NAME = frozenset(
-    """acos acosh asin asinh atan atanh cos cosh cospi sin sinh sinpi tan tanh exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt
-    rsqrt cbrt rcbrt erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 fabs
-    ceil floor round trunc atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder rhypot fma norm3d rnorm3d norm4d
-    rnorm4d""".split()  # noqa: SIM905
+    """acos acosh asin asinh atan atanh cos cosh cospi sin sinh sinpi tan tanh exp exp2 exp10 expm1 log log2 log10
+    log1p logb sqrt rsqrt cbrt rcbrt erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1
+    cyl_bessel_i0 cyl_bessel_i1 fabs ceil floor round trunc atan2 copysign fdim fmax fmin fmod hypot nextafter pow
+    remainder rhypot fma norm3d rnorm3d norm4d rnorm4d""".split()  # noqa: SIM905
 )
 """Functions of the language that CUDA has under the same name (with the suffix `f` for `float32`)."""
 
@@ -59,6 +59,10 @@ class Text:
         return self.text if self.level >= level else f"({self.text})"
 
 
+PRIVATE = frozenset({"local", "register", "threads", "fragment"})
+"""Scopes of which each thread has its own registers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A buffer in the text.
@@ -67,17 +71,19 @@ class Place:
         name: identifier of the array, pointer or scalar.
         dimensional: it is indexed as an array of arrays; else by one flat position.
         scalar: a variable instead of an array.
+        fragment: `accumulator`, `left` or `right` operand of matrix steps.
     """
 
     buffer: Buffer
     name: str
     dimensional: bool = False
     scalar: bool = False
+    fragment: str = ""
 
     @property
     def private(self) -> bool:
         """Whether each thread has its own."""
-        return self.buffer.scope in ("local", "register")
+        return self.buffer.scope in PRIVATE
 
 
 @dataclass(slots=True)
@@ -93,6 +99,8 @@ class Scope:
         index_bits: width of index arithmetic.
         helpers: device functions used so far.
         lanes: inside a vectorised statement: read -> text of its element.
+        tile: inside loops over a tile of a fragment: variables of the row and the column, register of the element.
+        block_threads: threads per block.
     """
 
     variables: dict[str, str]
@@ -103,6 +111,8 @@ class Scope:
     index_bits: int = 32
     helpers: set[str] = field(default_factory=set)
     lanes: dict[Read, str] = field(default_factory=dict)
+    tile: tuple[str, str, str] | None = None
+    block_threads: int = 1
 
     @property
     def index_type(self) -> str:
@@ -232,11 +242,52 @@ def read(expr: Read, scope: Scope) -> Text:
 
 def element(place: Place, indices: tuple[Expr, ...], scope: Scope) -> str:
     """An element as something that can be read or assigned."""
+    if place.fragment:
+        return _fragment_element(place, indices, scope)
+    indices = indices[place.buffer.threads :]
     if place.scalar:
         return place.name
     if place.dimensional:
         return place.name + "".join(f"[{index(expr, scope).text}]" for expr in indices)
     return f"{place.name}[{position(place.buffer, indices, scope).text}]"
+
+
+def _fragment_element(place: Place, indices: tuple[Expr, ...], scope: Scope) -> str:
+    """The register of `(16*i + row, 8*j + column)` of an accumulator."""
+    if scope.tile is None or place.fragment != "accumulator":
+        raise ValueError(f"an element of the fragment {place.buffer.name} outside loops over its tiles")
+    row, column, register = scope.tile
+    tiles = [
+        quotient(without(expr, name), by) for expr, name, by in zip(indices[-2:], (row, column), (16, 8), strict=True)
+    ]
+    return place.name + "".join(f"[{index(tile, scope).text}]" for tile in tiles) + f"[{register}]"
+
+
+def without(expr: Expr, name: str) -> Expr:
+    """A sum of which a variable is one term, without that term."""
+    match expr:
+        case IndexVar(found) if found == name:
+            return int64(0)
+        case Binary("+", left, right):
+            one, other = without(left, name), without(right, name)
+            zero = int64(0)
+            return other if one == zero else one if other == zero else Binary("+", one, other, DType.INT64)
+        case _:
+            return expr
+
+
+def quotient(expr: Expr, by: int) -> Expr:
+    """`16*i + 32` divided by 16 is `i + 2`."""
+    match expr:
+        case Const(number) if int(number) % by == 0:
+            return int64(int(number) // by)
+        case Binary("*", Const(number), other) | Binary("*", other, Const(number)) if int(number) % by == 0:
+            factor = int(number) // by
+            return other if factor == 1 else Binary("*", int64(factor), other, DType.INT64)
+        case Binary("+" | "-", left, right):
+            return Binary(expr.op, quotient(left, by), quotient(right, by), DType.INT64)
+        case _:
+            return Binary("//", expr, int64(by), DType.INT64)
 
 
 def position(buffer: Buffer, indices: tuple[Expr, ...], scope: Scope) -> Text:
@@ -369,7 +420,9 @@ def _narrowed(text: Text, dtype: DType) -> Text:
 
 
 def _helper(name: str, dtype: DType, scope: Scope) -> str:
-    """A helper for two operands of one type; constants of 8 and 16 bit types are `int` in C++, so these types are named."""
+    """A helper for two operands of one type; constants of 8 and 16 bit types are `int` in C++, so these types are
+    named.
+    """
     return scope.use(name) + (f"<{C_TYPES[dtype]}>" if dtype.bits < 32 else "")
 
 

@@ -225,7 +225,7 @@ INLINE bool tc_record(long long* errors, long long number) {
 """Name -> text; `INLINE` stands for the qualifiers. A text may use other helpers."""
 
 
-_HOME = {"tc_value": "tc_bits"}
+_HOME = {"tc_value": "tc_bits", "tc_shared_address": "tc_shared"}
 """Functions that stand in another helper's text."""
 
 
