@@ -1,6 +1,6 @@
-"""Bounds as SymPy expressions and as LaTeX. The door of SymPy, which is imported on the first formula.
+r"""Bounds as SymPy expressions and as LaTeX. The door of SymPy, which is imported on the first formula.
 
-Worked example: `to_latex(floor_div(size("I") + 1, 2))` is `\\left\\lfloor{\\frac{I + 1}{2}}\\right\\rfloor`.
+Worked example: `to_latex(floor_div(size("I") + 1, 2))` is `\left\lfloor{\frac{I + 1}{2}}\right\rfloor`.
 """
 
 from __future__ import annotations

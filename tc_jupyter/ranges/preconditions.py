@@ -244,11 +244,13 @@ class _Checker:
             return _Verdict("PROVED")
         data = _data(e)
         mixed = any(isinstance(a, Opaque) for a in e.atoms()) or len(data) > 1
-        if found.lower is None or mixed or not complete or any(_data(g) for a in alternatives for g in a):
+        if mixed or not complete or any(_data(g) for a in alternatives for g in a):
             return _Verdict("POINTWISE")
         if data:
-            return self.on_data(found.lower, data[0]) if found.exact else _Verdict("POINTWISE")
-        if guard.op == "true" and found.exact:
+            if found.lower is None or not found.exact:
+                return _Verdict("POINTWISE")
+            return self.on_data(found.lower, data[0])
+        if found.lower is not None and guard.op == "true" and found.exact:
             return self.on_sizes(found.lower)
         return self.on_sets(e, alternatives)
 

@@ -78,7 +78,7 @@ def _is_window(e: SizeExpr, ends: Mapping[str, tuple[SizeExpr, SizeExpr]]) -> bo
     """Whether a sum of indices with weights 1 and -1 takes every value in between, because each range has no gaps."""
     for mono, c in e.terms.items():
         moving = SizeExpr({mono: c}, 0).indices & ends.keys()
-        if moving and (len(mono) != 1 or c not in (1, -1) or not mono[0].key[1:2] == ("index",)):
+        if moving and (len(mono) != 1 or c not in (1, -1) or mono[0].key[1:2] != ("index",)):
             return False
     return True
 

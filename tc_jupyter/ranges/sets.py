@@ -177,7 +177,7 @@ class _Builder:
         e = SizeExpr({mono: 1}, 0)
         if e.indices or e.names & self.places.keys() or not e.names:
             raise Unknown(f"{to_python(e)} is not quasi-affine")
-        name = to_python(e)
+        name = _opaque_name(e)
         self.symbols[name] = e
         self.opaque.add(name)
         self._param(name, e.limits)
@@ -229,7 +229,7 @@ class _Builder:
                     return result
                 case _:
                     pass
-        return self._variable(to_python(SizeExpr({mono: 1}, 0)))
+        return self._variable(_opaque_name(SizeExpr({mono: 1}, 0)))
 
     def _variable(self, name: str) -> Any:
         isl = _isl()
@@ -258,6 +258,11 @@ class _Builder:
                 if high is not None:
                     result = result.add_constraint(self.constraint(high - variable, False))
         return result
+
+
+def _opaque_name(e: SizeExpr) -> str:
+    """A name that no size has, and that does not start with a digit, which the library refuses."""
+    return f"[{to_python(e)}]"
 
 
 def _copied(value: Any, read: Callable[[Any, str], Any]) -> Any:

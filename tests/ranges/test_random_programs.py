@@ -1,0 +1,211 @@
+"""Inference and preconditions against the oracle that works on numbers, for random programs."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from oracle import Oracle, Unresolved, Vacuous
+from random_programs import random_program
+from range_programs import define
+
+from tc_jupyter.diagnostics import Diagnostic
+from tc_jupyter.ranges import check_data, infer_ranges, make_bind, preconditions, to_python
+
+SAMPLES = 6
+
+
+def compile_(seed, data=False):
+    rng = random.Random(seed)
+    signature, body = random_program(rng, data)
+    results = "A, O" if "O(" in body else "A"
+    program = define(signature, body, results)
+    return rng, signature, body, program
+
+
+def sample(rng, program):
+    return {name: rng.choice([1, 1, 2, 3, 4, 5, 6]) for name in program.sizes}
+
+
+def discharged_in(ranges):
+    def discharged(statement, number):
+        return ranges_bounds[statement.name][number]
+
+    ranges_bounds = {}
+    for name, bounds in ranges.bounds.items():
+        flat = {}
+        for b in bounds:
+            flat[(id(b.access.read), b.dimension, b.side)] = b.discharged
+        ranges_bounds[name] = flat
+    return ranges_bounds
+
+
+def check(seed, samples=SAMPLES):
+    rng, signature, body, program = compile_(seed)
+    ranges = infer_ranges(program)
+    text = f"{signature} | {body}"
+    flags = discharged_in(ranges)
+
+    def discharged(statement, number):
+        from oracle import guarded_reads
+
+        flat = []
+        for place in (statement.value, *statement.exists):
+            for read, guards in guarded_reads(place):
+                key = [a for a in ranges.accesses[statement.name] if a.read == read and len(a.guards) == len(guards)]
+                for d in range(len(read.indices)):
+                    for side in ("lower", "upper"):
+                        hits = [
+                            flags[statement.name].get((id(a.read), d, side), False)
+                            for a in key
+                            if [(g.condition, g.polarity) for g in a.guards] == list(guards)
+                        ]
+                        flat.append(bool(hits and hits[0]))
+        return flat[number]
+
+    errors = [d for d in ranges.diagnostics if d.is_error]
+    if any(d.code.number == "TC309" for d in errors):
+        return "inexact"
+    found = preconditions(program, ranges)
+    complete = all(ranges.is_complete(s.name) for s in program.statements)
+    bind = make_bind(program, ranges, found) if complete else None
+    for _ in range(samples):
+        sizes = sample(rng, program)
+        try:
+            oracle = Oracle(program, sizes, discharged)
+        except Unresolved:
+            assert not complete, text
+            return "open"
+        except Vacuous:
+            continue
+        assert complete, f"{text}: resolved by the oracle only: {[d.message for d in errors]}"
+        compare(program, ranges, found, bind, oracle, sizes, text)
+    return "ok"
+
+
+def compare(program, ranges, found, bind, oracle, sizes, text):
+    for s in program.statements:
+        numbers = [(r.lower.evaluate(sizes), r.upper.evaluate(sizes)) for r in ranges.indices[s.name]]
+        assert numbers == oracle.ranges[s.name], f"{text} at {sizes}: {[r.text for r in ranges.indices[s.name]]}"
+        shown = [
+            (eval(to_python(r.lower), {}, dict(sizes)), eval(to_python(r.upper), {}, dict(sizes)))
+            for r in ranges.indices[s.name]
+        ]
+        assert shown == numbers, text
+    wrong = False
+    for s in program.statements:
+        bad = oracle.violations(s)
+        for item in found.items:
+            if item.statement != s.name or item.subject != "access" or item.bound is None:
+                continue
+            b = item.bound
+            sides = bad.get((id(b.access.read), b.dimension), (False, False))
+            fails = sides[0] if b.side == "lower" else sides[1]
+            wrong = wrong or fails
+            where = f"{text} at {sizes}: {item.kind} {item.text} for {b.text}"
+            if item.kind == "PROVED":
+                assert not fails, where
+            elif item.kind == "REFUTED":
+                assert any(sides), where
+            elif item.kind == "SIZE" or item.conditions:
+                assert fails == any(c.evaluate(sizes) < 0 for c in item.conditions), where
+            else:
+                assert item.kind == "SIZE_SET", where
+    result = bind(sizes)
+    assert isinstance(result, Diagnostic) == wrong, f"{text} at {sizes}: {result}"
+    if isinstance(result, Diagnostic):
+        assert result.code.number == "TC601"
+        assert result.help
+    else:
+        assert [list(r) for r in result.ranges.values()] == [list(r) for r in oracle.ranges.values()]
+
+
+def test_random_programs():
+    outcomes = [check(seed) for seed in range(300)]
+    assert outcomes.count("ok") > 100
+
+
+@pytest.mark.slow
+def test_many_random_programs():
+    outcomes = [check(seed, 25) for seed in range(1000, 4000)]
+    assert outcomes.count("ok") > 1000
+
+
+def check_with_data(seed):
+    rng, signature, body, program = compile_(seed, data=True)
+    ranges = infer_ranges(program)
+    if any(d.is_error for d in ranges.diagnostics):
+        return "open"
+    found = preconditions(program, ranges)
+    bind = make_bind(program, ranges, found)
+    done = "rejected"
+    for _ in range(3):
+        sizes = sample(rng, program)
+        numbers = bind(sizes)
+        if isinstance(numbers, Diagnostic):
+            continue
+        arrays = {}
+        for t in program.tensors:
+            if t.dims is not None:
+                shape = tuple(d.value if not hasattr(d, "name") else sizes[d.name] for d in t.dims)
+                dtype = np.int32 if t.name == "P" else np.float32
+                arrays[t.name] = np.array(
+                    [rng.choice([-1, 0, 0, 0, 1, 1, 2, 3]) for _ in range(int(np.prod(shape)))], dtype
+                ).reshape(shape)
+        oracle = OracleAt(program, sizes, numbers)
+        for s in program.statements:
+            bad = oracle.violations(s, arrays)
+            expected = any(any(v) for key, v in bad.items())
+            got = [check_data(item, arrays, sizes) for item in bind.checks(s.name)]
+            assert any(g is not None for g in got) == expected, (
+                f"{signature} | {body} at {sizes} P={arrays.get('P')}: {[p.text for p in found.items if p.kind != 'PROVED']}"
+            )
+            done = "ok"
+    return done
+
+
+class OracleAt(Oracle):
+    """The oracle with ranges that are given."""
+
+    def __init__(self, program, sizes, numbers):
+        self.program, self.env, self.boxes = program, dict(sizes), {}
+        self.ranges = {name: list(r) for name, r in numbers.ranges.items()}
+        from oracle import value
+
+        for t in program.tensors:
+            if t.dims is not None:
+                self.set_box(t.name, [(0, value(d, self.env)) for d in t.dims])
+            else:
+                self.set_box(t.name, [(o, o + n) for o, n in zip(numbers.origins[t.name], numbers.shapes[t.name])])
+
+
+def test_random_programs_with_data():
+    outcomes = [check_with_data(seed) for seed in range(5000, 5300)]
+    assert outcomes.count("ok") > 60
+
+
+def test_sizes_of_zero_never_leave_a_tensor():
+    """Section 9: whatever `bind` accepts with sizes of 0 reads nothing outside."""
+    accepted = 0
+    for seed in range(7000, 7250):
+        rng, signature, body, program = compile_(seed)
+        ranges = infer_ranges(program)
+        if any(d.is_error for d in ranges.diagnostics):
+            continue
+        bind = make_bind(program, ranges, preconditions(program, ranges))
+        for _ in range(4):
+            sizes = {name: rng.choice([0, 0, 1, 2, 4]) for name in program.sizes}
+            if 0 not in sizes.values():
+                continue
+            numbers = bind(sizes)
+            oracle = None if isinstance(numbers, Diagnostic) else OracleAt(program, sizes, numbers)
+            if oracle is None:
+                if numbers.code.number == "TC601":
+                    assert numbers.message
+                continue
+            accepted += 1
+            for s in program.statements:
+                bad = oracle.violations(s)
+                assert not any(any(v) for v in bad.values()), f"{signature} | {body} at {sizes}: {numbers.ranges}"
+    assert accepted > 50
