@@ -103,7 +103,11 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
     case 'Iterators':
       return plainIndices(node);
     case 'Dims':
-      return wholeDims(node, slice);
+      return wholeDims(node, slice, 'TC101', 'a dimension is a size name or an integer');
+    case 'Shape':
+      return wholeDims(node, slice, 'TC154', 'an extent is `.` or an integer');
+    case 'Return':
+      return resultCount(node);
     case 'Pattern':
       return tripleDots(node);
     case 'Generator':
@@ -181,11 +185,26 @@ function plainIndices(node: SyntaxNode): Problem[] {
   return found;
 }
 
-function wholeDims(node: SyntaxNode, slice: Slice): Problem[] {
+function wholeDims(node: SyntaxNode, slice: Slice, code: string, message: string): Problem[] {
   return node
     .getChildren('Number')
     .filter(child => /[.pP]|^\d+[eE]/.test(text(child, slice)))
-    .map(({ from, to }) => ({ from, to, code: 'TC101', message: 'a dimension is a size name or an integer' }));
+    .map(({ from, to }) => ({ from, to, code, message }));
+}
+
+// `return a, b;` and `return (a, b);` give two results
+function resultCount(node: SyntaxNode): Problem[] {
+  const types = node.parent?.parent?.getChild('ResultTypes')?.getChildren('Type').length ?? 0;
+  const values = node.getChild('Tuple') ?? node;
+  let commas = 0;
+  let broken = false;
+  for (let child = values.firstChild; child; child = child.nextSibling) {
+    commas += child.name === ',' ? 1 : 0;
+    broken ||= child.type.isError;
+  }
+  return broken || types === 0 || types === commas + 1
+    ? []
+    : [{ from: node.from, to: node.to, code: 'TC155', message: `${types} results are declared, ${commas + 1} returned` }];
 }
 
 function tripleDots(pattern: SyntaxNode): Problem[] {
