@@ -25,6 +25,8 @@ def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str
     if _is_uniform(stage, leaf):
         return extent
     for value, limit in constraints(stage, related):
+        if stage.kind(leaf) == "output" and _involves_reduction(stage, value):
+            continue  # every result is started, also one that combines nothing
         most = _tail(stage, related, leaf, placed, value, limit)
         if most is not None and not nonnegative(most - extent):
             extent = most if nonnegative(extent - most) else minimum(extent, most)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tc_jupyter.program import Binary, DType, Expr
+from tc_jupyter.program import Expr
 from tc_jupyter.ranges import Name, SizeExpr, constant, floor_div, minimum, mod, nonnegative, of_atom, to_expr
 
 from .stage import IterVar, Split, Stage, children_of, parents_of
@@ -78,6 +78,7 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             relative[relation.outer] = floor_div(fused, inner)
             relative[relation.inner] = mod(fused, inner)
     values = {axis: value + domain[axis][0] if axis in domain else value for axis, value in relative.items()}
+    constraints += [(value.substitute(values), limit) for value, limit in stage.limits]
     return Lineage(values, extents, factors, tuple(constraints), leaves)
 
 
@@ -111,12 +112,12 @@ class LeafDomain:
     Attributes:
         roots: the reduction indices of the partial result: the leaves that come from the same roots, and all other roots.
         values: the old reduction indices in terms of the new ones.
-        guard: what tails leave to check, or `None`.
+        limits: `value < limit`, what tails leave to check, in terms of the new indices.
     """
 
     roots: tuple[IterVar, ...]
     values: Mapping[str, Expr]
-    guard: Expr | None
+    limits: tuple[tuple[SizeExpr, SizeExpr], ...]
 
     def index(self, name: str) -> IterVar:
         """The new index of that name."""
@@ -134,12 +135,8 @@ def leaf_domain(stage: Stage, axis: str) -> LeafDomain:
     old = [root for root in stage.roots if root.kind == "reduction" and root.name in family]
     roots += [root for root in stage.roots if root.kind == "reduction" and root.name not in family]
     leaves = {leaf for leaf in stage.leaves if leaf in family}
-    guard: Expr | None = None
-    for value, limit in related.constraints:
-        if value.indices <= leaves and value.indices:
-            test = Binary("<", to_expr(value), to_expr(limit), DType.BOOL)
-            guard = test if guard is None else Binary("&&", guard, test, DType.BOOL)
-    return LeafDomain(tuple(roots), {root.name: to_expr(related.values[root.name]) for root in old}, guard)
+    limits = tuple((value, limit) for value, limit in related.constraints if value.indices & leaves)
+    return LeafDomain(tuple(roots), {root.name: to_expr(related.values[root.name]) for root in old}, limits)
 
 
 def _family(stage: Stage, axis: str) -> frozenset[str]:

@@ -17,7 +17,6 @@ from tc_jupyter.program import (
     Index,
     IndexVar,
     Read,
-    Select,
     Statement,
     Tensor,
     rewrite,
@@ -425,8 +424,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         for k.inner, k.outer: S.rf(k.inner) += X(4*k.outer + k.inner)
         for k.inner: S += S.rf(k.inner)
 
-    The leaf becomes the first dimension of the new tensor. Where the split has a tail, positions beyond it contribute the
-    identity.
+    The leaf becomes the first dimension of the new tensor. Where the split has a tail, the loops of the new stage end there.
 
     Returns:
         The new graph and the name of the new stage (`S.rf`).
@@ -453,14 +451,11 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     domain = leaf_domain(old, axis)
     name = _fresh(graph, f"{stage}.rf")
     target = graph.program.tensor(statement.target)
-    identity = identity_of(statement.operator, target.dtype.compute)
 
     def substitute(expr: Expr) -> Expr | None:
         return domain.values.get(expr.name) if isinstance(expr, IndexVar) else None
 
     value = rewrite(statement.value, substitute)
-    if domain.guard is not None:
-        value = Select(domain.guard, value, identity, value.dtype)
     factored = domain.index(axis)
     outputs = tuple(root for root in old.roots if root.kind == "output")
     rest = tuple(root for root in domain.roots if root.name != factored.name)
@@ -496,7 +491,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     )
     combined = replace(combined, leaves=(*combined.leaves, factored.name))
     box = Box((factored.dom, *(root.dom for root in outputs)))
-    new = Stage(partial, (replace(factored, kind="output"), *outputs, *rest))
+    new = Stage(partial, (replace(factored, kind="output"), *outputs, *rest), limits=domain.limits)
     new = replace(new, leaves=tuple(root.name for root in new.roots))
     cached = Tensor(name, target.dtype.compute, len(box.bounds), "temporary")
     return _valid(graph, _insert(graph.replace_stage(combined), stage, new, cached, box), old), name

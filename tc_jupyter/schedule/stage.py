@@ -110,6 +110,8 @@ class Stage:
         roots: the statement's indices: output axes in left-side order, then reduction axes.
         leaves: names of the loops, outermost first.
         annotations: (leaf, annotation) pairs, see `ANNOTATIONS`.
+        limits: `value < limit` in terms of the roots: points outside do not exist (the tail of a split that `rfactor` has made
+            an index of its own).
     """
 
     statement: Statement
@@ -120,6 +122,7 @@ class Stage:
     attach: Attach = Attach()
     storage: Storage = Storage()
     tensorize: Tensorize | None = None
+    limits: tuple[tuple[SizeExpr, SizeExpr], ...] = ()
 
     @property
     def name(self) -> str:

@@ -172,8 +172,19 @@ class Enumeration:
             roots[root.name] = need.elements[:, column][outer]
         for column, root in enumerate(reductions):
             roots[root.name] = inner[:, column][again]
+        if stage.limits:
+            keep = self._inside_limits(stage, roots, count)
+            loops = {name: column[keep] for name, column in loops.items()}
+            roots = {name: column[keep] for name, column in roots.items()}
+            count = int(keep.sum())
         self._leaves(stage, roots, loops, count)
         return _Space(loops, roots, count)
+
+    def _inside_limits(self, stage: Stage, roots: Mapping[str, Ints], count: int) -> NDArray[np.bool_]:
+        keep = np.ones(count, bool)
+        for value, limit in stage.limits:
+            keep &= self.number(value, roots, count) < self.number(limit, roots, count)
+        return keep
 
     def _leaves(self, stage: Stage, roots: Mapping[str, Ints], loops: dict[str, Ints], count: int) -> None:
         """From roots to leaves: the inverse of the relations, every derived axis counted from 0."""
