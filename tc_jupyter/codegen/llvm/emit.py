@@ -88,12 +88,11 @@ from .prepare import (
     variables,
 )
 from .show import show, show_store
+from .strips import WIDEST, cut, is_stream, join, native_lanes, strip
 from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
 """Largest temporary on the stack, and the sum of all is at most four times this: other threads have small stacks."""
-WIDEST = 8
-"""A vectorised loop is printed as one vector of at most this many registers; longer ones are cut."""
 MOST_UNROLLED = 128
 """Iterations of `unroll` loops that are written out."""
 
@@ -112,7 +111,7 @@ def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
     bound = frozenset(loop.var for loop in plan.loops)
-    body = accumulate(full_tiles(plan.body, bound), scopes)
+    body = accumulate(full_tiles(strip(join(plan.body), target), bound), scopes)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
     return _Module(kernel, target, replace(plan, body=body)).source()
@@ -154,7 +153,7 @@ class _Vector:
     var: str
     first: Expr
     lanes: int
-    level: int
+    level: int = field(compare=False)
 
 
 class _Function:
@@ -176,8 +175,10 @@ class _Function:
         self.tail: Value | None = None
         self.mask: Value | None = None
         self.memo: list[dict[Expr, Value]] = [{}]
+        self.loads: list[dict[object, Value]] = [{}]
         self.workspace: Expr = int64(0)
         self.stack_bytes = 0
+        self.streams = False
         self.statements: list[tuple[str, str]] = []
 
     # --- features ----------------------------------------------------------------------------------------------------
@@ -215,6 +216,15 @@ class _Function:
     def scope(self) -> Generator[None]:
         """Results of reads and calls printed inside are not known outside."""
         self.memo.append({})
+        self.loads.append({})
+        yield
+        self.memo.pop()
+        self.loads.pop()
+
+    @contextmanager
+    def statement_scope(self) -> Generator[None]:
+        """As `scope` where no jump leads around the code inside: elements of inputs stay known."""
+        self.memo.append({})
         yield
         self.memo.pop()
 
@@ -223,7 +233,7 @@ class _Function:
         """Only lanes with a true condition are active inside."""
         saved = self.mask
         self.mask = condition if saved is None else arith.logical(self.b, "and", saved, condition)
-        with self.scope():
+        with self.statement_scope():
             yield
         self.mask = saved
 
@@ -439,13 +449,23 @@ class _Function:
         """An element, or one element per lane."""
         storage = self.storages[read.tensor]
         offset = self.offset(storage, read.indices)
+        if storage.buffer.scope != "argument" or storage.buffer.role != "input":
+            return arith.cast(self.b, self.element(storage, offset), read.dtype, self.f16c)
+        # Nobody writes to an input, so unrolled and jammed loops share what they read.
+        key = (storage.buffer.name, frozenset(offset.terms), self.vector, self.tail, self.mask)
+        for known in reversed(self.loads):
+            if key in known:
+                return arith.cast(self.b, known[key], read.dtype, self.f16c)
+        value = self.loads[-1][key] = self.element(storage, offset)
+        return arith.cast(self.b, value, read.dtype, self.f16c)
+
+    def element(self, storage: _Storage, offset: Polynomial) -> Value:
+        """Print the read of an element."""
         if storage.lanes > 1:
-            stored = self.plain_load(storage, self.address(storage, offset), storage.lanes)
-        elif self.vector is None or not self.offset_varies(offset):
-            stored = self.uniform_load(storage, offset)
-        else:
-            stored = self.lane_load(storage, offset)
-        return arith.cast(self.b, stored, read.dtype, self.f16c)
+            return self.plain_load(storage, self.address(storage, offset), storage.lanes)
+        if self.vector is None or not self.offset_varies(offset):
+            return self.uniform_load(storage, offset)
+        return self.lane_load(storage, offset)
 
     def uniform_load(self, storage: _Storage, offset: Polynomial) -> Value:
         """The same element for all lanes; not read if no lane is active."""
@@ -663,9 +683,10 @@ class _Function:
             value = self.combine(stmt, old, value)
         stored = self.to_memory(value, dtype)
         if kind == "load" and mask is None:
-            hint = ", !nontemporal !0" if stmt.streaming and self.aligned(storage, value.lanes) else ""
-            align = value.lanes * dtype.bytes if hint else dtype.bytes
-            self.b.line(f"store {stored}, {where}, align {align}{hint}")
+            if stmt.streaming and stmt.reduce is None and self.can_stream(storage, value.lanes):
+                self.streaming_store(storage, stored, where[4:])
+            else:
+                self.b.line(f"store {stored}, {where}, align {dtype.bytes}")
             return
         name = "store" if kind == "load" else "scatter"
         every = arith.broadcast(self.b, mask or constant(True, DType.BOOL), value.lanes)
@@ -673,9 +694,30 @@ class _Function:
         function = f"llvm.masked.{name}.{type_name}.{mangle(where.rsplit(' ', 1)[0])}"
         self.b.call(function, (stored, where, f"i32 {dtype.bytes}", every), "void")
 
-    def aligned(self, storage: _Storage, lanes: int) -> bool:
-        """Whether stores of this many lanes are known to be aligned; only streaming loops arrange that."""
-        return False
+    def can_stream(self, storage: _Storage, lanes: int) -> bool:
+        """Whether the processor can write past its caches: whole registers, x86 only."""
+        bits = lanes * storage.buffer.dtype.bits
+        return self.target.arch.startswith("x86_64") and not storage.private and bits % self.target.vector_bits == 0
+
+    def streaming_store(self, storage: _Storage, stored: str, pointer: str) -> None:
+        """Past the caches if the output is far larger than they are and the address is aligned (a loss at 16 MB, a gain at 64 MB)."""
+        extents = _product([Binary("max", extent, int64(0), DType.INT64) for extent in storage.buffer.shape])
+        least = 2 * self.target.llc_bytes // storage.buffer.dtype.bytes
+        large = self.value(Binary(">=", extents, int64(least), DType.BOOL))
+        size, register = storage.buffer.dtype.bytes, self.target.vector_bits // 8
+        number = self.b.op(f"ptrtoint ptr {pointer} to i64", DType.INT64, 1, "address")
+        rest = self.b.op(f"and i64 {number.text}, {register - 1}", DType.INT64, 1, "rest")
+        aligned = arith.compare(self.b, "==", rest, index(0))
+        past, plain, end = (self.b.name(hint) for hint in ("past", "cached", "stored"))
+        self.b.branch_if(arith.logical(self.b, "and", large, aligned), past, plain)
+        self.b.label(past)
+        self.b.line(f"store {stored}, ptr {pointer}, align {register}, !nontemporal !0")
+        self.b.branch(end)
+        self.b.label(plain)
+        self.b.line(f"store {stored}, ptr {pointer}, align {size}")
+        self.b.branch(end)
+        self.b.label(end)
+        self.streams = True
 
     def atomic_store(self, stmt: Store, storage: _Storage, offset: Polynomial, value: Value) -> None:
         """Compare and exchange until nobody interfered."""
@@ -708,7 +750,7 @@ class _Function:
         for line in block.comment.splitlines():
             self.b.comment(line)
         for stmt in block.body:
-            with self.scope():
+            with self.statement_scope():
                 self.statement(stmt)
 
     def statement(self, stmt: Stmt) -> None:
@@ -838,7 +880,7 @@ class _Function:
             number = plus(first, int64(iteration))
             folded = constant_value(number)
             self.constants[stmt.var] = number if folded is None else int64(folded)
-            with self.scope():
+            with self.statement_scope():
                 self.block(stmt.body)
         self.constants.pop(stmt.var, None)
 
@@ -968,26 +1010,16 @@ class _Function:
         )
         return store.reduce is not None and differs
 
-    def native_lanes(self, block: Block) -> int:
-        """Lanes of the widest element type in one register."""
-        widths = [32]
-        for stmt in walk_statements(block):
-            if isinstance(stmt, Store):
-                widths += [
-                    node.dtype.compute.bits
-                    for node in walk(stmt.value)
-                    if node.dtype is not DType.BOOL and not isinstance(node, IndexVar | Size | Const)
-                ]
-        return max(2, self.target.vector_bits // max(widths))
-
     def vectorized(self, stmt: For) -> None:
         """Full vectors, and what is left at the end under a mask or one by one."""
-        native = self.native_lanes(stmt.body)
+        native = native_lanes(stmt.body, self.target)
         extent = self.resolve(stmt.extent)
         limit = upper_limit(extent)
         number = constant_value(extent)
         if limit is not None and limit <= 1:
             self.serial(replace(stmt, kind="serial"))
+        elif (limit is None or limit > WIDEST * native) and is_stream(stmt):
+            self.stream(stmt, 2 * native)
         elif limit is None or limit > WIDEST * native:
             self.strip_mined(stmt, 2 * native)
         elif limit & (limit - 1):
@@ -1009,29 +1041,79 @@ class _Function:
 
     def strip_mined(self, stmt: For, lanes: int) -> None:
         """Cut a loop into vectors of `lanes` iterations."""
-        outer, inner = f"{stmt.var}.o", f"{stmt.var}.i"
-        extent, low = self.resolve(stmt.extent), self.resolve(stmt.min)
-        start = times(IndexVar(outer), int64(lanes))
-        rest = Binary("-", extent, start, DType.INT64)
-        number = constant_value(extent)
-        whole = number is not None and number % lanes == 0
-        position = plus(low, plus(start, IndexVar(inner)))
-        body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
-        part = For(
-            inner, int64(0), int64(lanes) if whole else minimum(int64(lanes), rest), body, "vectorize", stmt.axis
-        )
-        count = Binary("//", plus(extent, int64(lanes - 1)), int64(lanes), DType.INT64)
-        pieces = constant_value(count)
-        kind = "unroll" if pieces is not None and pieces <= 8 else "serial"
-        bound = frozenset(self.level_of) | {outer}
-        inside = Block((part,)) if kind == "unroll" else full_tiles(Block((part,)), bound)
-        self.statement(For(outer, int64(0), int64(pieces) if pieces is not None else count, inside, kind, stmt.axis))
+        resolved = replace(stmt, extent=self.resolve(stmt.extent), min=self.resolve(stmt.min))
+        outer = cut(resolved, lanes)
+        bound = frozenset(self.level_of) | {outer.var}
+        self.statement(outer if outer.kind == "unroll" else replace(outer, body=full_tiles(outer.body, bound)))
 
-    def ragged(self, stmt: For, limit: int) -> None:
+    def stream(self, stmt: For, lanes: int) -> None:
+        """Vectors that may overlap: the first one, then from the first aligned position, then the last one again.
+
+        The body appears once; the position moves by a vector, but never beyond the last full one.
+        """
+        extent = self.value(self.resolve(stmt.extent))
+        long, short, end = (self.b.name(hint) for hint in ("long", "short", "row.end"))
+        self.b.comment(f"{_heading(stmt)}  (vectors of {lanes}, the last one overlaps)")
+        self.b.branch_if(arith.compare(self.b, ">=", extent, index(lanes)), long, short)
+        self.b.label(long)
+        with self.scope():
+            self.overlapping(stmt, lanes, extent)
+        self.b.branch(end)
+        self.b.label(short)
+        with self.scope():
+            bound = replace(stmt, extent=minimum(int64(lanes), self.resolve(stmt.extent)))
+            self.ragged(bound, lanes, never_full=True)
+        self.b.branch(end)
+        self.b.label(end)
+
+    def overlapping(self, stmt: For, lanes: int, extent: Value) -> None:
+        """At least one full vector."""
+        at = f"{stmt.var}.at"
+        last = arith.binary(self.b, "-", extent, index(lanes))
+        first_step = self.to_alignment(stmt, lanes)
+        body, done, before = self.b.name(f"for.{stmt.var}"), self.b.name(f"end.{stmt.var}"), self.b.block
+        self.b.branch(body)
+        self.b.label(body)
+        counter = Value("%" + self.b.name(at), DType.INT64)
+        phi_at = len(self.b.lines)
+        place: Lines = []
+        self.b.lines.append(place)
+        self.enter(at, counter, int64(0), self.resolve(stmt.extent), place)
+        moved = replace(stmt, min=plus(self.resolve(stmt.min), IndexVar(at)), extent=int64(lanes))
+        with self.scope():
+            self.lanes(moved, lanes, None)
+        self.leave(at)
+        start = arith.compare(self.b, "==", counter, index(0))
+        length = arith.select(self.b, start, first_step, index(lanes))
+        after = arith.binary(self.b, "min", self.b.op(f"add nsw i64 {counter.text}, {length.text}", DType.INT64), last)
+        more = arith.compare(self.b, "!=", counter, last)
+        latch = self.b.block
+        self.b.branch_if(more, body, done)
+        self.b.lines.insert(phi_at, f"  {counter.text} = phi i64 [ 0, %{before} ], [ {after.text}, %{latch} ]")
+        self.b.label(done)
+
+    def to_alignment(self, stmt: For, lanes: int) -> Value:
+        """Iterations until the first store is at a multiple of a register's bytes, at least 1; a whole vector if it is there."""
+        store = next(s for s in walk_statements(stmt.body) if isinstance(s, Store))
+        storage = self.storages[store.buffer]
+        offset = self.offset(storage, tuple(self.resolve(where) for where in store.indices))
+        low = self.resolve(stmt.min)
+        first = polynomial(substitute(as_expr(offset), {stmt.var: low}), {})
+        size, register = storage.buffer.dtype.bytes, min(self.target.vector_bits // 8, lanes * storage.buffer.dtype.bytes)
+        number = self.b.op(f"ptrtoint ptr {self.address(storage, first)} to i64", DType.INT64, 1, "address")
+        beyond = arith.binary(self.b, "-", index(0), number)
+        rest = self.b.op(f"and i64 {beyond.text}, {register - 1}", DType.INT64, 1, "rest")
+        steps = arith.binary(self.b, "//", rest, index(size))
+        return arith.select(self.b, arith.compare(self.b, "==", steps, index(0)), index(lanes), steps)
+
+    def ragged(self, stmt: For, limit: int, never_full: bool = False) -> None:
         """A vector whose last lanes may be beyond the end."""
         count = self.value(self.resolve(stmt.extent))
         if not self.masks(stmt.body):
-            self.full_or_serial(stmt, limit, count)
+            if never_full:
+                self.serial(replace(stmt, kind="serial"))
+            else:
+                self.full_or_serial(stmt, limit, count)
             return
         body, end = self.b.name("tail"), self.b.name("tail.end")
         some = arith.compare(self.b, ">", count, index(0))
@@ -1067,7 +1149,7 @@ class _Function:
         first = self.resolve(stmt.min)
         self.enter(stmt.var, self.value(first), first, int64(lanes), place)
         self.vector, self.tail = _Vector(stmt.var, first, lanes, len(self.levels) - 1), tail
-        with self.scope():
+        with self.statement_scope():
             self.block(stmt.body)
         self.vector = self.tail = None
         self.leave(stmt.var)
@@ -1192,6 +1274,9 @@ class _Module:
         lines: Lines = [function.place]
         builder.lines = lines
         self.points(function, builder)
+        if function.streams:
+            # Streaming stores are weakly ordered: they must be visible before the task counts as done.
+            builder.call("llvm.x86.sse.sfence", (), "void")
         builder.line("ret void")
         return function, builder
 

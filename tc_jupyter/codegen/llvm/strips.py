@@ -1,0 +1,205 @@
+"""Vectorised loops of any length -> loops over vectors.
+
+* `join`: a loop over vectors that the schedule wrote (`for o`, `for v in 0:min(16, n - 16*o)` vectorised) becomes one vectorised loop
+  again, if its body uses `16*o + v` only.
+* `strip`: a vectorised loop without a small constant extent is cut into vectors. If its body only assigns, it stays whole as a
+  `stream`: a loop whose vectors may overlap, so that it needs no masks (`is_stream`).
+
+Worked example: `for i in 0:N (vectorize): s += A[i]` becomes `for i.o in 0:ceil(N/64)`, `for i.i in 0:min(64, N - 64*i.o)` (vectorised).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tc_jupyter.loops import Block, For, Stmt, Store, expressions, walk_statements
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, children, int64, rebuild, walk
+from tc_jupyter.schedule import Target
+
+from .polynomial import Polynomial, Product, as_expr, mentions, polynomial, step
+from .prepare import constant_value, map_block, map_blocks, minimum, plus, substitute, times, upper_limit
+
+WIDEST = 8
+"""A vectorised loop is printed as one vector of at most this many registers; longer ones are cut."""
+
+
+def native_lanes(block: Block, target: Target) -> int:
+    """Lanes of the widest element type that is computed with, in one register; at least 2."""
+    widths = [8]
+    for stmt in walk_statements(block):
+        if isinstance(stmt, Store):
+            values = (node for node in walk(stmt.value) if not isinstance(node, IndexVar | Size | Const))
+            widths += [node.dtype.compute.bits for node in values if node.dtype is not DType.BOOL]
+    widest = max(widths)
+    return max(2, target.vector_bits // (32 if widest == 8 and len(widths) == 1 else widest))
+
+
+# --- joining ---------------------------------------------------------------------------------------------------------
+
+
+def join(block: Block) -> Block:
+    """Apply the rule to all loops inside."""
+    return replace(block, body=tuple(_join(stmt) for stmt in block.body))
+
+
+def _join(stmt: Stmt) -> Stmt:
+    stmt = map_blocks(stmt, join)
+    if not isinstance(stmt, For) or stmt.kind != "serial" or len(stmt.body.body) != 1:
+        return stmt
+    inner = stmt.body.body[0]
+    if not isinstance(inner, For) or inner.kind != "vectorize" or not _assigns_only(inner.body):
+        return stmt
+    lanes, whole = upper_limit(inner.extent), _whole_extent(stmt, inner)
+    if lanes is None or whole is None:
+        return stmt
+    name = f"{stmt.var}.{inner.var}"
+    try:
+        body = map_block(inner.body, lambda expr: _merge(expr, stmt.var, inner.var, lanes, name))
+    except _Unmerged:
+        return stmt
+    return For(name, int64(0), whole, body, "vectorize", stmt.axis)
+
+
+def _whole_extent(outer: For, inner: For) -> Expr | None:
+    """The number of iterations of both loops together, if the inner one is cut at the end exactly."""
+    if constant_value(outer.min) != 0 or constant_value(inner.min) != 0:
+        return None
+    lanes = upper_limit(inner.extent)
+    number = constant_value(inner.extent)
+    if number is not None:
+        return times(outer.extent, int64(number))
+    match inner.extent:
+        case Binary(op="min", left=Const(), right=rest) | Binary(op="min", left=rest, right=Const()):
+            pass
+        case _:
+            return None
+    found = dict(polynomial(rest, {}).terms)
+    if lanes is None or found.pop((IndexVar(outer.var),), 0) != -lanes or any(mentions(f, outer.var) for p in found for f in p):
+        return None
+    whole = as_expr(Polynomial(tuple(found.items())))
+    # The outer loop must end where the whole does, which `ceil(n / lanes)` vectors say.
+    match outer.extent:
+        case Binary(op="//" | "/", left=left, right=Const(value=divisor)) if divisor == lanes:
+            covered = dict(polynomial(left, {}).terms)
+            covered[()] = covered.get((), 0) - (lanes - 1)
+            return whole if {k: v for k, v in covered.items() if v} == {k: v for k, v in found.items() if v} else None
+        case _:
+            return None
+
+
+class _Unmerged(Exception):
+    """The loops are used apart from each other."""
+
+
+def _merge(expr: Expr, outer: str, inner: str, lanes: int, name: str) -> Expr:
+    """Write `lanes*outer + inner` as one variable."""
+    if not mentions(expr, outer) and not mentions(expr, inner):
+        return expr
+    if expr.dtype is DType.INT64 and not isinstance(expr, Read):
+        terms = dict(polynomial(expr, {}).terms)
+        if all(isinstance(f, IndexVar) or not (mentions(f, outer) or mentions(f, inner)) for p in terms for f in p):
+            return as_expr(Polynomial(tuple(_merged(terms, outer, inner, lanes, name).items())))
+    operands = tuple(_merge(child, outer, inner, lanes, name) for child in children(expr))
+    if not operands:
+        raise _Unmerged
+    return rebuild(expr, operands)
+
+
+def _merged(terms: dict[Product, int], outer: str, inner: str, lanes: int, name: str) -> dict[Product, int]:
+    result: dict[Product, int] = {}
+    left = dict(terms)
+    for product, value in terms.items():
+        names = [factor.name if isinstance(factor, IndexVar) else "" for factor in product]
+        if names.count(inner) == 0:
+            continue
+        others = list(product)
+        del others[names.index(inner)]
+        partner = next((p for p in left if _same(p, (*others, IndexVar(outer)))), None)
+        if names.count(inner) > 1 or partner is None or left[partner] != lanes * value:
+            raise _Unmerged
+        del left[partner], left[product]
+        result[tuple(sorted((*others, IndexVar(name)), key=lambda f: f.name if isinstance(f, IndexVar | Size) else repr(f)))] = value
+    if any(isinstance(f, IndexVar) and f.name == outer for p in left for f in p):
+        raise _Unmerged
+    return result | left
+
+
+def _same(left: Product, right: Product) -> bool:
+    return len(left) == len(right) and sorted(map(repr, left)) == sorted(map(repr, right))
+
+
+# --- cutting ---------------------------------------------------------------------------------------------------------
+
+
+def strip(block: Block, target: Target, inside: bool = False) -> Block:
+    """Cut all long vectorised loops; `inside` another vectorised loop nothing is cut."""
+    return replace(block, body=tuple(_strip(stmt, target, inside) for stmt in block.body))
+
+
+def _strip(stmt: Stmt, target: Target, inside: bool) -> Stmt:
+    if not isinstance(stmt, For) or stmt.kind != "vectorize" or inside:
+        return map_blocks(stmt, lambda block: strip(block, target, inside))
+    native = native_lanes(stmt.body, target)
+    limit = upper_limit(stmt.extent)
+    if limit is not None and limit <= WIDEST * native:
+        return stmt
+    if is_stream(stmt):
+        return stmt
+    return cut(stmt, (2 if _assigns_only(stmt.body) else 4) * native)
+
+
+def cut(stmt: For, lanes: int) -> For:
+    """A loop over vectors of `lanes` iterations."""
+    outer, inner = f"{stmt.var}.o", f"{stmt.var}.i"
+    start = times(IndexVar(outer), int64(lanes))
+    number = constant_value(stmt.extent)
+    whole = number is not None and number % lanes == 0
+    position = plus(stmt.min, plus(start, IndexVar(inner)))
+    body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
+    rest = Binary("-", stmt.extent, start, DType.INT64)
+    part = For(inner, int64(0), int64(lanes) if whole else minimum(int64(lanes), rest), body, "vectorize", stmt.axis)
+    count = Binary("//", plus(stmt.extent, int64(lanes - 1)), int64(lanes), DType.INT64)
+    pieces = constant_value(count)
+    kind = "unroll" if pieces is not None and pieces <= 8 else "serial"
+    return For(outer, int64(0), count if pieces is None else int64(pieces), Block((part,)), kind, stmt.axis)
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+def is_stream(loop: For) -> bool:
+    """Whether points may be computed twice: neighbouring elements are assigned, and nothing that is written is read."""
+    if not _assigns_only(loop.body):
+        return False
+    stores = tuple(_stores(loop.body))
+    written = {store.buffer for store in stores}
+    if not stores or len(written) < len(stores):
+        return False
+    for stmt in walk_statements(loop.body):
+        for expr in expressions(stmt):
+            if any(isinstance(node, Read) and node.tensor in written for node in walk(expr)):
+                return False
+    return all(_moves_by_one(store, loop.var) for store in stores)
+
+
+def _moves_by_one(store: Store, var: str) -> bool:
+    """Whether neighbouring iterations write neighbouring elements."""
+    if not store.indices or any(mentions(where, var) for where in store.indices[:-1]):
+        return False
+    return step(polynomial(store.indices[-1], {}), var) == (1, True)
+
+
+def _assigns_only(block: Block) -> bool:
+    """Whether there is nothing but plain stores inside."""
+    return all(
+        isinstance(stmt, Block) or (isinstance(stmt, Store) and stmt.reduce is None and not stmt.atomic)
+        for stmt in walk_statements(block)
+    )
+
+
+def _stores(block: Block) -> Iterator[Store]:
+    return (stmt for stmt in walk_statements(block) if isinstance(stmt, Store))
+
+
+
