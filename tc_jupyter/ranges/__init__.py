@@ -39,6 +39,7 @@ from .size_expr import (
     of_atom,
     scalar,
     size,
+    symbol,
 )
 
 __all__ = [
@@ -110,6 +111,7 @@ __all__ = [
     "size",
     "solve",
     "summary",
+    "symbol",
     "to_condition",
     "to_expr",
     "to_latex",

@@ -30,7 +30,7 @@ from .size_expr import (
 Term: TypeAlias = tuple[Monomial, int]
 Order: TypeAlias = tuple[int, int, int, tuple[int, ...], str]
 
-KINDS = {"index": 0, "extreme": 0, "size": 1, "scalar": 1}
+KINDS = {"index": 0, "extreme": 0, "size": 1, "scalar": 1, "symbol": 1}
 
 
 def to_python(e: SizeExpr) -> str:
@@ -54,6 +54,9 @@ def to_python(e: SizeExpr) -> str:
         if offset or not negative:
             parts.append(str(offset))
         elif negative:
+            first = shown[0][0]
+            if len(first) == 1 and isinstance(first[0], FloorDiv | Mod) and shown[0][1] == -1:
+                negative[0] = f"({negative[0]})"  # -a//b is (-a)//b in Python
             return "-" + " - ".join(negative)
         offset = 0
     text = " + ".join(parts)
@@ -143,7 +146,7 @@ def _term_order(mono: Monomial) -> Order:
 def _name_order(atom: Atom) -> tuple[int, int, str]:
     """Sizes before indices inside a product: `S*i`."""
     if isinstance(atom, Name):
-        rank = {"size": 0, "scalar": 0, "extreme": 1, "index": 2}[atom.kind]
+        rank = {"size": 0, "scalar": 0, "symbol": 0, "extreme": 1, "index": 2}[atom.kind]
         return (rank, atom.position, atom.name)
     return (3, 0, "")
 

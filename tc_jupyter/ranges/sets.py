@@ -1103,8 +1103,3 @@ def scanned(loops: tuple[Scan, ...], values: Mapping[str, int]) -> Iterator[tupl
                     yield from scanned(node.body, {**values, node.variable: value})
             case _:
                 assert_never(node)
-
-
-def plain(name: str) -> SizeExpr:
-    """A parameter without limits, for axes of loops that stand outside a set."""
-    return of_atom(Name("scalar", name, (None, None)))

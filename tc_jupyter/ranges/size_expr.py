@@ -47,7 +47,7 @@ def _finish(atom: Any, key: Key, limits: Limits) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Name(_Keyed):
-    """A named integer: a size (>= 1), an integer scalar, an index, or an extreme value of an index tensor.
+    """A named integer: a size (>= 1), an integer scalar, an index, a symbol, or an extreme value of an index tensor.
 
     `position` is the place in the signature or statement; it orders the text and nothing else.
     """
@@ -514,6 +514,11 @@ def size(name: str, position: int = 1 << 30) -> SizeExpr:
 def scalar(name: str, dtype: DType, position: int = 1 << 30) -> SizeExpr:
     """An integer rank-0 parameter, limited by its type."""
     return of_atom(Name("scalar", name, dtype.limits, position))
+
+
+def symbol(name: str, position: int = 1 << 30) -> SizeExpr:
+    """An integer of which nothing is known, as the end of a tile; unlike a size it may be 0 or negative."""
+    return of_atom(Name("symbol", name, UNLIMITED, position))
 
 
 def index(name: str, position: int = 1 << 30) -> SizeExpr:

@@ -27,7 +27,8 @@ def value(expr, env, arrays=None, origins=None):
                 if not e.indices:
                     return env[e.tensor]
                 place = tuple(
-                    get(i) - o for i, o in zip(e.indices, (origins or {}).get(e.tensor, (0,) * len(e.indices)))
+                    get(i) - o
+                    for i, o in zip(e.indices, (origins or {}).get(e.tensor, (0,) * len(e.indices)), strict=False)
                 )
                 return (
                     int(arrays[e.tensor][place])
@@ -198,7 +199,7 @@ class Oracle:
 
         def fits(x):
             for point in itertools.product(*values):
-                y = value(e, {**self.env, **dict(zip(others, point)), v: x})
+                y = value(e, {**self.env, **dict(zip(others, point, strict=False)), v: x})
                 if not (y >= low if side == "lower" else y < high):
                     return False
             return True
@@ -225,7 +226,7 @@ class Oracle:
         for place in (s.value, *s.exists):
             for read, guards in guarded_reads(place):
                 for point in itertools.product(*[range(a, b) for a, b in self.ranges[s.name]]):
-                    env = {**self.env, **dict(zip(order, point))}
+                    env = {**self.env, **dict(zip(order, point, strict=False))}
                     if not all(bool(value(c, env, arrays, origins)) == p for c, p in guards):
                         continue
                     for d, e in enumerate(read.indices):

@@ -20,7 +20,7 @@ def random_program(rng: random.Random, data: bool = False) -> tuple[str, str]:
     body = [statement(rng, "A", dims, data)]
     if rng.random() < 0.3:
         rank = body[0].split("(")[1].split(")")[0].count(",") + 1
-        new = {**dims, "A": ["A.%d" % d for d in range(rank)]}
+        new = {**dims, "A": [f"A.{d}" for d in range(rank)]}
         body.append(statement(rng, "O", new, data, must="A"))
     return ", ".join(inputs), " ".join(body)
 

@@ -177,7 +177,9 @@ class OracleAt(Oracle):
             if t.dims is not None:
                 self.set_box(t.name, [(0, value(d, self.env)) for d in t.dims])
             else:
-                self.set_box(t.name, [(o, o + n) for o, n in zip(numbers.origins[t.name], numbers.shapes[t.name])])
+                self.set_box(
+                    t.name, [(o, o + n) for o, n in zip(numbers.origins[t.name], numbers.shapes[t.name], strict=False)]
+                )
 
 
 def test_random_programs_with_data():

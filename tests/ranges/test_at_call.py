@@ -1,0 +1,207 @@
+"""Numbers at a call, and the messages of calls that do not fit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from range_programs import define, program
+
+import tc_jupyter.ranges.sets as sets
+from tc_jupyter.diagnostics import Diagnostic
+from tc_jupyter.ranges import check_data, infer_ranges, make_bind, preconditions, to_python
+from tc_jupyter.ranges.at_call import at_sizes
+
+
+def bind_of(checked):
+    ranges = infer_ranges(checked)
+    return make_bind(checked, ranges, preconditions(checked, ranges))
+
+
+def test_numbers():
+    bind = bind_of(define("float(N) B, float(M) C", "A(i) = B(i) + C(i-2)"))
+    numbers = bind({"N": 9, "M": 5})
+    assert numbers.ranges == {"A": ((2, 7),)}
+    assert numbers.shapes == {"A": (5,)}
+    assert numbers.origins == {"A": (2,)}
+
+
+def test_function_alone():
+    bind = bind_of(define("float(N) B, float(M) K", "A(i) +=! B(i+k)*K(k)"))
+    assert bind.names == ("N", "M")
+    assert bind.function(10, 3, True) == ((((0, 8), (0, 3)),), ((8,),), ((0,),))
+
+
+def test_precondition_failed():
+    bind = bind_of(define("float(I) B, float(J) C, float(K) D", "A(i,j) = B(i)*C(i+j)*D(j)"))
+    message = bind({"I": 3, "J": 5, "K": 4})
+    assert message.code.number == "TC601"
+    assert message.message == "`C(i + j)` leaves `C`: `I + K <= J + 1` is false, `3 + 4 <= 5 + 1`"
+    assert message.help == "at i = 2, j = 3 it reads `C(5)`, but `C` has 0 to 4"
+    assert [label.text for label in message.labels] == ["`0 <= i < 3`", "`0 <= j < 4`"]
+    assert not isinstance(bind({"I": 3, "J": 6, "K": 4}), Diagnostic)
+    assert not isinstance(bind({"I": 3, "J": 5, "K": 4}, check=False), Diagnostic)
+
+
+def test_negative_range():
+    message = bind_of(define("float(N) B, float(M) K", "A(i) +=! B(i+k)*K(k)"))({"N": 2, "M": 9})
+    assert message.code.number == "TC602"
+    assert message.message == "the range of `i` ends before it starts: `0 <= i < -6`"
+    assert message.help == "M = 9, N = 2"
+
+
+def test_negative_range_is_found_without_checks():
+    bind = bind_of(define("float(N) B, float(M) K", "A(i) +=! B(i+k)*K(k)"))
+    assert isinstance(bind({"N": 2, "M": 9}, check=False), Diagnostic)
+
+
+def test_zero_divisor():
+    bind = bind_of(define("float(I) B, float(K) W, float(S) Z", "A(i) +=! B(S*i+k)*W(k)"))
+    message = bind({"I": 5, "K": 2, "S": 0})
+    assert message.code.number == "TC603"
+    assert "`S` is 0" in message.message
+
+
+def test_zero_divisor_that_simplifies_away():
+    bind = bind_of(define("float(N,K) X", "A(i) = X(i*K/K, 0) where i in 0:N"))
+    assert bind({"N": 3, "K": 0}).code.number == "TC603"
+
+
+def test_kernel_of_extent_zero():
+    bind = bind_of(define("float(N) B, float(M) K", "A(i) +=! B(i+k)*K(k)"))
+    assert bind({"N": 5, "M": 0}).ranges["A"] == ((0, 6), (0, 0))
+    assert bind({"N": 0, "M": 0}).shapes["A"] == (1,)
+    assert bind({"N": 0, "M": 1}).shapes["A"] == (0,)
+
+
+def test_clamp_into_an_empty_tensor():
+    bind = bind_of(define("float(J) B, int(I) C", "A(i) = B(max(min(C(i), J-1), 0))"))
+    assert bind({"J": 0, "I": 3}).code.number == "TC601"
+    assert not isinstance(bind({"J": 0, "I": 0}), Diagnostic)
+    assert not isinstance(bind({"J": 1, "I": 3}), Diagnostic)
+
+
+def test_integer_scalars_count():
+    bind = bind_of(define("float(N) X, int s", "A(i) = X(i+s) where i in 0:N-s"))
+    assert bind.names == ("N", "s")
+    assert bind({"N": 5, "s": 2}).shapes["A"] == (3,)
+    assert bind({"N": 5, "s": -1}).code.number == "TC601"
+    assert bind({"N": 5, "s": 7}).code.number == "TC602"
+
+
+def test_declared_extent_is_compared():
+    bind = bind_of(program("def f(float(N) X, float(M) Y) -> (float(M) A) { A(i) = X(i) where exists Y(0) }"))
+    assert bind({"N": 3, "M": 3}).shapes["A"] == (3,)
+    assert bind({"N": 3, "M": 4}).code.number == "TC605"
+
+
+def test_declared_extent_that_is_only_a_name():
+    bind = bind_of(program("def f(float(N) X) -> (float(P) A) { A(i) = X(i+1) }"))
+    assert bind({"N": 3}).shapes["A"] == (3,)
+
+
+def test_declared_extent_that_never_fits():
+    checked = program("def f(float(N) X) -> (float(N) A) { A(i) = X(i) + X(i+1) }")
+    found = preconditions(checked, infer_ranges(checked))
+    assert [d.code.number for d in found.diagnostics if d.is_error] == ["TC215"]
+
+
+@pytest.mark.parametrize("library", [True, False])
+def test_guarded_access_is_decided_on_numbers(library, monkeypatch):
+    if not library:
+        monkeypatch.setattr(sets, "_library", lambda: None)
+    bind = bind_of(define("float(N) X, float(M) Z", "A(i) = i < M ? X(i) : Z(i) where i in 0:N"))
+    assert not isinstance(bind({"N": 3, "M": 3}), Diagnostic)
+    message = bind({"N": 5, "M": 3})
+    assert message.code.number == "TC601"
+    assert message.help == "at i = 3 it reads `Z(3)`, but `Z` has 0 to 2"
+
+
+def test_write_outside():
+    bind = bind_of(define("float(N) X, float(M) Z", "A(i) = X(i) A(i) += Z(i)"))
+    message = bind({"N": 2, "M": 3})
+    assert message.code.number == "TC601"
+    assert message.help == "at i = 2 it writes `A(2)`, but `A` has 0 to 1"
+
+
+def test_unknown_ranges_cannot_be_bound():
+    checked = define("float(N,N) X", "A(i,j) = X(i+j, i-j)")
+    ranges = infer_ranges(checked)
+    with pytest.raises(ValueError):
+        make_bind(checked, ranges, preconditions(checked, ranges))
+
+
+def test_at_sizes():
+    ranges = at_sizes(infer_ranges(define("float(N) B, float(M) K", "A(i) +=! B(i+k)*K(k)")), {"M": 3})
+    assert to_python(ranges.boxes["A"].shape[0]) == "N - 2"
+
+
+# --- data -------------------------------------------------------------------------------------------------------------------
+
+
+def run(bind, arrays, values):
+    return [found for found in (check_data(item, arrays, values) for item in bind.data) if found is not None]
+
+
+def test_look_up():
+    bind = bind_of(define("float(J) B, int(I) C", "A(i) = B(C(i))"))
+    (item,) = bind.data
+    assert [to_python(e) for e in item.region[0]] == ["0", "I"]
+    values = {"J": 4, "I": 3}
+    assert not run(bind, {"C": np.array([0, 3, 1], np.int32)}, values)
+    (message,) = run(bind, {"C": np.array([0, 1, 4], np.int32)}, values)
+    assert message.code.number == "TC604"
+    assert message.message == "`B(C(i))` leaves `B`: index 4 in dimension 0, but it has 0 to 3"
+    assert message.help == "first at i = 2"
+    assert run(bind, {"C": np.array([0, -1, 1], np.int32)}, values)
+
+
+def test_float_index_truncates_and_refuses_nan():
+    bind = bind_of(define("float(J) B, float(I) C", "A(i) = B(C(i))"))
+    values = {"J": 2, "I": 2}
+    assert not run(bind, {"C": np.array([-0.9, 1.9], np.float32)}, values)
+    assert run(bind, {"C": np.array([0.0, 2.0], np.float32)}, values)
+    assert run(bind, {"C": np.array([0.0, math.nan], np.float32)}, values)
+    assert run(bind, {"C": np.array([0.0, math.inf], np.float32)}, values)
+
+
+def test_elements_that_are_not_read_do_not_count():
+    bind = bind_of(define("float(J) B, int(I) C", "A(i) = B(C(2*i)) where i in 0:I/2"))
+    assert not run(bind, {"C": np.array([0, 99, 1, 99], np.int32)}, {"J": 2, "I": 4})
+    assert run(bind, {"C": np.array([0, 0, 9, 0], np.int32)}, {"J": 2, "I": 4})
+
+
+def test_elements_behind_a_guard_do_not_count():
+    bind = bind_of(define("float(J) B, int(I) C", "A(i) = i < 2 ? B(C(i)) : 0 where i in 0:I"))
+    assert not run(bind, {"C": np.array([0, 1, 99], np.int32)}, {"J": 2, "I": 3})
+    assert run(bind, {"C": np.array([0, 5, 1], np.int32)}, {"J": 2, "I": 3})
+
+
+def test_two_index_tensors_are_checked_at_each_point():
+    bind = bind_of(define("float(N) X, int(I) p, int(J) q", "A(i,j) = X(p(i) + q(j))"))
+    values = {"N": 6, "I": 2, "J": 2}
+    arrays = {"p": np.array([1, 2], np.int32), "q": np.array([0, 3], np.int32)}
+    assert not run(bind, arrays, values)
+    (message,) = run(bind, {**arrays, "q": np.array([0, 4], np.int32)}, values)
+    assert message.help == "first at i = 1, j = 1"
+
+
+def test_index_tensor_of_the_same_def():
+    bind = bind_of(define("float(J) B, int(I) C", "T(i) = C(i+1) A(i) = B(T(i))"))
+    (item,) = bind.data
+    assert item.tensor == "T"
+    assert bind.checks("A") == (item,)
+    arrays = {"T": np.array([0, 1, 1], np.int32)}
+    assert not run(bind, arrays, {"J": 2, "I": 3})
+    assert run(bind, {"T": np.array([0, 2, 1], np.int32)}, {"J": 2, "I": 3})
+
+
+def test_empty_loops_check_nothing():
+    bind = bind_of(define("float(J) B, int(I) C", "A(i) = B(C(i))"))
+    assert not run(bind, {"C": np.zeros(0, np.int32)}, {"J": 0, "I": 0})
+
+
+def test_unsigned_values_beyond_64_bits():
+    bind = bind_of(define("float(J) B, uint64(I) C", "A(i) = B(C(i))"))
+    assert run(bind, {"C": np.array([2**64 - 1], np.uint64)}, {"J": 5, "I": 1})
