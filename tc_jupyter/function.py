@@ -16,7 +16,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -35,15 +34,17 @@ from tc_jupyter.compiler.definition import (
     target_of,
 )
 from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation, launches, resources, simulate
+from tc_jupyter.compiler.open_definition import OpenDefinition
 from tc_jupyter.diagnostics import CompileError, SourceText, render
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import Program
 from tc_jupyter.program.check_tc import python_name
+from tc_jupyter.program.sac_rewrites import Rewrites
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import cpu, cuda
-from tc_jupyter.runtime.arguments import parameters_of, positional, signature_text
+from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
 from tc_jupyter.runtime.kernel import Layout, layout_of, read_inputs
 from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
@@ -103,9 +104,16 @@ def module_of(analysis: Analysis, options: Options) -> Module:
         diagnostics = tuple(analysis.diagnostics)
         raise CompileError(diagnostics, analysis.source, render(diagnostics, analysis.source))
     _check_specialize(analysis, options)
+    opened = analysis.open_functions
     functions = {
-        python_name(name): Function(found, options, analysis.source) for name, found in analysis.functions.items()
+        python_name(name): Function(Definition(found, options), options, analysis.source)
+        for name, found in analysis.functions.items()
+        if name not in opened
     }
+    for name, definitions in opened.items():
+        functions[python_name(name)] = Function(
+            OpenDefinition(definitions, options, analysis.source), options, analysis.source
+        )
     return Module(functions, analysis)
 
 
@@ -195,17 +203,14 @@ class IndexRange:
 class Function:
     """A compiled def: call it with arrays, or look at what was inferred."""
 
-    def __init__(
-        self, found: FunctionAnalysis, options: Options, source: SourceText, steps: tuple[Step, ...] | None = None
-    ) -> None:
-        self._definition = Definition(found, options, steps)
+    def __init__(self, definition: Definition | OpenDefinition, options: Options, source: SourceText) -> None:
+        self._definition = definition
         self._options = options
         self._source = source
-        self._steps = steps
-        self.__name__ = python_name(found.program.name)
-        self.__qualname__ = self.__name__
-        self.__doc__ = document(found)
-        self._call = self._definition.dispatcher()
+        self._call = definition.dispatcher()
+        name = definition.name
+        self.__name__ = self.__qualname__ = python_name(name)
+        self.__doc__ = definition.text if isinstance(definition, OpenDefinition) else document(definition.found)
 
     # the call --------------------------------------------------------------------------------------------------------------------
 
@@ -226,33 +231,52 @@ class Function:
         if out is None and not named:
             return self._call(*args)
         definition = self._definition
-        values = positional(definition.names, args, named, definition.text, definition.program)
-        return definition.call(values, out)
+        return definition.call(self._positional(args, named), out)
+
+    def _positional(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        return self._definition.positional(args, named)
 
     def __repr__(self) -> str:
-        return f"<tc function {signature_text(self.program)}>"
+        return f"<tc function {self._definition.text}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._options, self.program.name, self._steps)
+        definition = self._definition
+        steps = None if isinstance(definition, OpenDefinition) else definition.steps
+        return _restore, (self._options, definition.name, steps)
+
+    def _known(self, arrays: Sequence[Any] = ()) -> Definition:
+        """The def with known ranks: for these arguments, or as it was last called.
+
+        Raises:
+            ValueError: the ranks are open and nothing tells them.
+        """
+        definition = self._definition
+        if isinstance(definition, Definition):
+            return definition
+        if arrays:
+            return definition.at(arrays)
+        if definition.latest is None:
+            raise ValueError(f"the ranks of `{definition.name}` are known at the call: call it first, or pass arrays")
+        return definition.latest
 
     # what was inferred -----------------------------------------------------------------------------------------------------------
 
     @property
     def program(self) -> Program:
         """The checked program."""
-        return self._definition.program
+        return self._known().program
 
     @property
     def analysis(self) -> FunctionAnalysis:
         """Everything that inference found."""
-        return self._definition.found
+        return self._known().found
 
     @property
     def source_text(self) -> SourceText:
         """The cell."""
         return self._source
 
-    @cached_property
+    @property
     def ranges(self) -> tuple[IndexRange, ...]:
         """The range of every index of every statement, with its reasons."""
         found = self.analysis.ranges
@@ -266,12 +290,15 @@ class Function:
     @property
     def signature(self) -> str:
         """The def in one line, with inferred shapes of the results."""
+        if isinstance(self._definition, OpenDefinition):
+            return self._definition.text
         return described_signature(self.analysis)
 
     @property
     def __signature__(self) -> inspect.Signature:
         kinds = inspect.Parameter
-        parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in _parameter_names(self.program)]
+        names = [python_name(name) for name in self._definition.names]
+        parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
         parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
         return inspect.Signature(parameters)
 
@@ -282,8 +309,9 @@ class Function:
             CallError: a condition on sizes is false.
             KeyError: a size is missing.
         """
-        numbers = self._definition.numbers_at(self._sizes(arrays, sizes))
-        return {name: tuple(numbers.shapes[name]) for name in self.program.results}
+        definition = self._known(arrays)
+        numbers = definition.numbers_at(self._sizes(arrays, sizes))
+        return {name: tuple(numbers.shapes[name]) for name in definition.program.results}
 
     def cost(self, **sizes: int) -> Counts:
         """Operations and bytes: SymPy expressions over the sizes, or numbers if all sizes are given."""
@@ -310,6 +338,8 @@ class Function:
         if kind not in SOURCE_KINDS:
             raise ValueError(f"source kind {kind!r}: expected one of {', '.join(map(repr, SOURCE_KINDS))}")
         if kind == "rewrites":
+            if isinstance(self._definition, OpenDefinition):
+                return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays)
@@ -346,36 +376,36 @@ class Function:
             CallError: the arguments do not fit.
             BackendError: NVRTC is not installed.
         """
-        definition = self._definition
+        definition = self._known(arrays)
         inputs = read_inputs(definition.program, definition.parameters, arrays)
         numbers = definition.numbers_at(inputs.sizes)
         made = definition.build(cuda.cuda_target("sm_80"))
         return simulate(made, inputs, numbers, definition.numbers)
 
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
-        return self._definition.numbers_at(self._sizes(arrays, sizes)).sizes
+        return self._known(arrays).numbers_at(self._sizes(arrays, sizes)).sizes
 
     def _build(self, target: Target, arrays: Sequence[Any]) -> Build:
-        return self._definition.build(target, self._layout(arrays))
+        return self._known(arrays).build(target, self._layout(arrays))
 
     def _layout(self, arrays: Sequence[Any]) -> Layout:
-        definition = self._definition
         if not arrays:
             return ROW_MAJOR
+        definition = self._known(arrays)
         inputs = read_inputs(definition.program, definition.parameters, arrays)
         return layout_of(inputs, {}, definition.numbers_at(inputs.sizes).shapes, definition.program)
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         if not arrays:
             return dict(sizes)
-        definition = self._definition
+        definition = self._known(arrays)
         return dict(read_inputs(definition.program, definition.parameters, arrays).sizes) | dict(sizes)
 
     # schedules -------------------------------------------------------------------------------------------------------------------
 
     def schedule(self) -> Schedule:
         """One stage per statement, nothing transformed; or the schedule that `with_schedule` gave."""
-        return self._definition.schedule()
+        return self._known().schedule()
 
     def with_schedule(self, schedule: Schedule) -> Function:
         """A function that computes the same values in another order.
@@ -385,7 +415,10 @@ class Function:
         """
         if schedule.graph.base != self.program:
             raise ValueError(f"this schedule is one of `{schedule.graph.base.name}`, not of `{self.program.name}`")
-        return Function(self.analysis, self._options, self._source, schedule.steps)
+        known = self._known()
+        return Function(
+            Definition(known.found, self._options, schedule.steps, known.verify), self._options, self._source
+        )
 
     # measurements ----------------------------------------------------------------------------------------------------------------
 
@@ -405,10 +438,10 @@ class Function:
         for name, peer in (against or {}).items():
             agrees[name] = close(expected, peer(*arrays))
             candidates[name] = lambda peer=peer: peer(*arrays)
-        definition = self._definition
+        definition = self._known(arrays)
         inputs = read_inputs(definition.program, definition.parameters, arrays)
         on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
-        counts = cost_of(self.program, self.analysis.ranges).at(definition.numbers_at(inputs.sizes).sizes)
+        counts = cost_of(definition.program, definition.found.ranges).at(definition.numbers_at(inputs.sizes).sizes)
         timings = benchmark(candidates, seconds, synchronize=cuda.synchronize if on_gpu else lambda: None)
         limits = None if on_gpu else cpu_limits()
         return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits)
@@ -416,13 +449,16 @@ class Function:
 
 def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Function:
     """Unpickle: compile the text again."""
-    analysis = _analysis(options)
-    return Function(analysis.functions[name], options, analysis.source, steps)
+    function = module_of(_analysis(options), options)[name]
+    if not steps:
+        return function
+    known = function.analysis
+    return Function(Definition(known, options, steps), options, function.source_text)
 
 
-def _parameter_names(program: Program) -> list[str]:
-    """Parameter names that Python can spell; keywords and names with a leading digit get an underscore."""
-    return [python_name(name) for name in program.parameters]
+def rewrites_text(found: Rewrites) -> str:
+    """The three steps as text, each under its title."""
+    return "\n\n".join(f"// {step.title}\n{step.text}" for step in found.steps)
 
 
 def _index_range(item: InferredRange) -> IndexRange:

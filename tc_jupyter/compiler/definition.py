@@ -52,6 +52,9 @@ from .analysis import FunctionAnalysis
 from .build import Build, build
 from .call_numbers import CallNumbers
 
+Verify = Callable[[Mapping[str, int], Mapping[str, Any]], Diagnostic | None]
+"""More conditions of a call: sizes and scalars -> what is wrong with them."""
+
 ROW_MAJOR = Layout(frozenset(), 32)
 """Contiguous arrays, small enough for 32-bit indices."""
 
@@ -86,7 +89,13 @@ class Ready:
 class Definition:
     """A def whose ranks and element types are known: reads arguments, finds or makes the code, runs it."""
 
-    def __init__(self, found: FunctionAnalysis, options: Options, steps: tuple[Step, ...] | None = None) -> None:
+    def __init__(
+        self,
+        found: FunctionAnalysis,
+        options: Options,
+        steps: tuple[Step, ...] | None = None,
+        verify: Verify | None = None,
+    ) -> None:
         self.found = found
         self.program = found.program
         self.options = options
@@ -95,9 +104,24 @@ class Definition:
         self.names = tuple(parameter.name for parameter in self.parameters)
         self.text = signature_text(self.program)
         self.numbers = CallNumbers(found)
+        self.verify = verify
         self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
         self._ready: dict[tuple[str, Layout], Ready] = {}
         self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The name of the def as written."""
+        return self.program.name
+
+    def positional(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the signature.
+
+        Raises:
+            CallError: TC606.
+        """
+        program = self.program
+        return positional(self.names, args, named, self.text, program.name, program.source, program.span)
 
     def call(self, values: Sequence[object], out: object) -> Any:
         """One call by the general path: any array library, any layout.
@@ -106,6 +130,9 @@ class Definition:
             CallError: the arguments do not fit.
         """
         inputs = read_inputs(self.program, self.parameters, values)
+        wrong = self.verify(inputs.sizes, inputs.scalars) if self.verify is not None else None
+        if wrong is not None:
+            raise call_error(wrong, self.program.source)
         numbers = self.numbers_at(inputs.sizes)
         outputs: dict[str, ArrayView] = {}
         if out is not None:
@@ -187,7 +214,7 @@ class Definition:
 
     def general(self, *args: Any) -> Any:
         """A call with positional arguments only, by the general path."""
-        return self.call(positional(self.names, args, {}, self.text, self.program), None)
+        return self.call(self.positional(args, {}), None)
 
     def _fast_plan(self) -> FastPlan | None:
         """What the short way needs; `None` for defs whose conditions are not plain comparisons of sizes."""

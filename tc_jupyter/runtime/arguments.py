@@ -91,37 +91,44 @@ def signature_text(program: Program) -> str:
 
 
 def positional(
-    names: Sequence[str], args: Sequence[object], named: Mapping[str, object], what: str, program: Program
+    names: Sequence[str],
+    args: Sequence[object],
+    named: Mapping[str, object],
+    what: str,
+    name: str,
+    source: SourceText,
+    span: Span,
 ) -> tuple[object, ...]:
     """The arguments in the order of the signature.
 
     Args:
         what: the signature as text, for the help.
+        name: of the def.
 
     Raises:
         CallError: TC606.
     """
 
     def wrong(message: str) -> NoReturn:
-        fail(codes.CALL_ARGUMENTS, message, program.source, program.span, help=f"the signature is `{what}`")
+        fail(codes.CALL_ARGUMENTS, message, source, span, help=f"the signature is `{what}`")
 
     if len(args) > len(names):
-        wrong(f"`{program.name}` takes {_count(len(names), 'argument')}, {len(args)} came")
+        wrong(f"`{name}` takes {_count(len(names), 'argument')}, {len(args)} came")
     values = dict(zip(names, args, strict=False))
-    for name, value in named.items():
-        if name not in names:
-            guess = nearest(name, names)
-            wrong(f"`{program.name}` has no parameter `{name}`" + (f"; did you mean `{guess}`?" if guess else ""))
-        if name in values:
-            wrong(f"`{program.name}` got `{name}` twice")
-        values[name] = value
-    missing = [name for name in names if name not in values]
+    for key, value in named.items():
+        if key not in names:
+            guess = nearest(key, names)
+            wrong(f"`{name}` has no parameter `{key}`" + (f"; did you mean `{guess}`?" if guess else ""))
+        if key in values:
+            wrong(f"`{name}` got `{key}` twice")
+        values[key] = value
+    missing = [each for each in names if each not in values]
     if missing:
-        listed = ", ".join(f"`{name}`" for name in missing)
+        listed = ", ".join(f"`{each}`" for each in missing)
         wrong(
-            f"`{program.name}` takes {_count(len(names), 'argument')}, {listed} {'is' if len(missing) == 1 else 'are'} missing"
+            f"`{name}` takes {_count(len(names), 'argument')}, {listed} {'is' if len(missing) == 1 else 'are'} missing"
         )
-    return tuple(values[name] for name in names)
+    return tuple(values[each] for each in names)
 
 
 def _count(number: int, noun: str) -> str:
@@ -133,7 +140,7 @@ def _count(number: int, noun: str) -> str:
 _PROBLEM_CODES = {"type": codes.ARGUMENT_TYPE, "rank": codes.ARGUMENT_RANK, "device": codes.ARGUMENT_DEVICE}
 
 
-def read_array(parameter: Parameter, value: object, program: Program) -> ArrayView:
+def read_array(parameter: Parameter, value: object, source: SourceText) -> ArrayView:
     """The memory of an argument.
 
     Raises:
@@ -144,21 +151,42 @@ def read_array(parameter: Parameter, value: object, program: Program) -> ArrayVi
     except ArgumentProblem as problem:
         code = _PROBLEM_CODES[problem.kind]
         message = f"`{parameter.name}` is an array `{parameter.text}`; {problem.came} came"
-        fail(code, message, program.source, parameter.span, help=problem.help or None)
-    check_type(parameter, view, program)
+        fail(code, message, source, parameter.span, help=problem.help or None)
+    check_type(parameter, view, source)
     if len(view.shape) != parameter.rank:
         message = f"`{parameter.name}` has {_count(parameter.rank, 'dimension')}; an array of shape {view.shape} came"
-        fail(codes.ARGUMENT_RANK, message, program.source, parameter.span, f"`{parameter.text}`")
+        fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`")
     return view
 
 
-def check_type(parameter: Parameter, view: ArrayView, program: Program) -> None:
+def read_array_of_any_type(name: str, value: object, source: SourceText, span: Span) -> ArrayView:
+    """The memory of an argument of any rank and of any element type of the language.
+
+    Raises:
+        CallError: TC607, TC608, TC609.
+    """
+    try:
+        view = view_of(value)
+    except ArgumentProblem as problem:
+        code = _PROBLEM_CODES[problem.kind]
+        fail(code, f"`{name}` is an array; {problem.came} came", source, span, help=problem.help or None)
+    if view.dtype is None:
+        fail(
+            codes.ARGUMENT_TYPE,
+            f"`{name}` has elements of type {view.dtype_name}, which the language has not",
+            source,
+            span,
+        )
+    return view
+
+
+def check_type(parameter: Parameter, view: ArrayView, source: SourceText) -> None:
     """Raise TC607 if the element type differs."""
     if view.dtype is parameter.dtype:
         return
     expected = parameter.dtype.value
     message = f"`{parameter.name}` has elements of type {expected}; an array of {view.dtype_name} came"
-    fail(codes.ARGUMENT_TYPE, message, program.source, parameter.span, help=_conversion(view, parameter.dtype))
+    fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help=_conversion(view, parameter.dtype))
 
 
 def _conversion(view: ArrayView, dtype: DType) -> str:
@@ -169,25 +197,25 @@ def _conversion(view: ArrayView, dtype: DType) -> str:
     return f'pass `.astype("{dtype.value}")`'
 
 
-def read_scalar(parameter: Parameter, value: object, program: Program) -> Number:
+def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Number:
     """The value of a rank-0 argument: a Python or NumPy number, or a 0-dimensional array of the exact type.
 
     Raises:
         CallError: TC607, TC608, TC609.
     """
     if isinstance(value, (np.ndarray,)) or (not isinstance(value, np.generic) and library_of(value) is not None):
-        return _element(read_array(parameter, value, program))
+        return _element(read_array(parameter, value, source))
     number: Any = value.item() if isinstance(value, np.generic) else value
     if not isinstance(number, (bool, int, float)) or isinstance(value, (np.datetime64, np.timedelta64)):
         number = _as_number(value)
     if number is None:
         came = f"{value!r}" if isinstance(value, complex) else f"a `{type(value).__name__}`"
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {came} came"
-        fail(codes.ARGUMENT_TYPE, message, program.source, parameter.span)
-    problem = _misfit(parameter.dtype, number)
+        fail(codes.ARGUMENT_TYPE, message, source, parameter.span)
+    problem = misfit(parameter.dtype, number)
     if problem:
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {value!r} {problem}"
-        fail(codes.ARGUMENT_TYPE, message, program.source, parameter.span)
+        fail(codes.ARGUMENT_TYPE, message, source, parameter.span)
     return float(number) if parameter.dtype.is_float else number
 
 
@@ -221,7 +249,7 @@ def _element(view: ArrayView) -> Number:
 _LARGEST = {DType.FLOAT16: 65504.0, DType.BFLOAT16: 3.3895313892515355e38, DType.FLOAT32: 3.4028234663852886e38}
 
 
-def _misfit(dtype: DType, number: Number) -> str:
+def misfit(dtype: DType, number: Number) -> str:
     """Why a number cannot be of that type, or an empty text; rounding is no reason."""
     if dtype is DType.BOOL:
         return "" if isinstance(number, bool) else "is no truth value"

@@ -111,9 +111,9 @@ def read_inputs(program: Program, parameters: Sequence[Parameter], values: Seque
     library = NUMPY
     for parameter, value in zip(parameters, values, strict=True):
         if parameter.rank == 0:
-            scalars[parameter.name] = read_scalar(parameter, value, program)
+            scalars[parameter.name] = read_scalar(parameter, value, program.source)
             continue
-        view = read_array(parameter, value, program)
+        view = read_array(parameter, value, program.source)
         arrays[parameter.name] = view
         given.append(parameter)
         if library is NUMPY:

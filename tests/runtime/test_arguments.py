@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tc_jupyter.diagnostics import CallError, SourceText
+from tc_jupyter.diagnostics import NO_SPAN, CallError, SourceText
 from tc_jupyter.program import Const, DType, Program, Size, Tensor
 from tc_jupyter.runtime.arguments import (
     Parameter,
@@ -23,6 +23,7 @@ from tc_jupyter.runtime.arguments import (
 from tc_jupyter.runtime.arrays import view_of
 
 F32 = DType.FLOAT32
+WHO = ("", "matmul", SourceText("def matmul(float(M,K) A, float(K,N) B) -> (C) {}"), NO_SPAN)
 
 
 def tensor(name, *dims, dtype=F32, kind="input"):
@@ -53,9 +54,9 @@ def test_the_signature_is_one_line():
 
 
 def test_arguments_by_position_and_by_name():
-    assert positional(("A", "B"), (1, 2), {}, "", PROGRAM) == (1, 2)
-    assert positional(("A", "B"), (1,), {"B": 2}, "", PROGRAM) == (1, 2)
-    assert positional(("A", "B"), (), {"B": 2, "A": 1}, "", PROGRAM) == (1, 2)
+    assert positional(("A", "B"), (1, 2), {}, *WHO) == (1, 2)
+    assert positional(("A", "B"), (1,), {"B": 2}, *WHO) == (1, 2)
+    assert positional(("A", "B"), (), {"B": 2, "A": 1}, *WHO) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_arguments_by_position_and_by_name():
 )
 def test_wrong_count_and_names(args, named, words):
     with refused("TC606", words.replace("?", "."), "matmul.float32"):
-        positional(("A", "B"), args, named, signature_text(PROGRAM), PROGRAM)
+        positional(("A", "B"), args, named, signature_text(PROGRAM), *WHO[1:])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_wrong_count_and_names(args, named, words):
 )
 def test_arrays_that_do_not_fit_are_named(value, code, words):
     with refused(code, words):
-        read_array(A, value, PROGRAM)
+        read_array(A, value, PROGRAM.source)
 
 
 SCALARS = {
@@ -106,7 +107,7 @@ SCALARS = {
 )
 def test_numbers_are_accepted(name, number):
     dtype = SCALARS[name][0]
-    value = read_scalar(Parameter("s", dtype, (), PROGRAM.span), number, PROGRAM)
+    value = read_scalar(Parameter("s", dtype, (), PROGRAM.span), number, PROGRAM.source)
     assert isinstance(value, (bool, int, float))
     expected = float(number) if dtype.is_float else int(number)
     assert value == expected or expected != expected
@@ -132,18 +133,18 @@ def test_numbers_are_accepted(name, number):
 )
 def test_numbers_that_do_not_fit(dtype, number, words):
     with refused("TC607", "`s`", words):
-        read_scalar(Parameter("s", dtype, (), PROGRAM.span), number, PROGRAM)
+        read_scalar(Parameter("s", dtype, (), PROGRAM.span), number, PROGRAM.source)
 
 
 def test_a_vector_is_no_number():
     with refused("TC608", "0 dimensions"):
-        read_scalar(Parameter("s", F32, (), PROGRAM.span), np.zeros(3, np.float32), PROGRAM)
+        read_scalar(Parameter("s", F32, (), PROGRAM.span), np.zeros(3, np.float32), PROGRAM.source)
 
 
 def test_torch_numbers():
     torch = pytest.importorskip("torch")
     parameter = Parameter("s", DType.BFLOAT16, (), PROGRAM.span)
-    assert read_scalar(parameter, torch.tensor(1.5, dtype=torch.bfloat16), PROGRAM) == 1.5
+    assert read_scalar(parameter, torch.tensor(1.5, dtype=torch.bfloat16), PROGRAM.source) == 1.5
 
 
 def test_sizes_are_unified():

@@ -1,0 +1,205 @@
+"""A `%%sac` function whose ranks, types and sometimes values are known only at the call.
+
+Comes in: the checked definitions of one name and the arguments of a call. Goes out: a `Definition` for those ranks and types, kept
+for later calls. After that nothing knows which language it was.
+
+Worked example: `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }` called with two matrices one after the other makes one
+`Definition`; a call with a vector makes a second one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tc_jupyter.diagnostics import Diagnostic, SourceText, codes
+from tc_jupyter.program import ArgumentType, CheckedFunction, DType, Signature, Specialized, bind_call
+from tc_jupyter.program.sac_rewrites import Rewrites, rewrites
+from tc_jupyter.runtime.arguments import (
+    Parameter,
+    call_error,
+    fail,
+    misfit,
+    positional,
+    read_array_of_any_type,
+    read_scalar,
+)
+from tc_jupyter.runtime.arrays import ArrayView, host_values, library_of
+from tc_jupyter.syntax.sac_parser import BASES
+
+from .analysis import analyze_program
+from .definition import Definition, Options
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A specialisation and the calls that it serves."""
+
+    signature: Signature
+    definition: Definition
+
+
+class OpenDefinition:
+    """All definitions of one name, specialised call by call.
+
+    Attributes:
+        latest: the specialisation of the last call; `None` before the first one.
+    """
+
+    def __init__(self, functions: Sequence[CheckedFunction], options: Options, source: SourceText) -> None:
+        self.functions = tuple(functions)
+        self.options = options
+        self.source = source
+        self.latest: Definition | None = None
+        self._entries: dict[tuple[tuple[DType, int], ...], list[_Entry]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The name as written; it may be an operator."""
+        return self.functions[0].name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Parameter names of the first definition."""
+        return tuple(param.name.name for param in self.functions[0].function.params)
+
+    @property
+    def text(self) -> str:
+        """The signatures of all definitions."""
+        return "; ".join(function.signature for function in self.functions)
+
+    def positional(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the first definition that has all the names.
+
+        Raises:
+            CallError: TC606.
+        """
+        lists = [tuple(param.name.name for param in function.function.params) for function in self.functions]
+        fitting = [names for names in lists if len(names) == len(args) + len(named) and set(named) <= set(names)]
+        names = (fitting or lists)[0]
+        return positional(names, args, named, self.text, self.name, self.source, self.functions[0].function.name.span)
+
+    def call(self, values: Sequence[object], out: object) -> Any:
+        """One call.
+
+        Raises:
+            CallError: the arguments do not fit, or the function has an error for these ranks.
+        """
+        return self.at(values).call(values, out)
+
+    def general(self, *args: Any) -> Any:
+        """A call with positional arguments only."""
+        return self.call(args, None)
+
+    def dispatcher(self) -> Any:
+        """The function of positional arguments that a call runs."""
+        return self.general
+
+    def at(self, values: Sequence[object]) -> Definition:
+        """The definition for the ranks, types and demanded values of these arguments.
+
+        Raises:
+            CallError: TC606, TC607, TC609, TC651, or an error that only these ranks show.
+        """
+        read = [self._read(position, value) for position, value in enumerate(values)]
+        arguments = [_argument_type(item) for item in read]
+        key = tuple((argument.dtype, argument.rank) for argument in arguments)
+        with self._lock:
+            entries = self._entries.setdefault(key, [])
+            entry = next((entry for entry in entries if _serves(entry.signature, arguments, read)), None)
+            if entry is None:
+                entry = self._specialize(arguments, read)
+                entries.append(entry)
+            self.latest = entry.definition
+            return entry.definition
+
+    def rewrites(self, values: Sequence[object] = ()) -> tuple[Rewrites, ...]:
+        """The three rewrites of every definition; with arguments, with the numbers of that call."""
+        signature = None
+        if values:
+            types = [_argument_type(self._read(position, value)) for position, value in enumerate(values)]
+            signature = Signature(tuple(types))
+        return tuple(rewrites(each.cell, each.function, signature) for each in self.functions)
+
+    def _read(self, position: int, value: object) -> ArrayView | tuple[DType, Any]:
+        """The memory of an array, or type and value of a number."""
+        wanted = [_declared(function, position) for function in self.functions]
+        name = self.names[position] if position < len(self.names) else f"argument {position}"
+        span = self.functions[0].function.name.span
+        if not isinstance(value, np.generic) and library_of(value) is not None:
+            return read_array_of_any_type(name, value, self.source, span)
+        dtypes = [dtype for dtype in wanted if dtype is not None]
+        number = value.item() if isinstance(value, np.generic) else value
+        if isinstance(number, (bool, int, float)):
+            exact = [
+                dtype for dtype in dtypes if not misfit(dtype, number) and dtype.is_float == isinstance(number, float)
+            ]
+            fitting = exact or [dtype for dtype in dtypes if not misfit(dtype, number)]
+            if fitting:
+                return fitting[0], float(number) if fitting[0].is_float else number
+        if not isinstance(value, (bool, int, float, np.generic)):
+            return read_array_of_any_type(name, value, self.source, span)
+        dtype = dtypes[0] if dtypes else DType.FLOAT64
+        return dtype, read_scalar(Parameter(name, dtype, (), span), value, self.source)
+
+    def _specialize(self, arguments: Sequence[ArgumentType], read: Sequence[Any]) -> _Entry:
+        for fixed in (False, True):
+            found = bind_call(self.functions, arguments, lambda at: _elements(read[at]), fixed=fixed)
+            specialized = found.specialized
+            if specialized is None or specialized.program is None:
+                self._refuse(found.diagnostics)
+            analysis, said = analyze_program(specialized.program)
+            if analysis.ok:
+                definition = Definition(analysis, self.options, None, _verifier(specialized))
+                return _Entry(found.signature, definition)
+            # a proof that fails for symbols may hold for the numbers of this call
+            if fixed:
+                self._refuse(said)
+        raise AssertionError("unreachable")
+
+    def _refuse(self, diagnostics: Sequence[Diagnostic]) -> NoReturn:
+        errors = [diagnostic for diagnostic in diagnostics if diagnostic.is_error]
+        if errors:
+            raise call_error(errors[0], self.source)
+        span = self.functions[0].function.name.span
+        fail(codes.INTERNAL, f"`{self.name}` could not be specialised for this call", self.source, span)
+
+
+def _declared(function: CheckedFunction, position: int) -> DType | None:
+    params = function.function.params
+    if position >= len(params):
+        return None
+    type_ = params[position].type
+    return None if type_ is None else DType(BASES[type_.base])
+
+
+def _argument_type(item: ArrayView | tuple[DType, Any]) -> ArgumentType:
+    if isinstance(item, ArrayView):
+        assert item.dtype is not None
+        return ArgumentType(item.dtype, len(item.shape), item.shape)
+    return ArgumentType(item[0], 0, ())
+
+
+def _elements(item: ArrayView | tuple[DType, Any]) -> tuple[int | float | bool, ...]:
+    """The elements of an argument in row-major order."""
+    if isinstance(item, ArrayView):
+        return tuple(host_values(item).ravel().tolist())
+    return (item[1],)
+
+
+def _serves(signature: Signature, arguments: Sequence[ArgumentType], read: Sequence[Any]) -> bool:
+    """Whether a specialisation holds for a call: extents and values count where they are part of its signature."""
+    empty = any(0 in (argument.extents or ()) for argument in arguments)
+    for own, argument in zip(signature.arguments, arguments, strict=True):
+        if (empty and own.extents is None) or (own.extents is not None and own.extents != argument.extents):
+            return False
+    return all(_elements(read[at]) == values for at, values in signature.values)
+
+
+def _verifier(specialized: Specialized) -> Any:
+    return specialized.verify if specialized.checks else None
