@@ -1107,15 +1107,17 @@ class _Specializer:
 
     def as_pieces(self, found: Value, context: _Context) -> tuple[Piece, ...]:
         """The boxes of a value; a single one where it has only one expression."""
+        whole = tuple((ZERO, extent) for extent in found.shape)
+        if found.pieces == ():  # an array that is empty for all sizes: one statement says so
+            return (Piece(self.axes(found.shape), whole, zero(compute(found.kind))),)
         if found.pieces is not None:
             return found.pieces
-        whole = tuple((ZERO, extent) for extent in found.shape)
         if found.items is not None:
             extents = found.extents
             assert extents is not None
-            if not found.items:
-                return ()
             axes = self.axes(found.shape)
+            if not found.items:
+                return (Piece(axes, whole, zero(compute(found.kind))),)
             at = tuple(IndexVar(axis) for axis in axes)
             return (Piece(axes, whole, item_at(found.items, extents, at)),)
         assert found.expr is not None

@@ -130,8 +130,10 @@ def _family_bounds(
         domain = default_domain(member)
         outputs = [root for root in member.roots if root.kind == "output"]
         if asked and requests:
+            # a statement of `%%sac` may write only a part of the tensor's box, even the first one
+            fills = all(domain[root.name] == ends for root, ends in zip(outputs, whole, strict=True))
             for root, (low, extent) in zip(outputs, box, strict=True):
-                if not (member is family[0] and all(request.inside for request in requests)):
+                if not (fills and member is family[0] and all(request.inside for request in requests)):
                     low, extent = _clip(low, extent, *domain[root.name])
                 domain[root.name] = (low, _whole_tile(extent) if member.storage.padded else extent)
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
