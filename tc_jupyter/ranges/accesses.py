@@ -61,8 +61,13 @@ class Access:
 
     @property
     def text(self) -> str:
-        """The access as it would be written: `B(i + k)`."""
-        return f"{self.tensor}({', '.join(map(to_python, self.index))})"
+        """The access as it would be written: `B(i + k)`, `X(i/2)`."""
+        return f"{self.tensor}({', '.join(map(as_written, self.index))})"
+
+
+def as_written(e: SizeExpr) -> str:
+    """An index expression in the notation of the language, where `/` rounds down."""
+    return to_python(e).replace("//", "/")
 
 
 @dataclass(frozen=True, slots=True)

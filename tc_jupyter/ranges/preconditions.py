@@ -15,7 +15,7 @@ from typing import TypeAlias, assert_never
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, Span, codes
 from tc_jupyter.program import Equality, Program, Statement, Tensor
 
-from .accesses import Access, Bound, Guard
+from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr
 from .display import condition_text, solved, to_python
 from .inference import IndexRange, Ranges
@@ -465,7 +465,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         message = f"{where} stays inside `{access.tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
         return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text)
-    clamp = f"clamp it: `max(min({to_python(e)}, {_last(checker.ranges, access, bound.dimension)}), 0)`"
+    clamp = f"clamp it: `max(min({as_written(e)}, {_last(checker.ranges, access, bound.dimension)}), 0)`"
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
         message = f"{where} reads where the values of `{tensor}` say: each call scans them for {text}"
@@ -480,7 +480,7 @@ def _is_expression(item: Precondition) -> bool:
 
 def _last(ranges: Ranges, access: Access, dimension: int) -> str:
     box = ranges.boxes[access.tensor]
-    return to_python(box.bounds[dimension][1] - 1)
+    return as_written(box.bounds[dimension][1] - 1)
 
 
 def _range_help(checker: _Checker, e: SizeExpr) -> str:
@@ -635,14 +635,19 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
     if first is not None and dimension < len(first.output_indices):
         item = first.output_indices[dimension]
         span, name = item.span, item.name
-        because = ranges.range(first.name, item.name).because
-        labels = tuple(
-            Label(b.access.span, f"needs `{b.text}`") for b in because if b.side == "lower" and b.access.span.end
-        )
+        labels = _origin_labels(ranges, first, item.name)
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
     help_text = f"to start at 0, guard the accesses and add `where {name} in 0:...`"
     label = f"starts at `{to_python(box.origin[dimension])}`"
     return Diagnostic(codes.MOVED_ORIGIN, span, message, label, labels, help_text)
+
+
+def _origin_labels(ranges: Ranges, statement: Statement, index: str) -> tuple[Label, ...]:
+    """The accesses that made the range start where it does."""
+    lower = ranges.range(statement.name, index).lower
+    learned = [s for step in ranges.rounds[statement.name] for s in step.learned if s.index == index]
+    bounds = [s.bound for s in learned if s.limit.side == "lower" and s.limit.value == lower]
+    return tuple(Label(b.access.span, f"needs `{b.text}`") for b in bounds if b.access.span.end)
 
 
 def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
