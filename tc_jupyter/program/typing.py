@@ -149,17 +149,22 @@ def parse_exact(text: str) -> Fraction | None:
 @lru_cache(4096)
 def literal_value(text: str, dtype: DType) -> float:
     """A floating literal converted to a floating type, once and directly, to nearest with ties to even."""
-    if text in ("inf", "nan"):  # not "in" with a suffix
-        return float(text)
     exact = parse_exact(text)
-    if exact is None:
-        value = (
-            float.fromhex(text.lower().removesuffix("f"))
-            if text.lower().startswith("0x")
-            else float(text.removesuffix("f"))
-        )
-        return value if not math.isfinite(value) else round_to(Fraction(value), dtype)
-    return round_to(exact, dtype)
+    if exact is not None:
+        return round_to(exact, dtype)
+    if text in ("inf", "nan"):
+        return float(text)
+    return _far(text, dtype)
+
+
+def _far(text: str, dtype: DType) -> float:
+    """A literal with very many digits or a huge exponent: 0, infinity, or rounded by way of `float64`."""
+    plain = text.lower().removesuffix("f")
+    try:
+        value = float.fromhex(plain) if plain.startswith("0x") else float(plain)
+    except OverflowError:
+        value = math.inf
+    return value if not math.isfinite(value) else round_to(Fraction(value), dtype)
 
 
 def round_to(value: Fraction, dtype: DType) -> float:
@@ -173,9 +178,10 @@ def round_to(value: Fraction, dtype: DType) -> float:
         exponent -= 1
     quantum = Fraction(2) ** (max(exponent, low) - precision + 1)
     scaled = round(size / quantum) * quantum  # round() of a fraction goes to even
+    sign = 1 if value > 0 else -1
     if scaled >= Fraction(2) ** (high + 1):
-        return math.copysign(math.inf, value)
-    return math.copysign(float(scaled), value)
+        return sign * math.inf
+    return sign * float(scaled)
 
 
 def number_literal(text: str, value: float | bool, type_name: str | None, span: Span) -> Typed:
