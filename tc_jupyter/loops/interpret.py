@@ -453,6 +453,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """The mathematical functions of the language, computed in double precision and rounded by the caller."""
 
+
 def _intrinsic(name: str, attributes: dict[str, int | str], *operands: tuple[np.ndarray, tuple[int, ...]]) -> None:
     INTRINSICS[name](attributes, *operands)
 

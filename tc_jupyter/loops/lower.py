@@ -141,7 +141,7 @@ class _Nest:
             self._sizes(body, buffers),
             self._scalars(body, buffers),
             body,
-            tuple(stage.name for stage in members),
+            tuple(dict.fromkeys(stage.evaluates for stage in members if stage.evaluates)),
             sum(isinstance(stmt, Check) for stmt in walk_statements(body)),
         )
 
@@ -471,12 +471,16 @@ class _StageLoops:
 
     def _checked(self, stmt: Stmt) -> Stmt:
         for check in self.nest.checks:
-            if check.statement == self.statement.name:
-                values = self.bounds.lineage.values
-                condition = self.nest.value(check.condition, values)
-                shown = tuple(self.nest.value(value, values) for value in check.values)
-                stmt = Check(condition, check.number, shown, Block((stmt,)))
+            if check.statement == self.stage.evaluates:
+                condition, *shown = (self._at_point(expr) for expr in (check.condition, *check.values))
+                stmt = Check(condition, check.number, tuple(shown), Block((stmt,)))
         return stmt
+
+    def _at_point(self, expr: Expr) -> Expr:
+        """An expression of the statement as written, at the present point of the loops."""
+        moved = dict(self.stage.positions)
+        here = rewrite(expr, lambda e: moved.get(e.name) if isinstance(e, IndexVar) else None)
+        return self.nest.value(here, self.bounds.lineage.values)
 
     def _guarded(self, stmt: Stmt, reductions: bool) -> Block:
         guard = self._guard(reductions)

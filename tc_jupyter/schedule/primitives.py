@@ -6,10 +6,12 @@ primitive refuses an illegal use with a diagnostic (TC4xx, `CompileError`). Name
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render
 from tc_jupyter.program import (
+    Binary,
     Cast,
     Const,
     DType,
@@ -17,11 +19,13 @@ from tc_jupyter.program import (
     Index,
     IndexVar,
     Read,
+    Select,
     Statement,
     Tensor,
     rewrite,
+    walk,
 )
-from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, to_expr
+from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .stage import ANNOTATIONS, GPU_AXES, SCOPES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, Tensorize
 
@@ -248,6 +252,8 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = "it is a reduction"
     elif stage in graph.outputs:
         problem = "it is a result"
+    elif _reads_by_data(old.statement):
+        problem = "where it reads depends on data, which is checked per statement"
     elif len(graph.stages_on(old.target)) > 1:
         problem = f"`{old.target}` is written by several statements"
     elif any(tensor.view_of == old.target for tensor in graph.program.tensors):
@@ -409,8 +415,15 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     box = Box(tuple(root.dom for root in old.roots if root.kind == "output"))
     kept = _keep_output(old)
     roots = tuple(root for root in old.roots if root.kind == "output")
-    graph = graph.replace_stage(replace(kept, statement=copy, roots=roots))
-    computed = Stage(inner, old.roots, leaves=tuple(root.name for root in old.roots))
+    graph = graph.replace_stage(replace(kept, statement=copy, roots=roots, evaluates="", positions=(), limits=()))
+    computed = Stage(
+        inner,
+        old.roots,
+        leaves=tuple(root.name for root in old.roots),
+        limits=old.limits,
+        evaluates=old.evaluates,
+        positions=old.positions,
+    )
     cached = Tensor(name, target.dtype.compute, target.rank, "temporary")
     return _valid(graph, _insert(graph, stage, computed, cached, box), old), name
 
@@ -488,13 +501,28 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         _keep_output(old),
         statement=combine,
         roots=(*outputs, replace(factored, kind="reduction")),
+        evaluates="",
+        positions=(),
+        limits=(),
     )
     combined = replace(combined, leaves=(*combined.leaves, factored.name))
     box = Box((factored.dom, *(root.dom for root in outputs)))
-    new = Stage(partial, (replace(factored, kind="output"), *outputs, *rest), limits=domain.limits)
+    moved = dict(domain.values) | {name: rewrite(expr, substitute) for name, expr in old.positions}
+    limits = tuple((_substituted(value, domain.values), limit) for value, limit in old.limits)
+    new = Stage(
+        partial,
+        (replace(factored, kind="output"), *outputs, *rest),
+        limits=(*domain.limits, *limits),
+        evaluates=old.evaluates,
+        positions=tuple(moved.items()),
+    )
     new = replace(new, leaves=tuple(root.name for root in new.roots))
     cached = Tensor(name, target.dtype.compute, len(box.bounds), "temporary")
     return _valid(graph, _insert(graph.replace_stage(combined), stage, new, cached, box), old), name
+
+
+def _substituted(value: SizeExpr, positions: Mapping[str, Expr]) -> SizeExpr:
+    return value.substitute({name: from_expr(expr) for name, expr in positions.items()})
 
 
 def identity_of(operator: str, dtype: DType) -> Const:
@@ -510,6 +538,17 @@ def identity_of(operator: str, dtype: DType) -> Const:
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
+
+
+def _reads_by_data(statement: Statement) -> bool:
+    """Whether a subscript or the condition around a read depends on elements of tensors."""
+    for node in walk(statement.value):
+        parts = node.indices if isinstance(node, Read) else (node.condition,) if isinstance(node, Select) else ()
+        if isinstance(node, Binary) and node.op in ("&&", "||"):
+            parts = (node.left,)
+        if any(isinstance(inner, Read) and inner.indices for part in parts for inner in walk(part)):
+            return True
+    return False
 
 
 def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> tuple[str, str] | None:

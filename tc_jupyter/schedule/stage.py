@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from tc_jupyter.program import Program, Statement
+from tc_jupyter.program import Expr, Program, Statement
 from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 GPU_AXES = tuple(f"{grid}.{dim}" for grid in ("blockIdx", "threadIdx") for dim in "xyz")
@@ -112,6 +112,8 @@ class Stage:
         annotations: (leaf, annotation) pairs, see `ANNOTATIONS`.
         limits: `value < limit` in terms of the roots: points outside do not exist (the tail of a split that `rfactor` has made
             an index of its own).
+        evaluates: the statement of the program as written whose value this stage computes; empty for copies and combinations.
+        positions: where `rfactor` has replaced that statement's indices: name and expression of the present ones.
     """
 
     statement: Statement
@@ -123,6 +125,8 @@ class Stage:
     storage: Storage = Storage()
     tensorize: Tensorize | None = None
     limits: tuple[tuple[SizeExpr, SizeExpr], ...] = ()
+    evaluates: str = ""
+    positions: tuple[tuple[str, Expr], ...] = ()
 
     @property
     def name(self) -> str:
@@ -282,5 +286,6 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
             for found in ranges.indices[statement.name]
             if found.lower is not None and found.upper is not None
         )
-        stages.append(Stage(statement, roots, leaves=tuple(root.name for root in roots)))
+        leaves = tuple(root.name for root in roots)
+        stages.append(Stage(statement, roots, leaves=leaves, evaluates=statement.name))
     return StageGraph(program, dict(ranges.boxes), tuple(stages), program)
