@@ -170,6 +170,7 @@ def test_a_broken_statement_keeps_what_it_would_define():
         ("Y(i) = X(i + k) where k in [0, 2]", "TC105", "Y(i) = X(i + k) where k in 0:2+1"),
         ("Y(i) = X(i + k) where k in 0..2", "TC105", "Y(i) = X(i + k) where k in 0:2"),
         ("Y(i) = 2 b", "TC101", "Y(i) = 2 * b"),
+        ("Y(i) = b where k in 0:2 i in 0:3", "TC101", "Y(i) = b where k in 0:2, i in 0:3"),
         ("Y(i) = X[i]", "TC101", "Y(i) = X(i)"),
         ("Y(i) = a = b", "TC101", "Y(i) = a == b"),
         ("Y(i) = a + b)", "TC101", "Y(i) = a + b"),
