@@ -228,11 +228,13 @@ class _Writer:
             self.line(f"if {self.code(e)} == 0: {self.fail(Failure('divisor', statement, e))}")
 
     def write_ranges(self, statement: Statement) -> None:
+        # a size is never negative; an integer scalar may be
+        sizes = {text for name, text in self.variables.items() if name not in self.ranges.scope.scalars}
         for r in self.ranges.indices[statement.name]:
             if r.lower is None or r.upper is None:
                 raise ValueError(f"the range of {r.index} is not known")
             lower, upper = self.named(r.lower), self.named(r.upper)
-            if not (r.lower == 0 and upper in self.variables.values()) and not _never_negative(r):
+            if not (r.lower == 0 and upper in sizes) and not _never_negative(r):
                 self.line(f"if {upper} < {lower}: {self.fail(Failure('range', statement.name, range=r))}")
 
     def write_shape(self, name: str) -> None:
