@@ -170,7 +170,9 @@ class Evaluator:
     def own(self, name, operands):
         best = None
         for function in self.functions.get(name, ()):
-            if len(function.params) == len(operands) and all(accepts(p.type, o) for p, o in zip(function.params, operands, strict=True)):
+            if len(function.params) == len(operands) and all(
+                accepts(p.type, o) for p, o in zip(function.params, operands, strict=True)
+            ):
                 score = sum(specific(p.type) for p in function.params)
                 if best is None or score > best[0]:
                     best = (score, function)
@@ -375,7 +377,11 @@ class Evaluator:
         open_names = set(names)
         uses = []
         env = dict(env)
-        for pattern, a, b in self.enclosing:  # indices further out stand at their worst ends, not at their present values
+        for (
+            pattern,
+            a,
+            b,
+        ) in self.enclosing:  # indices further out stand at their worst ends, not at their present values
             outer = symbols(pattern, len(a))
             ranges |= {n: (x, y) for n, x, y in zip(outer, a, b, strict=True)}
             env |= {n: f for n, f in affine_env(pattern, len(a), {}).items()}
@@ -395,7 +401,9 @@ class Evaluator:
                     for n, k in form.items():
                         if n != v:
                             a, b = ranges[n]
-                            worst += sign * k * (b - 1 if sign * k > 0 else a)  # also for empty ranges: the formula stays
+                            worst += (
+                                sign * k * (b - 1 if sign * k > 0 else a)
+                            )  # also for empty ranges: the formula stays
                     limits.setdefault(v, []).append((room - worst) // c + 1)
             if not limits:
                 break
@@ -430,7 +438,11 @@ class Evaluator:
         if isinstance(e, Selection) and not any(isinstance(i, TripleDot) for i in e.indices):
             try:
                 shape = self.shape(e.array, shapes_only(env))
-                forms = affine_vector(self, e.indices[0], env) if len(e.indices) == 1 and not isinstance(e.indices[0], Dot) else None
+                forms = (
+                    affine_vector(self, e.indices[0], env)
+                    if len(e.indices) == 1 and not isinstance(e.indices[0], Dot)
+                    else None
+                )
                 if forms is None:
                     forms = [None if isinstance(i, Dot) else affine(self, i, env) for i in e.indices]
                 for form, extent in zip(forms, shape, strict=False):
@@ -456,7 +468,11 @@ class Evaluator:
         data, inner = {}, None if e.operator == "modarray" or default is None else default.shape
         for g in e.generators:
             if e.operator == "modarray":
-                n = len(g.pattern.names) if not g.pattern.vector else len(self.bound(g.generator.lower, env) or self.bound(g.generator.upper, env) or array.shape)
+                n = (
+                    len(g.pattern.names)
+                    if not g.pattern.vector
+                    else len(self.bound(g.generator.lower, env) or self.bound(g.generator.upper, env) or array.shape)
+                )
                 frame, inner = list(array.shape[:n]), array.shape[n:]
             low, high = self.with_bounds(g, frame, env)
             if len(low) != len(frame) or len(high) != len(frame):
@@ -476,10 +492,20 @@ class Evaluator:
                     self.enclosing.pop()
         if e.operator == "modarray":
             n = len(frame) if e.generators else 0
-            return Array(array.shape, [d for at in positions([0] * n, array.shape[:n]) for d in (data[at] if at in data else array.at(at)).data])
+            return Array(
+                array.shape,
+                [
+                    d
+                    for at in positions([0] * n, array.shape[:n])
+                    for d in (data[at] if at in data else array.at(at)).data
+                ],
+            )
         if default is None:
             default = Array(inner or (), [0] * math.prod(inner or ()))
-        return Array((*frame, *default.shape), [d for at in positions([0] * len(frame), frame) for d in data.get(at, default).data])
+        return Array(
+            (*frame, *default.shape),
+            [d for at in positions([0] * len(frame), frame) for d in data.get(at, default).data],
+        )
 
     def with_bounds(self, g, frame, env):
         low, high = self.bound(g.generator.lower, env), self.bound(g.generator.upper, env)
@@ -764,7 +790,9 @@ def affine(evaluator, node, env):
         case Name():
             found = env.get(node.name)
             return found.parts[0] if isinstance(found, Form) and not found.shape else None
-        case Selection() if isinstance(node.array, Name) and isinstance(env.get(node.array.name), Form) and len(node.indices) == 1:
+        case Selection() if (
+            isinstance(node.array, Name) and isinstance(env.get(node.array.name), Form) and len(node.indices) == 1
+        ):
             k = affine(evaluator, node.indices[0], env)
             return env[node.array.name].parts[k[1]] if k and not k[0] else None
         case Unary(op="-"):

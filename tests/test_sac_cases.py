@@ -23,7 +23,9 @@ HELPERS = {
 def cases():
     for path in sorted(FOLDER.glob("*.md")):
         title, text = "", ""
-        for line_title, fence, body in re.findall(r"^## ([^\n]+)$|^```(\w+)\n(.*?)^```$", path.read_text(), re.M | re.S):
+        for line_title, fence, body in re.findall(
+            r"^## ([^\n]+)$|^```(\w+)\n(.*?)^```$", path.read_text(), re.M | re.S
+        ):
             title = line_title or title
             if fence == "sac":
                 text = body

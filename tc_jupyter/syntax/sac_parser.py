@@ -294,6 +294,8 @@ class _Parser:
 
     def function(self) -> SacFunction:
         begin = self.token.span
+        if self.token.text == "def":
+            self.fail("`def` belongs to `%%tc`", code=codes.NO_DEF, help="a function here starts with its result type")
         if not (
             self.token.kind == "name"
             and (self.token.text in BASES or self.tokens[self.at + 1].kind in ("name", "symbol"))
@@ -568,6 +570,12 @@ class _Parser:
         left = self.unary()
         while True:
             token = self.token
+            if token.kind == "name" and token.text in ("and", "or"):
+                good = "&&" if token.text == "and" else "||"
+                fix = Fix(f"write `{good}`", (Edit(token.span, good),))
+                message = f"`{token.text}` is an operator of Python"
+                self.say(codes.PYTHON_OPERATOR, token.span, message, help=f"write `{good}`", fix=fix)
+                self.tokens[self.at] = token = _Token("symbol", good, token.span)
             level = _POWER.get(token.text) if token.kind == "symbol" else None
             if level is None or level < power:
                 return left

@@ -12,7 +12,16 @@ from tests.running import run
 from tests.sac_call import OutOfBounds, Refused, bind, call_sac
 from tests.sac_evaluator import SacError, evaluate_all, from_numpy
 
-STATIC = {"TC202", "TC251", "TC351", "TC356", "TC652", "TC653", "TC654", "TC655"}  # ranks, shapes and constant indices are checked in dead code too
+STATIC = {
+    "TC202",
+    "TC251",
+    "TC351",
+    "TC356",
+    "TC652",
+    "TC653",
+    "TC654",
+    "TC655",
+}  # ranks, shapes and constant indices are checked in dead code too
 
 
 class Maker:
@@ -54,7 +63,9 @@ class Maker:
             x = self.array(depth - 1, scope)
             return f"({x} ++ {self.pick(x, self.array(depth - 1, scope))})"
         if kind == 6:
-            return self.pick("shape({})", "(0 * {})", "{}[.]", "{}[0]", "{}[., 0]", "{}[..., 0]").format(self.array(depth - 1, scope))
+            return self.pick("shape({})", "(0 * {})", "{}[.]", "{}[0]", "{}[., 0]", "{}[..., 0]").format(
+                self.array(depth - 1, scope)
+            )
         if kind == 7:
             return self.with_loop(depth, scope)
         return self.comprehension(depth, scope)
@@ -71,7 +82,9 @@ class Maker:
             return f"sum({inner})"
         if scope and kind == 5:
             i = self.pick(*scope)
-            return f"({i} {self.pick('<', '==', '>')} {self.number(0, 2)} ? {self.scalar(0, scope)} : {self.number(0, 9)})"
+            return (
+                f"({i} {self.pick('<', '==', '>')} {self.number(0, 2)} ? {self.scalar(0, scope)} : {self.number(0, 9)})"
+            )
         return str(self.number(0, 5))
 
     def body(self, depth, scope, names, vector):
@@ -81,7 +94,9 @@ class Maker:
         if vector:
             at = self.pick("{0}", "{0}", "{0} + 1", "reverse({0})").format(names[0])
             base = f"{array}[{at}]"
-            extra = self.pick("", f" + {self.pick(*self.shapes)}[{names[0]}]", f" * {self.scalar(0, scope)}", f" + sum({names[0]})")
+            extra = self.pick(
+                "", f" + {self.pick(*self.shapes)}[{names[0]}]", f" * {self.scalar(0, scope)}", f" + sum({names[0]})"
+            )
             return base + extra if kind < 7 else self.array(depth - 1, scope)
         if kind == 7:
             return self.array(max(depth - 1, 0), [*scope, *names])
@@ -111,7 +126,9 @@ class Maker:
             return f"{iv} -> {self.body(depth, scope, [iv], True)}{self.generator(iv, n, last)}"
         names = [self.name() for _ in range(self.number(1, 2))]
         items = list(names)
-        for dot in self.draw(st.lists(st.sampled_from([".", "..."]), max_size=2, unique_by=lambda x: x == "..." or id(x))):
+        for dot in self.draw(
+            st.lists(st.sampled_from([".", "..."]), max_size=2, unique_by=lambda x: x == "..." or id(x))
+        ):
             items.insert(self.number(0, len(items)), dot)
         return f"[{', '.join(items)}] -> {self.body(depth, scope, names, False)}{self.generator('[' + ', '.join(names) + ']', len(names), last)}"
 
@@ -120,7 +137,14 @@ class Maker:
         high = "[" + ", ".join(str(self.pick(0, 1, 2, 2, 3, 3, 4)) for _ in range(count)) + "]"
         if self.number(0, 3) == 0:
             high = "." if not last else high
-        return self.pick("", "", f" | {low} <= {names}", f" | {names} < {high}", f" | {low} <= {names} < {high}", f" | . <= {names} < {high}")
+        return self.pick(
+            "",
+            "",
+            f" | {low} <= {names}",
+            f" | {names} < {high}",
+            f" | {low} <= {names} < {high}",
+            f" | . <= {names} < {high}",
+        )
 
     def with_loop(self, depth, scope):
         count = self.number(1, 2)
@@ -128,18 +152,27 @@ class Maker:
         parts = []
         for _ in range(self.number(0, 2)):
             low = "[" + ", ".join(str(self.number(0, 2)) for _ in range(count)) + "]"
-            high = self.pick("." if count else "[]", "[" + ", ".join(str(self.number(0, 3)) for _ in range(count)) + "]")
+            high = self.pick(
+                "." if count else "[]", "[" + ", ".join(str(self.number(0, 3)) for _ in range(count)) + "]"
+            )
             relation = self.pick("<", "<=")
-            parts.append(f"({self.pick(low, low, '.')} {relation} {iv} {self.pick('<', '<=') if high != '.' else '<'} {high}) : {iv}[0] + {self.scalar(depth - 1, scope)};")
+            parts.append(
+                f"({self.pick(low, low, '.')} {relation} {iv} {self.pick('<', '<=') if high != '.' else '<'} {high}) : {iv}[0] + {self.scalar(depth - 1, scope)};"
+            )
         frame = "[" + ", ".join(str(self.number(0, 4)) for _ in range(count)) + "]"
-        operator = self.pick(f"genarray({frame}, {self.number(0, 9)})", f"genarray({frame})", f"modarray({self.pick(*self.shapes)})")
+        operator = self.pick(
+            f"genarray({frame}, {self.number(0, 9)})", f"genarray({frame})", f"modarray({self.pick(*self.shapes)})"
+        )
         return f"with {{ {' '.join(parts)} }} : {operator}"
 
 
 @st.composite
 def programs(draw):
     extents = st.sampled_from([0, 1, 1, 2, 2, 3, 3, 4])
-    shapes = {name: tuple(draw(st.lists(extents, min_size=low, max_size=high))) for name, low, high in (("a", 1, 3), ("b", 0, 2))}
+    shapes = {
+        name: tuple(draw(st.lists(extents, min_size=low, max_size=high)))
+        for name, low, high in (("a", 1, 3), ("b", 0, 2))
+    }
     maker = Maker(draw, shapes)
     lines = []
     if draw(st.booleans()):
@@ -147,7 +180,10 @@ def programs(draw):
         maker.shapes = {**shapes, "c": None}
     result = maker.comprehension(2, []) if draw(st.integers(0, 3)) else maker.array(2, [])
     text = "long[*] f(long[*] a, long[*] b) {\n" + "\n".join([*lines, f"    return {result};"]) + "\n}"
-    data = [np.array(draw(st.lists(st.integers(-3, 9), min_size=(n := int(np.prod(s))), max_size=n)), np.int64).reshape(s) for s in shapes.values()]
+    data = [
+        np.array(draw(st.lists(st.integers(-3, 9), min_size=(n := int(np.prod(s))), max_size=n)), np.int64).reshape(s)
+        for s in shapes.values()
+    ]
     return text, data
 
 
@@ -183,7 +219,12 @@ def on_the_loops(text, data, fixed):
     if any(d.is_error for d in ranges.diagnostics):
         raise Refused(ranges.diagnostics)
     held = dict(zip(program.parameters, arrays, strict=True))
-    sizes = {d.name: n for p, a in held.items() for d, n in zip(program.tensor(p).dims, a.shape, strict=True) if isinstance(d, Size)}
+    sizes = {
+        d.name: n
+        for p, a in held.items()
+        for d, n in zip(program.tensor(p).dims, a.shape, strict=True)
+        if isinstance(d, Size)
+    }
     broken = call.specialized.verify(sizes)
     if broken is not None:
         raise Refused([broken])
