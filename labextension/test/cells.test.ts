@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Text } from '@codemirror/state';
 import { body, cellOffset, languageOf, readCell, splitSource, toOffset, toPosition, toRange } from '../src/cells.js';
 import { evaluate, namesIn } from '../src/evaluate.js';
+import { PACKAGE } from '../src/version.js';
 import { readAnalysis, readCellStates, readCompletions, readHover, readRename } from '../src/protocol.js';
 
 const doc = (text: string) => Text.of(text.split('\n'));
@@ -93,4 +95,9 @@ test('readers keep what they can read and never throw', () => {
   assert.equal(analysis.diagnostics.length, 1);
   assert.equal(analysis.diagnostics[0].severity, 'error');
   assert.equal(analysis.diagnostics[0].fix, null);
+});
+
+test('the version is that of package.json', () => {
+  const data = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as { version: string };
+  assert.equal(PACKAGE, data.version);
 });

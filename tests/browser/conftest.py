@@ -58,7 +58,7 @@ def _free_port() -> int:
         return s.getsockname()[1]
 
 
-def _serve(tmp: Path, app: str) -> tuple[subprocess.Popen[bytes], Server]:
+def _serve(tmp: Path, app: str, extension: bool = True) -> tuple[subprocess.Popen[bytes], Server]:
     for name in ("config", "data", "home", "runtime", "ipython", "work"):
         (tmp / name).mkdir()
     quiet = tmp / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
@@ -66,7 +66,8 @@ def _serve(tmp: Path, app: str) -> tuple[subprocess.Popen[bytes], Server]:
     (quiet / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
     extensions = tmp / "data" / "labextensions"
     extensions.mkdir()
-    (extensions / "tc-jupyter").symlink_to(ASSETS)
+    if extension:
+        (extensions / "tc-jupyter").symlink_to(ASSETS)
     shutil.copy(HERE / "stand_in.py", tmp / "work" / "stand_in.py")
     env = {
         **os.environ, "HOME": str(tmp / "home"), "JUPYTER_CONFIG_DIR": str(tmp / "config"), "JUPYTER_DATA_DIR": str(tmp / "data"),
@@ -111,6 +112,15 @@ def notebook_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server
 
 
 @pytest.fixture(scope="session")
+def bare_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """JupyterLab without the front end."""
+    process, server = _serve(tmp_path_factory.mktemp("bare"), "lab", extension=False)
+    yield server
+    process.terminate()
+    process.wait(20)
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
@@ -136,6 +146,11 @@ def _app(kind: str, server: Server, chromium: Any, **options: Any) -> Iterator[A
 @pytest.fixture
 def lab(lab_server: Server, chromium: Any) -> Iterator[App]:
     yield from _app("lab", lab_server, chromium)
+
+
+@pytest.fixture
+def bare(bare_server: Server, chromium: Any) -> Iterator[App]:
+    yield from _app("lab", bare_server, chromium)
 
 
 @pytest.fixture(params=["lab", "notebook"])
