@@ -604,7 +604,8 @@ class _Specializer:
         if not isinstance(type_.shape, str):
             for axis, (wanted, extent) in enumerate(zip(type_.shape, found.shape, strict=True)):
                 if wanted is not None:
-                    code = codes.SAC_RESULT_TYPE if number_of(extent) is not None else codes.DECLARED_TYPE
+                    never = number_of(extent) is not None and not self.numbers
+                    code = codes.SAC_RESULT_TYPE if never else codes.DECLARED_TYPE
                     self.require_equal(
                         extent,
                         int64(wanted),

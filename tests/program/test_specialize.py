@@ -1,0 +1,341 @@
+"""Specialisation of `%%sac` functions: statements, ranks, demanded values, folds, calls between languages, messages at a call."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tc_jupyter.diagnostics import SourceText
+from tc_jupyter.program import ArgumentType, DType, Signature, check_tc, specialize
+from tc_jupyter.program.specialize import expr_text
+from tc_jupyter.ranges import infer_ranges
+from tc_jupyter.schedule import schedule_of
+from tc_jupyter.syntax import parse_tc
+from tests.running import run
+from tests.sac_call import Refused, bind, call_sac, check
+from tests.sac_evaluator import evaluate, from_numpy
+
+I32, I64, F32, F64 = np.int32, np.int64, np.float32, np.float64
+
+
+def statements(text, *types, name=None):
+    """The statements of the last function, as text."""
+    checked, _ = check(text)
+    (function,) = checked.functions[name or list(checked.functions)[-1]]
+    found = specialize(function.cell, function.function, Signature(tuple(ArgumentType(*t) for t in types)))
+    assert found.program is not None, [d.message for d in found.diagnostics]
+    lines = []
+    for s in found.program.statements:
+        ranges = ", ".join(f"{i.name} in {expr_text(i.where[0])}:{expr_text(i.where[1])}" for i in s.indices)
+        sign = {"=": "="}.get(s.operator, f"{s.operator}={'!' if s.initialize else ''}")
+        lines.append(
+            f"{s.target}({', '.join(i.name for i in s.output_indices)}) {sign} {expr_text(s.value)} where {ranges}"
+        )
+    return lines
+
+
+def test_a_map_is_one_statement():
+    text = "float[*] f(float[*] A) { return { iv -> A[iv] + 1 }; }"
+    assert statements(text, (DType.FLOAT32, 2)) == ["result(i0, i1) = A[i0, i1] + 1 where i0 in 0:A_0, i1 in 0:A_1"]
+    assert statements(text, (DType.FLOAT32, 0)) == ["result() = A + 1 where "]
+
+
+def test_a_reduction_writes_the_result_directly():
+    text = "float[*] f(float[.,.] A, float[.,.] B) { return { [i,j] -> sum({ [k] -> A[i,k] * B[k,j] }) }; }"
+    assert statements(text, (DType.FLOAT32, 2), (DType.FLOAT32, 2)) == [
+        "result(i, j) +=! A[i, k] * B[k, j] where i in 0:A_0, j in 0:B_1, k in 0:min(A_1, B_0)"
+    ]
+
+
+def test_nested_comprehensions_are_fused():
+    text = "float[*] f(float[*] A) { B = { iv -> A[iv] * 2 }; C = { iv -> B[iv] + 1 }; return { [i] -> C[i] }; }"
+    assert statements(text, (DType.FLOAT32, 2)) == [
+        "result(i, t0) = 2 * A[i, t0] + 1 where i in 0:A_0, t0 in 0:A_1"
+    ] or statements(text, (DType.FLOAT32, 2)) == ["result(i, t0) = A[i, t0] * 2 + 1 where i in 0:A_0, t0 in 0:A_1"]
+
+
+def test_a_dear_variable_that_is_used_twice_is_stored():
+    text = "float[*] f(float[*] x) { e = exp(x - maxval(x)); return e / sum(e); }"
+    assert [line.split(" ")[0] for line in statements(text, (DType.FLOAT32, 1))] == [
+        "maxval()",
+        "e(i0)",
+        "sum()",
+        "result(i0)",
+    ]
+
+
+def test_border_and_inner_region_are_disjoint_boxes_without_branches():
+    lines = statements(
+        "float[*] f(float[*] a) { return { iv -> 0 * a[iv] | [1,1] <= iv < shape(a)-1; iv -> a[iv] }; }",
+        (DType.FLOAT32, 2),
+    )
+    assert len(lines) == 5
+    assert not any(" if " in line for line in lines)
+
+
+def test_zeros_are_written_only_where_holes_are():
+    assert len(statements("int[.] f() { return { iv -> 1 | [0] <= iv < [5] }; }")) == 1
+    assert len(statements("int[.] f() { return { iv -> 1 | [2] <= iv < [5] }; }")) == 2
+
+
+def test_a_scalar_argument_stays_a_symbol_in_a_shape():
+    (line,) = statements("int[.] f(int n) { return { [i] -> i * 2 | [i] < [n] }; }", (DType.INT32, 0))
+    assert "i in 0:n" in line
+
+
+def test_values_are_asked_for_only_where_a_shape_needs_them():
+    call, _ = bind("int[*] f(int[.] s, int[*] a) { return genarray(s, a); }", I32([2, 3]), I32([1, 2]))
+    assert call.signature.values == ((0, (2, 3)),)
+    call, _ = bind("int[*] f(int[.] s, int[*] a) { return a + sum(s); }", I32([2, 3]), I32([1, 2]))
+    assert call.signature.values == ()
+
+
+def test_a_shape_from_computed_data():
+    text = "int[*] f(int[.] v, int[.] a) { return take([minval(v)], a); }"
+    assert call_sac(text, I32([3, 2]), I32([5, 6, 7])).tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("rank", range(7))
+def test_all_ranks(rank):
+    a = np.arange(np.prod(shape := (3, 2, 3, 1, 2, 3)[:rank], dtype=int), dtype=F64).reshape(shape)
+    text = (
+        "double[*] f(double[*] a) { return with { (0*shape(a)+1 <= iv < shape(a)) : a[iv] + a[iv-1]; } : modarray(a); }"
+    )
+    (want,) = evaluate(text, from_numpy(a))
+    got = call_sac(text, a)
+    assert got.shape == a.shape
+    assert got.ravel().tolist() == want.data
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3), (1, 1), (1, 2)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "double[*] f(double[*] a) { return { iv -> a[iv] * 2 | 0*shape(a)+1 <= iv < shape(a)-1; iv -> a[iv] }; }",
+        "double[*] f(double[*] a) { return { [i] -> a[i] / (1 + sum(a[0])) }; }",
+        "double[*] f(double[*] a) { return reverse(transpose(a)) ++ transpose(a); }",
+        "double[*] f(double[*] a) { return { [i, ...] -> sum(a) + a[i] }; }",
+    ],
+)
+def test_empty_and_thin_axes(text, shape):
+    a = np.arange(np.prod(shape), dtype=F64).reshape(shape)
+    (want,) = evaluate(text, from_numpy(a))
+    got = call_sac(text, a)
+    assert (got.shape, got.ravel().tolist()) == (want.shape, want.data)
+
+
+# Folds
+
+FOLDS = """
+int gcdlike(int a, int b) { return a * b + a + b; }
+int smaller(int a, int b) { return a < b ? a : b; }
+int added(int a, int b) { return b + a; }
+"""
+
+
+@pytest.mark.parametrize(
+    "operator, neutral", [("+", 5), ("*", 2), ("min", 3), ("max", 3), ("gcdlike", 0), ("smaller", 9), ("added", 1)]
+)
+def test_folds(operator, neutral):
+    text = (
+        FOLDS
+        + f"int f(int[.] v) {{ return with {{ ([0] <= iv < shape(v)) : v[iv]; ([1] <= iv < [2]) : 100; }} : fold({operator}, {neutral}); }}"
+    )
+    for values in ([4, 7, 2], [4, 7]):
+        (want,) = evaluate(text, from_numpy(np.array(values)), name="f")
+        assert call_sac(text, I32(values), name="f").tolist() == want.data[0]
+
+
+def test_a_users_function_becomes_an_operator_where_it_is_one():
+    def operator(name):
+        text = FOLDS + f"int f(int[.] v) {{ return with {{ ([0] <= iv < shape(v)) : v[iv]; }} : fold({name}, 0); }}"
+        call, _ = bind(text, I32([1]), name="f")
+        return call.specialized.program.statements[-1].operator
+
+    assert [operator(n) for n in ("added", "smaller", "gcdlike")] == ["+", "min", "fold"]
+
+
+def test_a_fold_inside_a_comprehension():
+    text = (
+        FOLDS
+        + "int[.] f(int[.,.] m) { return { [i] -> with { ([0] <= [k] < [shape(m)[1]]) : m[i,k]; } : fold(gcdlike, 0) | [i] < [shape(m)[0]] }; }"
+    )
+    m = I32([[1, 2], [3, 4]])
+    assert call_sac(text, m, name="f").tolist() == [5, 19]
+
+
+def test_logical_folds():
+    text = "bool f(int[.] v) { return with { ([0] <= iv < shape(v)) : v[iv] > 0; } : fold(&&, true); }"
+    assert bool(call_sac(text, I32([1, 2]))) is True
+    assert bool(call_sac(text, I32([1, -2]))) is False
+    assert bool(call_sac(text, I32([]))) is True
+
+
+# Types
+
+
+@pytest.mark.parametrize(
+    "body, argument, dtype, want",
+    [
+        ("a + 1", F32([1]), "float", [2]),
+        ("a * 0.5", F32([1]), "float", [0.5]),
+        ("a / 2", I32([-7]), "int", [-4]),
+        ("a % 2", I32([-7]), "int", [1]),
+        ("tof(a) / 2", I32([1]), "float", [0.5]),
+        ("a + 0.5", I32([1]), "double", [1.5]),
+        ("a > 1", I32([1, 2]), "bool", [False, True]),
+        ("shape(a) * 2", F32([1, 2]), "int", [4]),
+        ("-a", np.float16([1]), "float16", [-1]),
+        ("a + a", np.uint8([200]), "uint8", [144]),
+        ("sqrt(a)", F32([4]), "float", [2]),
+        ("min(a, 2)", I32([1, 5]), "int", [1, 2]),
+    ],
+)
+def test_types(body, argument, dtype, want):
+    base = {"float32": "float", "int32": "int", "float64": "double"}.get(argument.dtype.name, argument.dtype.name)
+    got = call_sac(f"{dtype}[.] f({base}[.] a) {{ return {body}; }}", argument)
+    assert got.tolist() == want
+
+
+def test_several_results_scalars_in_and_out():
+    text = "int, float[.] f(int n, float[.] x) { s = sum(x); return (n + 1, x / s); }"
+    n, y = call_sac(text, I32(4), F32([1, 3]))
+    assert n.shape == ()
+    assert int(n) == 5
+    assert y.tolist() == [0.25, 0.75]
+
+
+# Calls
+
+
+def tc(text):
+    source = SourceText(text)
+    parsed = parse_tc(source)
+    return dict(check_tc(parsed.unit, source).programs)
+
+
+def interpreted(call, arrays):
+    program = call.specialized.program
+    ranges = infer_ranges(program)
+    assert not [d for d in ranges.diagnostics if d.is_error]
+    held = dict(zip(program.parameters, arrays, strict=True))
+    sizes = {
+        d.name: n
+        for p, a in held.items()
+        for d, n in zip(program.tensor(p).dims, a.shape, strict=True)
+        if hasattr(d, "name")
+    }
+    return run(schedule_of(program, ranges), held, sizes)[program.results[0]]
+
+
+def test_a_tc_def_is_called_and_starts_at_0_again():
+    known = tc("def shift(float(N) X) -> (Y) { Y(i) = X(i-1) * 2 }")
+    call, arrays = bind("float[.] f(float[.] v) { return reverse(shift(v + 1)) + 1; }", F32([1, 2, 3]), known=known)
+    assert interpreted(call, arrays).tolist() == [9, 7, 5]
+
+
+def test_a_tc_def_inside_a_comprehension_gets_the_index():
+    known = tc("def total(float(N) X) -> (s) { s +=! X(k) }")
+    call, arrays = bind(
+        "float[.] f(float[.,.] m) { return { [i] -> total(m[i]) | [i] < [shape(m)[0]] }; }",
+        F32([[1, 2], [3, 4]]),
+        known=known,
+    )
+    assert interpreted(call, arrays).tolist() == [3, 7]
+
+
+def test_a_sac_function_is_called_from_tc():
+    checked, _ = check("float[.] twice(float[.] v) { return v * 2; }")
+    program = checked.functions["twice"][0].program
+    source = SourceText("def f(float(N) X) -> (Y) { T = twice(X)\n Y(i) = T(i) + 1 }")
+    parsed = parse_tc(source)
+    found = check_tc(parsed.unit, source, {"twice": program})
+    assert not [d for d in found.diagnostics if d.is_error]
+    ranges = infer_ranges(found.programs["f"])
+    got = run(schedule_of(found.programs["f"], ranges), {"X": F32([1, 2])}, {"N": 2})
+    assert got["Y"].tolist() == [3, 5]
+
+
+def test_overloads_by_rank_and_type():
+    text = """
+int f(int a) { return 0; }
+int f(int[.] a) { return 1; }
+int f(int[+] a) { return 2; }
+int f(double[*] a) { return 3; }
+int g(int[*] a) { return f(a); }
+"""
+    assert [int(call_sac(text, x, name="f")) for x in (I32(1), I32([1]), I32([[1]]), F64([1]))] == [0, 1, 2, 3]
+    assert [int(call_sac(text, x, name="g")) for x in (I32(1), I32([1]), I32([[1]]))] == [0, 1, 2]
+
+
+def test_assigning_again_and_inner_names():
+    text = "int[*] f(int[.] i) { x = i; x = x + 1; y = { [i] -> x[i] * i }; return y + i + x; }"
+    assert call_sac(text, I32([5, 6])).tolist() == [11, 20]
+
+
+# Messages at the call
+
+
+@pytest.mark.parametrize(
+    "text, arguments, wanted",
+    [
+        ("int f(int[.,.] a) { return sum(a); }", (I32([1]),), "TC651"),
+        ("int f(int[2] a) { return sum(a); }", (I32([1]),), "TC651"),
+        ("int f(int[*] a) { return sum(a); }", (F32([1]),), "TC651"),
+        ("int f(int a) { return a; } int f(int[.] a) { return 1; }", (I32([[1]]),), "TC651"),
+        ("int f(int a) { return a; }", (I32(1), I32(2)), "TC606"),
+        ("int[3] f(int[*] a) { return a; }", (I32([1]),), "TC651"),
+        ("int[.] f(int[*] a) { return a; }", (I32([[1]]),), "TC254"),
+        ("int[*] f(int[*] a, int[*] b) { return a + b; }", (I32([1]), I32([1, 2])), "TC654"),
+        ("int[*] f(int[*] a, int[*] b) { return a + b; }", (I32([1]), I32([[1]])), "TC654"),
+        ("int[*] f(int[*] a) { return take([3], a); }", (I32([1]),), "TC652"),
+        ("int[*] f(int[*] a, int[.] u) { return { iv -> 1 | iv < u }; }", (I32([1]), I32([-1])), "TC655"),
+        ("int[*] f(int n) { return { [i] -> i | [i] < [n] }; }", (I32(-2),), "TC655"),
+        ("int[*] f(int[*] a) { return { [i] -> 1 | [i] < [4]; iv -> a[iv] }; }", (I32([1]),), "TC653"),
+        ("int[*] f(int[*] a) { return { [i] -> a[i-1] | [1] <= [i]; iv -> a[iv] }; }", (I32([1, 2]),), "TC653"),
+        (
+            "int[*] f(int[*] a, int k) { return { [i] -> 1 | [k] <= [i] < [1]; iv -> a[iv] }; }",
+            (I32([1, 2]), I32(-1)),
+            "TC653",
+        ),
+        ("int[*] f(int[*] a) { return { [i,j] -> a[i] }; }", (I32([1, 2]),), "TC351"),
+        ("int[*] f(int[*] a) { return { [i] -> a[i] ++ [1]; iv -> a[iv] }; }", (I32([[1], [2]]),), "TC654"),
+    ],
+)
+@pytest.mark.parametrize("fixed", [False, True])
+def test_messages_at_the_call(text, arguments, wanted, fixed):
+    with pytest.raises(Refused) as caught:
+        call_sac(text, *arguments, name="f", fixed=fixed)
+    assert wanted in caught.value.codes
+    assert all(d.message and text[d.span.start : d.span.end] for d in caught.value.diagnostics)
+
+
+def test_a_failed_check_shows_its_numbers():
+    with pytest.raises(Refused) as caught:
+        call_sac("int[*] f(int[*] a, int[*] b) { return a + b; }", I32([1]), I32([1, 2]))
+    assert "one is 1, the other is 2" in caught.value.diagnostics[0].message
+
+
+def test_exactness_of_partitions_that_need_the_numbers():
+    """So many partitions with unknown order that symbols would give too many boxes."""
+    parts = "; ".join(
+        f"iv -> {k} | shape({low}) <= iv < shape({high})"
+        for k, (low, high) in enumerate(["bc", "cd", "de", "bd", "ce"])
+    )
+    text = f"int[*] f(int[.,.,.] a, int[.,.,.] b, int[.,.,.] c, int[.,.,.] d, int[.,.,.] e) {{ return {{ {parts}; iv -> a[iv] }}; }}"
+    arrays = [np.zeros(s, I32) for s in ((4, 4, 4), (1, 1, 1), (2, 3, 3), (3, 3, 4), (4, 4, 4))]  # no empty axis
+    call, _ = bind(text, *arrays)
+    assert call.signature.arguments[0].extents == (4, 4, 4)
+    (want,) = evaluate(text, *map(from_numpy, arrays))
+    assert call_sac(text, *arrays).ravel().tolist() == want.data
+
+
+def test_specialisation_of_a_new_rank_is_fast():
+    text = "double[*] f(double[*] a) { return with { (0*shape(a)+1 <= iv < shape(a)-1) : a[iv] * 2 + sum(iv); } : modarray(a); }"
+    checked, _ = check(text)
+    (function,) = checked.functions["f"]
+    start = time.process_time()
+    found = specialize(function.cell, function.function, Signature((ArgumentType(DType.FLOAT64, 6),)))
+    assert found.ok
+    assert time.process_time() - start < 2  # a bound for runaway work, not a measurement
+    assert len(found.program.statements) == 13
