@@ -239,7 +239,10 @@ class _Writer:
 
     def write_shape(self, name: str) -> None:
         box = self.ranges.boxes[name]
-        for extent in box.shape:
+        for (lower, upper), extent in zip(box.bounds, box.shape, strict=True):
+            if not extent.is_constant and extent not in self.known and upper in self.known and lower in self.known:
+                self.line(f"v{len(self.known)} = {self.code(upper)} - {self.code(lower)}")
+                self.known[extent] = f"v{len(self.known)}"
             self.named(extent)
         given = self.program.tensor(name).box is not None
         if given:

@@ -497,7 +497,7 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
         if r.kind == "reduction":
             result.extend(_reduction_messages(r))
         if r.source == "inferred":
-            result.extend(_cut_messages(r))
+            result.extend(_cut_messages(r, _equal_sizes(ranges)))
     result.extend(_guard_messages(statement, ranges))
     result.extend(_update_messages(statement, ranges))
     return result
@@ -520,7 +520,7 @@ def to_python_of(e: SizeExpr | None) -> str:
     return "?" if e is None else to_python(e)
 
 
-def _cut_messages(r: IndexRange) -> list[Diagnostic]:
+def _cut_messages(r: IndexRange, equal: Mapping[str, str]) -> list[Diagnostic]:
     """TC330: the upper end is the minimum of bounds with different sizes."""
     if r.upper is None or len(r.upper.terms) != 1:
         return []
@@ -528,7 +528,7 @@ def _cut_messages(r: IndexRange) -> list[Diagnostic]:
     atom = mono[0]
     if not isinstance(atom, Extremum) or len(mono) != 1:
         return []
-    names = [argument.names for argument in atom.arguments if argument.names]
+    names = [frozenset(equal.get(n, n) for n in argument.names) for argument in atom.arguments if argument.names]
     if len(names) < 2 or all(other == names[0] for other in names):
         return []
     labels = [Label(b.access.span, f"needs `{b.text}`") for b in r.because if b.side == "upper" and b.access.span.end]
@@ -536,6 +536,17 @@ def _cut_messages(r: IndexRange) -> list[Diagnostic]:
     message = f"`{r.index}` is cut to the smallest of several extents: `{r.text}`"
     help_text = f"if {sizes} are meant to be equal, use one name"
     return [Diagnostic(codes.CUT_TO_MINIMUM, r.span, message, "the smaller one wins", tuple(labels), help_text)]
+
+
+def _equal_sizes(ranges: Ranges) -> dict[str, str]:
+    """One name for sizes that a call of a def compares anyway."""
+    same: dict[str, str] = {}
+    for equality in ranges.program.equalities:
+        left, right = from_expr(equality.left, ranges.scope), from_expr(equality.right, ranges.scope)
+        if len(left.names) == 1 and len(right.names) == 1 and left != right:
+            (a,), (b,) = left.names, right.names
+            same[b] = same.get(a, a)
+    return same
 
 
 def _guard_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:

@@ -826,7 +826,7 @@ def nonnegative(e: SizeExpr, depth: int = DEPTH) -> bool:
     degree = 1
     for mono, c in e.terms.items():
         for atom in mono:
-            if not isinstance(atom, Name | Datum | Opaque | Choice):
+            if not isinstance(atom, Name | Datum | Opaque):
                 return _relaxed(e, mono, c, atom, depth - 1)
         degree = max(degree, len(mono))
     return degree > 1 and _positive_polynomial(e)
@@ -853,9 +853,20 @@ def _relaxed(e: SizeExpr, mono: Monomial, c: int, atom: Atom, depth: int) -> boo
             return positive and nonnegative(rest if c > 0 else rest + weight * (atom.divisor - 1), depth)
         case FloorDiv():
             return _relaxed_floor(rest, weight, c, atom, depth)
-        case Name() | Datum() | Opaque() | Choice():
+        case Choice():
+            then = _under(atom.condition, rest + weight * atom.then, depth)
+            return then and _under(atom.condition.negated(), rest + weight * atom.otherwise, depth)
+        case Name() | Datum() | Opaque():
             return False
     assert_never(atom)
+
+
+def _under(condition: Condition, e: SizeExpr, depth: int) -> bool:
+    """`e >= 0` wherever `condition` holds, from one comparison of each of its alternatives."""
+    if nonnegative(e, depth):
+        return True
+    alternatives, _ = condition.alternatives()
+    return all(any(nonnegative(e - g, depth) for g in alternative) for alternative in alternatives)
 
 
 def _relaxed_floor(rest: SizeExpr, weight: SizeExpr, c: int, atom: FloorDiv, depth: int) -> bool:

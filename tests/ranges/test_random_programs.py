@@ -188,9 +188,18 @@ def test_random_programs_with_data():
 
 
 def test_sizes_of_zero_never_leave_a_tensor():
-    """Section 9: whatever `bind` accepts with sizes of 0 reads nothing outside."""
+    """Whatever `bind` accepts with sizes of 0 reads nothing outside."""
+    assert accepted_with_zeros(range(7000, 7250)) > 50
+
+
+@pytest.mark.slow
+def test_many_sizes_of_zero():
+    assert accepted_with_zeros(range(20000, 23000)) > 500
+
+
+def accepted_with_zeros(seeds):
     accepted = 0
-    for seed in range(7000, 7250):
+    for seed in seeds:
         rng, signature, body, program = compile_(seed)
         ranges = infer_ranges(program)
         if any(d.is_error for d in ranges.diagnostics):
@@ -210,4 +219,10 @@ def test_sizes_of_zero_never_leave_a_tensor():
             for s in program.statements:
                 bad = oracle.violations(s)
                 assert not any(any(v) for v in bad.values()), f"{signature} | {body} at {sizes}: {numbers.ranges}"
-    assert accepted > 50
+    return accepted
+
+
+@pytest.mark.slow
+def test_many_random_programs_with_data():
+    outcomes = [check_with_data(seed) for seed in range(10000, 11500)]
+    assert outcomes.count("ok") > 300

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tc_jupyter.program import Binary, Const, DType, Read
 from tc_jupyter.ranges import (
+    Condition,
+    choose,
     condition_text,
     constant,
     floor_div,
@@ -220,6 +222,15 @@ def test_provable(e):
 @pytest.mark.parametrize("e", [N - M, N * M - M - N, 2 * floor_div(I, 2) - I, minimum(N, M) - 2])
 def test_not_provable(e):
     assert not nonnegative(e)
+
+
+def test_a_choice_is_proved_branch_by_branch():
+    p = scalar("p", DType.INT32)
+    clamped = choose(Condition(">=", (p - 1,)), p, constant(0))
+    assert nonnegative(clamped)
+    assert not nonnegative(clamped - 1)
+    assert to_python(clamped) == "(p if p >= 1 else 0)"
+    assert clamped.evaluate({"p": -4}) == 0
 
 
 def test_interval_of_a_sum():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from range_programs import define
+from range_programs import define, program
 
 from tc_jupyter.ranges import infer_ranges, preconditions, to_python
 
@@ -350,3 +350,43 @@ def test_help_names_the_index():
 def test_one_sided_bound():
     found = infer_ranges(define("float(N) X", "A(i) = X(max(i, 0))"))
     assert [d.code.number for d in found.diagnostics] == ["TC303"]
+
+
+def test_sizes_that_a_call_compares_are_no_cut():
+    text = (
+        "def g(float(N) X, float(N) Y) -> (B) { B(i) = X(i)*Y(i) } def f(float(N) X, float(M) W) -> (A) { A = g(X, W) }"
+    )
+    checked = program(text)
+    found = preconditions(checked, infer_ranges(checked))
+    assert "TC330" not in [d.code.number for d in found.diagnostics]
+    assert [check.equality.kind for check in found.equalities] == ["call"]
+
+
+def test_received_tensor_starts_at_zero():
+    text = "def g(float(N) X) -> (B) { B(i) = X(i-1) } def f(float(N) X, float(M) W) -> (A) { H = g(X) A(i) +=! H(i+k)*W(k) }"
+    found = infer_ranges(program(text))
+    assert [r.text for r in found.indices["A"]] == ["0 <= i < N - M + 1", "0 <= k < M"]
+
+
+def test_too_many_elements():
+    found = infer_ranges(define("float(N) X", "A(i,j) = X(i)*X(j) where i in 0:4000000000, j in 0:4000000000"))
+    assert [d.code.number for d in found.diagnostics] == ["TC502"]
+
+
+def test_rank_zero_target():
+    found = infer_ranges(define("float(N) X", "A +=! X(i)"))
+    assert found.boxes["A"].shape == ()
+    assert found.range("A", "i").text == "0 <= i < N"
+
+
+def test_float_index_behind_the_second_clamp_is_proved():
+    checked = define("float(J) B, float(I) C", "A(i) = B(max(min(C(i), J-1), 0))")
+    found = preconditions(checked, infer_ranges(checked))
+    assert found.accesses == (2, 2)
+
+
+def test_message_points_at_the_access():
+    checked = define("float(I) B, float(J) C, float(K) D", "A(i,j) = B(i)*C(i+j)*D(j)")
+    (message,) = preconditions(checked, infer_ranges(checked)).diagnostics
+    assert checked.source.slice(message.span) == "C(i+j)"
+    assert message.message == "`C(i + j)` stays inside `C` only if `I + K <= J + 1`"
