@@ -356,6 +356,10 @@ def runner(kernel: Kernel, source: KernelSource, target: Target, *, synchronous:
     return CudaRunner(kernel, source, target, synchronous)
 
 
+LARGEST_GRID = ((1 << 31) - 1, 65535, 65535)
+"""Blocks along x, y, z that a launch may have; CuPy narrows larger numbers silently."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """Everything about a launch that depends on the sizes alone."""
@@ -372,7 +376,7 @@ class CudaRunner:
     """Runs one kernel; see `runner`.
 
     Attributes:
-        variants: loaded code by (index width, aligned, multiples, architecture).
+        variants: loaded code by (index width, size of the grid, alignment, multiples, architecture).
         plans: launches by device, sizes, strides and alignment; forgotten when there are many.
     """
 
@@ -469,24 +473,27 @@ class CudaRunner:
             if buffer.strided:
                 steps = (stride // buffer.dtype.bytes for stride in own[buffer.name].strides)
                 numbers |= {f"{buffer.name}.stride.{k}": step for k, step in enumerate(steps)}
-        loaded = self._variant(device, 32 if fits_int32(self.kernel, numbers) else 64, aligned, sizes)
+        bits, names = 32 if fits_int32(self.kernel, numbers) else 64, self.kernel.sizes
+        loaded = self._variant(device, bits, aligned, sizes, False)
+        blocks = integers(loaded.source.launch.grid, names)(sizes)
+        if any(number > limit for number, limit in zip(blocks, LARGEST_GRID, strict=True)):
+            loaded = self._variant(device, bits, aligned, sizes, True)
         launch = loaded.source.launch
-        names = self.kernel.sizes
         workspace = tuple(
             math.prod(integers(buffer.shape, names)(sizes)) * buffer.dtype.bytes for buffer in loaded.source.workspace
         )
         grid, block = integers(launch.grid, names)(sizes), integers(launch.block, names)(sizes)
         return _Plan(loaded, grid, block, workspace, gatherer(loaded.source))
 
-    def _variant(self, device: int, bits: int, aligned: bool, sizes: Mapping[str, int]) -> LoadedKernel:
+    def _variant(self, device: int, bits: int, aligned: bool, sizes: Mapping[str, int], large: bool) -> LoadedKernel:
         """The code of a kind of call, compiled and loaded at most once."""
         target = self._target(device)
         fitted = fit(self.kernel, aligned, sizes)
-        key = (bits, fitted.buffers, fitted.multiples, target.arch)
+        key = (bits, large, fitted.buffers, fitted.multiples, target.arch)
         found = self.variants.get(key)
         if found is None:
-            as_given = fitted == self.kernel and self.source.index_bits == bits and target is self.target
-            source = self.source if as_given else emit_cuda(fitted, target, bits)
+            as_given = fitted == self.kernel and self.source.index_bits == bits and target is self.target and not large
+            source = self.source if as_given else emit_cuda(fitted, target, bits, large_grid=large)
             found = self.variants[key] = load(source, compile_source(source, target))
         return found
 

@@ -80,7 +80,11 @@ def softmax(threads: int, per_thread: int, rows_per_block: int = 1) -> Kernel:
             local("m"),
             local("s"),
         ],
-        each(store("X", (var("t"), var("e")), Select(inside, read("A", row, column(var("e"))), const(float("-inf")), F32))),
+        each(
+            store(
+                "X", (var("t"), var("e")), Select(inside, read("A", row, column(var("e"))), const(float("-inf")), F32)
+            )
+        ),
         first,
         largest,
         intrinsic("reduce_threads", read("m"), read("P", 0), op="max", threads=threads, axis=0),
@@ -195,15 +199,23 @@ def simt_matmul(depth: int = 8, min_blocks: int = 2) -> Kernel:
         ),
         out,
     )
-    grid = loop("by", ceil_div(size("M"), 128), loop("bx", ceil_div(size("N"), 128), body, kind="blockIdx.x"), kind="blockIdx.y")
-    buffers = (buffer("A", "M", "K", align=16), buffer("B", "K", "N", align=16), buffer("C", "M", "N", role="output", align=16))
+    grid = loop(
+        "by", ceil_div(size("M"), 128), loop("bx", ceil_div(size("N"), 128), body, kind="blockIdx.x"), kind="blockIdx.y"
+    )
+    buffers = (
+        buffer("A", "M", "K", align=16),
+        buffer("B", "K", "N", align=16),
+        buffer("C", "M", "N", role="output", align=16),
+    )
     return kernel("matmul", buffers, ("M", "N", "K"), grid, multiples=(("K", 4), ("N", 4)), min_blocks=min_blocks)
 
 
 STEP_OF = {F16: "mma_m16n8k16_f16", BF16: "mma_m16n8k16_bf16", F32: "mma_m16n8k8_tf32", DType.INT8: "mma_m16n8k32_s8"}
 
 
-def tensor_matmul(dtype: DType = F16, stages: int = 3, warps: tuple[int, int] = (2, 2), columns_first: bool = False) -> Kernel:
+def tensor_matmul(
+    dtype: DType = F16, stages: int = 3, warps: tuple[int, int] = (2, 2), columns_first: bool = False
+) -> Kernel:
     """`C = A * B` on tensor cores: 128 x 128 per block, 64 bytes of depth, copies ahead, swizzled shared memory.
 
     Args:
@@ -241,7 +253,11 @@ def tensor_matmul(dtype: DType = F16, stages: int = 3, warps: tuple[int, int] = 
 
     def copy(stage: Expr, tile: Expr) -> Stmt:
         a = copies("A", "As", stage, tile, 128, depth, True)
-        b = copies("B", "Bs", stage, tile, 128, depth, True) if columns_first else copies("B", "Bs", stage, tile, depth, 128, False)
+        b = (
+            copies("B", "Bs", stage, tile, 128, depth, True)
+            if columns_first
+            else copies("B", "Bs", stage, tile, depth, 128, False)
+        )
         return loop("w", count, loop("l", 32, a, b, kind="threadIdx.x"), kind="threadIdx.y")
 
     def compute(stage: Expr) -> Stmt:
@@ -268,7 +284,12 @@ def tensor_matmul(dtype: DType = F16, stages: int = 3, warps: tuple[int, int] = 
     at = (var("w"), add(mul(16, var("i")), var("r")), add(mul(8, var("j")), var("q")))
     row, col = add(m0, wm, at[1]), add(n0, wn, at[2])
     out_type = dtype if dtype in (F16, BF16) else total
-    out = elements(when(both(op("<", row, size("M")), op("<", col, size("N"))), store("C", (row, col), read("acc", *at, dtype=total))))
+    out = elements(
+        when(
+            both(op("<", row, size("M")), op("<", col, size("N"))),
+            store("C", (row, col), read("acc", *at, dtype=total)),
+        )
+    )
     prologue: list[Stmt] = []
     for s in range(stages - 1):
         prologue += [when(op("<", s, tiles), copy(as_expr(s), as_expr(s))), intrinsic("cp_async_commit")]
@@ -278,7 +299,14 @@ def tensor_matmul(dtype: DType = F16, stages: int = 3, warps: tuple[int, int] = 
     body = allocate(
         [
             local("As", stages, 128, depth, dtype=dtype, scope="shared", swizzle=a_swizzle),
-            local("Bs", stages, *((128, depth) if columns_first else (depth, 128)), dtype=dtype, scope="shared", swizzle=b_swizzle),
+            local(
+                "Bs",
+                stages,
+                *((128, depth) if columns_first else (depth, 128)),
+                dtype=dtype,
+                scope="shared",
+                swizzle=b_swizzle,
+            ),
             local("acc", count, wm_size, wn_size, dtype=total, scope="fragment", threads=1),
         ],
         elements(store("acc", at, const(0, total))),
@@ -294,7 +322,9 @@ def tensor_matmul(dtype: DType = F16, stages: int = 3, warps: tuple[int, int] = 
         ),
         out,
     )
-    grid = loop("by", ceil_div(size("M"), 128), loop("bx", ceil_div(size("N"), 128), body, kind="blockIdx.x"), kind="blockIdx.y")
+    grid = loop(
+        "by", ceil_div(size("M"), 128), loop("bx", ceil_div(size("N"), 128), body, kind="blockIdx.x"), kind="blockIdx.y"
+    )
     b_shape = ("N", "K") if columns_first else ("K", "N")
     buffers = (
         buffer("A", "M", "K", dtype=dtype, align=16),
@@ -313,11 +343,17 @@ def transpose() -> Kernel:
 
     line = add(var("y"), mul(8, var("p")))
     i, j = add(i0, line), add(j0, var("x"))
-    take = threads(when(both(op("<", i, size("M")), op("<", j, size("N"))), store("T", (line, var("x")), read("A", i, j))))
+    take = threads(
+        when(both(op("<", i, size("M")), op("<", j, size("N"))), store("T", (line, var("x")), read("A", i, j)))
+    )
     i, j = add(i0, var("x")), add(j0, line)
-    give = threads(when(both(op("<", i, size("M")), op("<", j, size("N"))), store("O", (j, i), read("T", var("x"), line))))
+    give = threads(
+        when(both(op("<", i, size("M")), op("<", j, size("N"))), store("O", (j, i), read("T", var("x"), line)))
+    )
     body = allocate([local("T", 32, 32, scope="shared", pad=1)], take, Barrier(), give)
-    grid = loop("by", ceil_div(size("M"), 32), loop("bx", ceil_div(size("N"), 32), body, kind="blockIdx.x"), kind="blockIdx.y")
+    grid = loop(
+        "by", ceil_div(size("M"), 32), loop("bx", ceil_div(size("N"), 32), body, kind="blockIdx.x"), kind="blockIdx.y"
+    )
     return kernel("transpose", (buffer("A", "M", "N"), buffer("O", "N", "M", role="output")), ("M", "N"), grid)
 
 
@@ -331,4 +367,3 @@ def axpy(unroll: int = 2) -> Kernel:
     grid = loop("b", ceil_div(size("N"), 1024 * unroll), nest, kind="blockIdx.x")
     buffers = (buffer("X", "N", align=16), buffer("Y", "N", align=16), buffer("O", "N", role="output", align=16))
     return kernel("axpy", buffers, ("N",), grid, scalars=(("s", F32),))
-

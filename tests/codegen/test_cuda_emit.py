@@ -190,10 +190,30 @@ def test_both_index_variants_compile(arch, bits):
     assert ("long long R" in text) == (bits == 64)
 
 
-def test_the_wide_variant_strides_over_the_grid():
-    source = emit_cuda(matrix_vector(), SM80, 64)
-    assert "b += (long long)gridDim.x" in source.text
-    assert source.launch.grid[0] == op("min", ceil_div(size("R"), 128), (1 << 31) - 1)
+def test_a_large_grid_strides():
+    assert "gridDim" not in text_of(matrix_vector(), 64)
+    for bits, word in ((32, "int"), (64, "long long")):
+        source = emit_cuda(matrix_vector(), SM80, bits, large_grid=True)
+        assert f"for ({word} b = blockIdx.x; b < (R + 127) / 128; b += gridDim.x)" in source.text
+        assert source.launch.grid[0] == op("min", ceil_div(size("R"), 128), (1 << 31) - 1)
+
+
+@needs_nvrtc
+def test_small_indices_stay_narrow_in_the_wide_variant():
+    text = compiled(matrix_vector(), 64)
+    assert "const long long b = blockIdx.x;" in text
+    assert "const int t = threadIdx.x;" in text
+    made = pointwise(
+        "w", (buffer("A", "N"), buffer("O", "N", role="output")), read("A", op("min", var("t"), op("-", size("N"), 1)))
+    )
+    assert "A[min((long long)t, N - 1)]" in compiled(made, 64)
+    square = kernel(
+        "k",
+        (buffer("O", 50000, 50000, role="output"),),
+        (),
+        loop("i", 50000, loop("j", 50000, store("O", (var("i"), var("j")), const(1.0)))),
+    )
+    assert "O[(long long)i * 50000 + j]" in compiled(square, 64)
 
 
 def test_without_restrict_pointers_may_overlap():
@@ -381,7 +401,7 @@ def test_index_values_keep_their_width():
     """The value of an index is int64: narrow where it is an index, wide where it is stored."""
     made = pointwise("w", (buffer("O", "N", dtype=I64, role="output"),), mul(element(), element()))
     assert "O[b * 128 + t] = (long long)((b * 128 + t) * (b * 128 + t));" in text_of(made)
-    assert "O[b * 128ll + t] = tc_mul(tc_add(tc_mul(b, 128ll), t), " in text_of(made, 64)
+    assert "O[b * 128 + t] = tc_mul(tc_add(tc_mul(b, 128ll), (long long)t), " in text_of(made, 64)
 
 
 def test_positions_from_data_are_wide():
@@ -843,18 +863,6 @@ def test_intermediate_products_count():
     made = kernel("k", (buffer("O", "N", role="output"),), ("N",), loop("i", size("N"), store("O", (var("i"),), value)))
     assert fits_int32(made, {"N": 100})
     assert not fits_int32(made, {"N": 1000})
-
-
-def test_grids_beyond_the_limit_take_the_wide_variant():
-    made = kernel(
-        "k",
-        (buffer("O", "N", dtype=DType.INT8, role="output"),),
-        ("N",),
-        loop("b", size("N"), store("O", (var("b"),), Const(1, DType.INT8)), kind="blockIdx.y"),
-    )
-    assert fits_int32(made, {"N": 65535})
-    assert not fits_int32(made, {"N": 65536})
-    assert emit_cuda(made, SM80, 64).launch.grid[1] == op("min", size("N"), 65535)
 
 
 def test_loops_over_data_take_the_wide_variant():

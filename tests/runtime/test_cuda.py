@@ -483,3 +483,16 @@ def test_a_host_result_without_dimensions(cupy):
     result = np.zeros((), np.float32)
     run(kernel, {"O": NUMPY.view(result)}, {})
     assert result == 3.0
+
+
+def test_a_grid_beyond_the_limits_strides(cupy):
+    def made(kind):
+        body = For("b", int64(0), Size("N"), Block((Store("O", (IndexVar("b"),), Const(1, DType.INT8)),)), kind)
+        return Kernel("k", (Buffer("O", DType.INT8, (Size("N"),), role="output"),), ("N",), (), Block((body,)))
+
+    storage = {"O": on_device(np.zeros(70_000, np.int8))}
+    run(made("blockIdx.y"), storage, {"N": 65_535})
+    run(made("blockIdx.y"), storage, {"N": 70_000})
+    run(made("blockIdx.x"), storage, {"N": 70_000})
+    assert [launch[1] for launch in cupy.launches] == [(1, 65_535, 1), (1, 65_535, 1), (70_000, 1, 1)]
+    assert len(set(cupy.paths)) == 3  # along y with and without striding, along x

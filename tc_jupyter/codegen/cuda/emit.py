@@ -24,6 +24,7 @@ Worked example: `for b in 0:(N + 255) // 256 [blockIdx.x]`, `for t in 0:256 [thr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -61,6 +62,7 @@ from .expressions import (
     element,
     extremum,
     index,
+    is_narrow,
     nonnegative,
     show,
     value,
@@ -85,6 +87,7 @@ def emit_cuda(
     *,
     source: SourceText | None = None,
     restrict: bool = True,
+    large_grid: bool = False,
 ) -> KernelSource:
     """Write a kernel as CUDA C++.
 
@@ -94,20 +97,22 @@ def emit_cuda(
         source: the cell; with it, statements are shown in comments and mapped to its lines by `#line`.
         restrict: no output overlaps another argument, so pointers may be `__restrict__`; the launcher chooses by
         address ranges.
+        large_grid: the grid may exceed the device's limits, so each block takes every n-th iteration.
 
     Raises:
         CompileError: TC503, storage that has no constant bound or is larger than the device's shared memory.
     """
-    return _Emitter(kernel, target, index_bits, source, restrict).run()
+    return _Emitter(kernel, target, index_bits, source, restrict, large_grid).run()
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of text: the statement that it belongs to, and that statement's line in the cell (from 0)."""
+    """A line of text: the statement that it belongs to, its line in the cell (from 0), the variable that it declares."""
 
     text: str
     statement: str = ""
     cell: int | None = None
+    declares: str = ""
 
 
 @dataclass(slots=True)
@@ -119,12 +124,12 @@ class _Emitter:
     index_bits: int
     source: SourceText | None
     restrict: bool
+    large_grid: bool
     names: Names = field(default_factory=Names)
     lines: list[Line] = field(default_factory=list)
     depth: int = 1
     axes: dict[str, Axis] = field(default_factory=dict)
     active: tuple[str, ...] = ()
-    ranges: dict[str, Range] = field(default_factory=dict)
     varying: frozenset[str] = frozenset()
     shared_bytes: int = 0
     dynamic: bool = False
@@ -146,8 +151,8 @@ class _Emitter:
         if fragments:
             self.scope.nonnegative.add(LANE)
             self.scope.variables[LANE] = lane = self.names.of(LANE, "lane")
-            at = f"({self.scope.index_type})(threadIdx.x % 32)" if self.index_bits == 64 else "threadIdx.x % 32"
-            self._line(f"const {self.scope.index_type} {lane} = {at};  // in the warp")
+            self.scope.ranges = {LANE: (0, 31)}
+            self._line(f"const int {lane} = threadIdx.x % 32;  // in the warp")
         self.dynamic = _shared_total(kernel.body, {}) > MAX_STATIC_SHARED
         if self.dynamic:
             self._line("extern __shared__ __align__(16) unsigned char tc_shared[];")
@@ -156,7 +161,7 @@ class _Emitter:
         launch = Launch(self._extents(GRID_AXES), self._extents(THREAD_AXES), self.shared_bytes if self.dynamic else 0)
         arguments = self._arguments()
         head = [*self._header(launch), *self._helper_lines(), *self._signature(entry, arguments, launch), "{"]
-        lines = [*map(Line, head), *self.lines, Line("}")]
+        lines = [*map(Line, head), *_without_unused(self.lines), Line("}")]
         text, line_map = _assemble(lines, entry, self.source)
         return KernelSource(
             "cuda", text, entry, arguments, launch, kernel.buffers, tuple(self.workspace), line_map, self.index_bits
@@ -265,7 +270,7 @@ class _Emitter:
             least = 1 if name in THREAD_AXES or needs_one(self.kernel.body, name) else 0
             return int64(max(axis.fixed, least))
         extent = axis.extent
-        if self.index_bits == 64:
+        if self.large_grid:
             extent = Binary("min", extent, int64(GRID_LIMITS[name]), DType.INT64)
         return Binary("max", extent, int64(1), DType.INT64) if needs_one(self.kernel.body, name) else extent
 
@@ -279,6 +284,11 @@ class _Emitter:
             if self.source is not None and stmt.span != NO_SPAN:
                 cell = self.source.position(stmt.span.start)[0]
         self.lines.append(Line(INDENT * self.depth + text if text else "", statement, cell))
+
+    def _declare(self, text: str, name: str) -> None:
+        """Declare a variable; the line is dropped at the end if nothing uses the name in its scope."""
+        self._line(text)
+        self.lines[-1] = replace(self.lines[-1], declares=name)
 
     def _comment(self, text: str) -> None:
         for line in text.splitlines():
@@ -446,13 +456,13 @@ class _Emitter:
             return
         if loop.kind == "vectorize" and not _collective(loop) and self._vectorized(loop):
             return
-        extent = bounds(loop.extent, self.ranges)
+        extent = bounds(loop.extent, self.scope.ranges)
         if loop.kind in ("unroll", "vectorize") and extent[1] is not None:
             self._line("#pragma unroll")
         with self._variable(loop) as name:
             low = index(loop.min, self.scope).text
             high = self._end(loop)
-            head = f"for ({self.scope.index_type} {name} = {low}; {name} < {high}; {name}++) {{  // {self._note(loop)}"
+            head = f"for ({self._type(loop)} {name} = {low}; {name} < {high}; {name}++) {{  // {self._note(loop)}"
             self._line(head)
             self.depth += 1
             self.alone = True
@@ -465,19 +475,23 @@ class _Emitter:
         inner = loop.body.body[0] if len(loop.body.body) == 1 else None
         if not (isinstance(inner, For) and inner.kind == "fragment.column"):
             raise ValueError("a loop over the rows of a fragment must contain one over its columns and nothing else")
-        scope, kind, lane = self.scope, self.scope.index_type, self.scope.variables[LANE]
+        scope, lane = self.scope, self.scope.variables[LANE]
         before, self.active = self.active, (*self.active, "threadIdx.x")
         register = self.names.fresh("e")
         self._line("#pragma unroll")
         head = f"for (int {register} = 0; {register} < 4; {register}++)"
         with self._braces(head), self._variable(loop) as row, self._variable(inner) as column:
-            self._line(f"const {kind} {row} = {lane} / 4 + {register} / 2 * 8;  // {self._note(loop)}")
-            self._line(f"const {kind} {column} = {lane} % 4 * 2 + {register} % 2;  // {self._note(inner)}")
+            self._declare(f"const int {row} = {lane} / 4 + {register} / 2 * 8;  // {self._note(loop)}", row)
+            self._declare(f"const int {column} = {lane} % 4 * 2 + {register} % 2;  // {self._note(inner)}", column)
             scope.tile = (loop.var, inner.var, register)
             self._block(inner.body, ())
             scope.tile = None
         self.names.taken.discard(register)
         self.active = before
+
+    def _type(self, loop: For) -> str:
+        """Type of a loop variable in scope: `int` where it certainly suffices, one step beyond the end included."""
+        return "int" if is_narrow(Binary("+", IndexVar(loop.var), int64(1), DType.INT64), self.scope) else "long long"
 
     def _note(self, loop: For) -> str:
         """`k in 0 : K`, with the schedule's axis where the loop has another name."""
@@ -495,17 +509,17 @@ class _Emitter:
     def _variable(self, loop: For) -> Generator[str]:
         """The loop variable, with what is known of it while the body is written."""
         scope = self.scope
-        before = (scope.variables.get(loop.var), self.ranges, self.varying, loop.var in scope.nonnegative)
+        before = (scope.variables.get(loop.var), self.scope.ranges, self.varying, loop.var in scope.nonnegative)
         name = self.names.fresh(loop.var)
         if nonnegative(loop.min, scope):
             scope.nonnegative.add(loop.var)
         if loop.kind in THREAD_AXES or self._differs(loop.min):
             self.varying |= {loop.var}
-        self.ranges = self.ranges | {loop.var: loop_range(loop, self.ranges)}
+        self.scope.ranges = self.scope.ranges | {loop.var: loop_range(loop, self.scope.ranges)}
         scope.variables[loop.var] = name
         yield name
         self.names.taken.discard(name)
-        old, self.ranges, self.varying, known = before
+        old, self.scope.ranges, self.varying, known = before
         if not known:
             scope.nonnegative.discard(loop.var)
         if old is None:
@@ -522,11 +536,10 @@ class _Emitter:
         end = self._end(loop)
         with self._own_scope(), self._variable(loop) as name:
             first = f"{index(loop.min, self.scope).text} + " if loop.min != int64(0) else ""
-            at = f"({self.scope.index_type}){loop.kind}" if self.index_bits == 64 else loop.kind
             if self._strides_over(loop, axis):
-                self._striding(loop, name, first + at, end, guards)
+                self._striding(loop, name, first + loop.kind, end, guards)
             else:
-                self._line(f"const {self.scope.index_type} {name} = {first}{at};  // {self._note(loop)}")
+                self._declare(f"const {self._type(loop)} {name} = {first}{loop.kind};  // {self._note(loop)}", name)
                 if self._covers(loop, axis):
                     self._block(loop.body, guards)
                 elif loop.kind in GRID_AXES:
@@ -541,9 +554,8 @@ class _Emitter:
         if loop.kind in THREAD_AXES and _collective(loop):
             raise ValueError(f"a barrier inside a loop over {loop.kind} with more iterations than threads")
         step = loop.kind.replace("blockIdx", "gridDim").replace("threadIdx", "blockDim")
-        step = f"({self.scope.index_type}){step}" if self.index_bits == 64 else step
         self._line(
-            f"for ({self.scope.index_type} {name} = {first}; {name} < {end}; {name} += {step}) {{  // {self._note(loop)}"
+            f"for ({self._type(loop)} {name} = {first}; {name} < {end}; {name} += {step}) {{  // {self._note(loop)}"
         )
         self.depth += 1
         self.alone = True
@@ -563,30 +575,30 @@ class _Emitter:
             yield
 
     def _strides_over(self, loop: For, axis: Axis) -> bool:
-        _, high = bounds(loop.extent, self.ranges)
+        _, high = bounds(loop.extent, self.scope.ranges)
         if loop.kind in THREAD_AXES:
             assert axis.fixed is not None
             return high is None or high > axis.fixed
         if axis.fixed is not None:
             return high is None or high > axis.fixed
-        return self.index_bits == 64 or (high is None and not _over_sizes(loop.extent))
+        return self.large_grid or (high is None and not _over_sizes(loop.extent))
 
     def _covers(self, loop: For, axis: Axis) -> bool:
         """Whether the launch has exactly the loop's iterations."""
         if axis.fixed is not None:
-            return bounds(loop.extent, self.ranges) == (axis.fixed, axis.fixed)
+            return bounds(loop.extent, self.scope.ranges) == (axis.fixed, axis.fixed)
         return loop.extent == axis.extent and not needs_one(self.kernel.body, loop.kind)
 
     def _vectorized(self, loop: For) -> bool:
         """Write a loop with 16-byte accesses where memory allows; otherwise leave it to the unrolled form."""
-        width = bounds(loop.extent, self.ranges)[1]
+        width = bounds(loop.extent, self.scope.ranges)[1]
         stores = _stores(loop.body)
         if width is None or width < 2 or stores is None:
             return False
         plans = [plan_vector(store, loop, width, self.scope) for store in stores]
         if all(plan is None for plan in plans):
             return False
-        if bounds(loop.extent, self.ranges)[0] == width:
+        if bounds(loop.extent, self.scope.ranges)[0] == width:
             self._vector_stores(loop, stores, plans, width)
             return True
         with self._braces(f"if ({index(_at_least(loop.extent, width), self.scope).text} >= {width})"):
@@ -627,7 +639,7 @@ class _Emitter:
         self._line("#pragma unroll")
         with self._variable(loop) as name:
             low = index(loop.min, scope).text
-            self._line(f"for ({scope.index_type} {name} = 0; {name} < {plan.width}; {name}++) {{")
+            self._line(f"for (int {name} = 0; {name} < {plan.width}; {name}++) {{")
             self.depth += 1
             lane = name if low in ("0", "0ll") else f"{low} + {name}"
             scope.variables[loop.var] = lane if lane == name else f"({lane})"
@@ -725,7 +737,7 @@ class _Emitter:
 
     def _constant_shape(self, buffer: Buffer) -> tuple[int, ...] | None:
         """Extents that are large enough for every iteration around, if they are constants."""
-        extents = [bounds(extent, self.ranges)[1] for extent in buffer.shape]
+        extents = [bounds(extent, self.scope.ranges)[1] for extent in buffer.shape]
         return None if any(extent is None for extent in extents) else tuple(max(extent or 0, 1) for extent in extents)
 
     def _private(self, buffer: Buffer, name: str) -> Place:
@@ -942,6 +954,24 @@ def _lane(vector: str, lane: str, total: int, width: int) -> str:
 
 
 # --- the text --------------------------------------------------------------------------------------------------------
+
+
+def _without_unused(lines: list[Line]) -> list[Line]:
+    """The lines without declarations that nothing uses."""
+    return [line for number, line in enumerate(lines) if not line.declares or _is_used(lines, number)]
+
+
+def _is_used(lines: list[Line], number: int) -> bool:
+    """Whether a declared name stands in a later line of its scope."""
+    own = lines[number]
+    depth = len(own.text) - len(own.text.lstrip())
+    word = re.compile(rf"\b{own.declares}\b")
+    for line in lines[number + 1 :]:
+        if line.text and len(line.text) - len(line.text.lstrip()) < depth:
+            return False
+        if word.search(line.text.partition("//")[0]):
+            return True
+    return False
 
 
 def _is_silent(text: str) -> bool:

@@ -10,7 +10,7 @@ Worked example: with `int` indices, `A(i, 2*k) / 3` of a `float32` matrix with `
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import assert_never
 
@@ -32,6 +32,7 @@ from tc_jupyter.program import (
     int64,
 )
 
+from .launch import Range, bounds
 from .literals import C_TYPES, constant, value_type
 
 PRIMARY, UNARY, PRODUCT, SUM, RELATION, EQUALITY, BITAND, AND, OR, CHOICE = 100, 90, 80, 70, 60, 50, 40, 30, 20, 10
@@ -49,10 +50,11 @@ SAME_NAME = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """C++ of an expression and how tightly its outermost operator binds."""
+    """C++ of an expression and how tightly its outermost operator binds; `wide`: an index of type `long long`."""
 
     text: str
     level: int = PRIMARY
+    wide: bool = False
 
     def at(self, level: int) -> str:
         """The text, in parentheses if it binds less tightly than `level`."""
@@ -94,6 +96,7 @@ class Scope:
         variables: loop variables and sizes -> identifier.
         places: buffers in scope.
         scalars: arguments by value -> (identifier, type).
+        ranges: constant bounds of loop variables.
         nonnegative: loop variables and sizes that are never negative.
         multiples: sizes and variables -> a number that divides them.
         index_bits: width of index arithmetic.
@@ -107,6 +110,7 @@ class Scope:
     places: dict[str, Place]
     scalars: dict[str, tuple[str, DType]]
     nonnegative: set[str] = field(default_factory=set)
+    ranges: dict[str, Range] = field(default_factory=dict)
     multiples: dict[str, int] = field(default_factory=dict)
     index_bits: int = 32
     helpers: set[str] = field(default_factory=set)
@@ -189,7 +193,7 @@ def divisor(expr: Expr, scope: Scope) -> int:
 
 def index(expr: Expr, scope: Scope) -> Text:
     """A position, size or bound: an index expression in the index type, anything else in 64 bits."""
-    return _index(expr, scope) if is_index(expr) else value(expr, scope)
+    return _index(expr, scope) if is_index(expr) else replace(value(expr, scope), wide=True)
 
 
 def value(expr: Expr, scope: Scope) -> Text:
@@ -201,7 +205,8 @@ def value(expr: Expr, scope: Scope) -> Text:
             text = constant(expr.value, expr.dtype)
             return Text(text, UNARY if text[0] == "-" else PRIMARY)
         case Size() | IndexVar():
-            return Text(scope.variables[expr.name])
+            text = Text(scope.variables[expr.name])
+            return widened(text) if is_narrow(expr, scope) else text
         case Read():
             return read(expr, scope)
         case Unary("!", operand):
@@ -295,18 +300,30 @@ def position(buffer: Buffer, indices: tuple[Expr, ...], scope: Scope) -> Text:
     if not indices:
         return Text("0")
     if buffer.strided:
-        strides = [Text(scope.variables[f"{buffer.name}.stride.{k}"]) for k in range(len(indices))]
+        strides = [
+            Text(scope.variables[f"{buffer.name}.stride.{k}"], PRIMARY, scope.index_bits == 64)
+            for k in range(len(indices))
+        ]
         terms = [_product(index(expr, scope), stride) for expr, stride in zip(indices, strides, strict=True)]
         return _sum([term for term in terms if term.text != "0"])
-    total = index(indices[0], scope)
+    first = index(indices[0], scope)
     if len(indices) == 1:
-        return total
+        return first
+    total = first if scope.index_bits == 32 or _is_small(buffer) else widened(first)
     for extent, expr in zip(_pitches(buffer), indices[1:-1], strict=False):
         total = _sum([_product(total, index(extent, scope)), index(expr, scope)])
     pitch, last = index(_pitches(buffer)[-1], scope), index(indices[-1], scope)
     if buffer.swizzle is not None:
         last = _swizzle(buffer, index(indices[-2], scope), last)
     return _sum([_product(total, pitch), last])
+
+
+def _is_small(buffer: Buffer) -> bool:
+    """Whether every position is a 32-bit number."""
+    total = 1
+    for extent in buffer.shape:
+        total *= int(extent.value) + buffer.pad if isinstance(extent, Const) else 1 << 31
+    return total < 1 << 31
 
 
 def _pitches(buffer: Buffer) -> tuple[Expr, ...]:
@@ -331,22 +348,30 @@ def _swizzle(buffer: Buffer, row: Text, column: Text) -> Text:
     return Text(f"{column.at(PRIMARY)} ^ (({moved} & {mask}) * {chunk})", BITAND - 5)
 
 
+def is_narrow(expr: Expr, scope: Scope) -> bool:
+    """Whether an index expression is certainly a 32-bit number."""
+    low, high = bounds(expr, scope.ranges)
+    return scope.index_bits == 32 or (low is not None and high is not None and low >= -(1 << 31) and high < 1 << 31)
+
+
 def _index(expr: Expr, scope: Scope) -> Text:
-    """An index expression in the index type."""
+    """An index expression; in the wide variant what is certainly small stays `int`."""
     match expr:
         case Const():
-            text = f"{int(expr.value)}" + ("ll" if scope.index_bits == 64 else "")
+            text = f"{int(expr.value)}"
             return Text(text, UNARY if text[0] == "-" else PRIMARY)
         case Size() | IndexVar():
-            return Text(scope.variables[expr.name])
+            return Text(scope.variables[expr.name], PRIMARY, not is_narrow(expr, scope))
         case Unary():
-            return Text(f"-{_index(expr.operand, scope).at(PRIMARY)}", UNARY)
+            operand = _index(expr.operand, scope)
+            return Text(f"-{operand.at(PRIMARY)}", UNARY, operand.wide)
         case Binary():
             return _index_binary(expr, scope)
         case Select():
             return _select(expr, scope, _index)
         case Call("abs"):
-            return Text(f"{scope.use('tc_abs')}({_index(expr.arguments[0], scope).text})")
+            operand = _index(expr.arguments[0], scope)
+            return Text(f"{scope.use('tc_abs')}({operand.text})", PRIMARY, operand.wide)
         case Call():
             return _fold(expr.function, [_index(argument, scope) for argument in expr.arguments])
         case Read() | Cast():
@@ -354,35 +379,55 @@ def _index(expr: Expr, scope: Scope) -> Text:
     assert_never(expr)
 
 
+def widened(text: Text) -> Text:
+    """The same number as `long long`."""
+    if text.wide:
+        return text
+    if text.text.isdigit():
+        return Text(text.text + "ll", PRIMARY, True)
+    return Text(f"(long long){text.at(UNARY)}", UNARY, True)
+
+
+def _alike(left: Text, right: Text) -> tuple[Text, Text]:
+    """Two arguments of one type."""
+    return (widened(left), widened(right)) if left.wide or right.wide else (left, right)
+
+
 def _index_binary(expr: Binary, scope: Scope) -> Text:
     left, right = _index(expr.left, scope), _index(expr.right, scope)
+    if not (left.wide or right.wide or is_narrow(expr, scope)):
+        left = widened(left)
     match expr.op:
         case "+":
             return _sum([left, right])
         case "-":
-            return left if right.text in ("0", "0ll") else Text(f"{left.at(SUM)} - {right.at(PRODUCT)}", SUM)
+            zero = right.text == "0"
+            return left if zero else Text(f"{left.at(SUM)} - {right.at(PRODUCT)}", SUM, left.wide or right.wide)
         case "*":
             return _product(left, right)
         case "min" | "max":
-            return Text(f"{expr.op}({left.text}, {right.text})")
-        case "/" | "//":
-            if isinstance(expr.right, Const) and expr.right.value > 0 and nonnegative(expr.left, scope):
-                return Text(f"{left.at(PRODUCT)} / {right.at(UNARY)}", PRODUCT)
-            return Text(f"{scope.use('tc_floor_div')}({left.text}, {right.text})")
-        case "%":
-            if isinstance(expr.right, Const) and expr.right.value > 0 and nonnegative(expr.left, scope):
-                return Text(f"{left.at(PRODUCT)} % {right.at(UNARY)}", PRODUCT)
-            return Text(f"{scope.use('tc_floor_mod')}({left.text}, {right.text})")
+            return _fold(expr.op, [left, right])
         case _:
-            raise AssertionError(f"not an index operator: {expr.op}")
+            return _index_division(expr, left, right, scope)
+
+
+def _index_division(expr: Binary, left: Text, right: Text, scope: Scope) -> Text:
+    """The operators of C++ where the sign allows, else a helper."""
+    constant = isinstance(expr.right, Const) and expr.right.value > 0
+    if constant and nonnegative(expr.left, scope):
+        sign = "%" if expr.op == "%" else "/"
+        return Text(f"{left.at(PRODUCT)} {sign} {right.at(UNARY)}", PRODUCT, left.wide)
+    left, right = _alike(left, right)
+    helper = scope.use("tc_floor_mod" if expr.op == "%" else "tc_floor_div")
+    return Text(f"{helper}({left.text}, {right.text})", PRIMARY, left.wide)
 
 
 def _sum(terms: list[Text]) -> Text:
-    terms = [term for term in terms if term.text not in ("0", "0ll")] or [Text("0")]
+    terms = [term for term in terms if term.text != "0"] or [Text("0")]
     if len(terms) == 1:
         return terms[0]
     text = terms[0].at(SUM) + "".join(f" + {term.at(PRODUCT)}" for term in terms[1:])
-    return Text(text, SUM)
+    return Text(text, SUM, any(term.wide for term in terms))
 
 
 def _product(left: Text, right: Text) -> Text:
@@ -390,21 +435,23 @@ def _product(left: Text, right: Text) -> Text:
         if one.text in ("1", "1ll"):
             return other
         if one.text in ("0", "0ll"):
-            return one
-    return Text(f"{left.at(PRODUCT)} * {right.at(UNARY)}", PRODUCT)
+            return Text("0")
+    return Text(f"{left.at(PRODUCT)} * {right.at(UNARY)}", PRODUCT, left.wide or right.wide)
 
 
 def _fold(function: str, arguments: list[Text]) -> Text:
-    """`f(f(a, b), c)`."""
-    text = arguments[0].text
+    """`f(f(a, b), c)` of indices."""
+    total = arguments[0]
     for argument in arguments[1:]:
-        text = f"{function}({text}, {argument.text})"
-    return Text(text)
+        left, right = _alike(total, argument)
+        total = Text(f"{function}({left.text}, {right.text})", PRIMARY, left.wide)
+    return total
 
 
 def _select(expr: Select, scope: Scope, branch: Callable[[Expr, Scope], Text]) -> Text:
     test = value(expr.condition, scope).at(OR)
-    return Text(f"{test} ? {branch(expr.then, scope).at(CHOICE)} : {branch(expr.otherwise, scope).at(CHOICE)}", CHOICE)
+    then, other = branch(expr.then, scope), branch(expr.otherwise, scope)
+    return Text(f"{test} ? {then.at(CHOICE)} : {other.at(CHOICE)}", CHOICE, then.wide or other.wide)
 
 
 def _negative(expr: Unary, scope: Scope) -> Text:

@@ -15,7 +15,6 @@ from tc_jupyter.loops import Allocate, Block, Buffer, For, Kernel, expressions, 
 from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, children
 
 from .expressions import is_index
-from .launch import GRID_AXES, GRID_LIMITS
 
 LIMIT = (1 << 31) - (1 << 16)
 """One beyond the largest intermediate value: a striding loop may step beyond its end by the number of threads."""
@@ -56,8 +55,6 @@ def _block_fits(block: Block, names: dict[str, Interval]) -> bool:
             return False
         if isinstance(stmt, For):
             low, extent = _interval(stmt.min, names), _interval(stmt.extent, names)
-            if stmt.kind in GRID_AXES and (extent is None or extent[1] > GRID_LIMITS[stmt.kind]):
-                return False
             if low is not None and extent is not None:
                 last = max(low[1] + extent[1] - 1, low[0])
                 if last + 1 >= LIMIT:

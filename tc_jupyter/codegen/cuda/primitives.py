@@ -30,8 +30,9 @@ dimensions are its
 | `cp_async_wait` | | `pending` | all but the latest `pending` groups of each thread have landed |
 | `reduce_threads` | R, X | `op`, `threads`, `axis` | `R = X[0] op ... op X[threads - 1]` along dimension `axis` |
 
-`ldmatrix` loads 16 x k of a left operand, k x 16 (two tiles) of a right one, with the k of its matrix step. Copies land at the wait;
-`cp_async_zero` as the `otherwise` of a condition around `cp_async` is one instruction with it. All threads of a reduction get R.
+`ldmatrix` loads 16 x k of a left operand, k x 16 (two tiles) of a right one, with the k of its matrix step. Copies land at the
+wait; `cp_async_zero` as the `otherwise` of a condition around `cp_async` is one instruction with it. All threads of a reduction
+get R.
 `reduce_threads` takes `+ * min max`, a power of two up to 32 threads or a multiple of 32, along `threadIdx.x`.
 
 Source: PTX ISA, sections "Matrix fragments for mma", "ldmatrix", "cp.async", "shfl.sync".
@@ -367,9 +368,11 @@ def _reduce(stmt: Intrinsic, scope: Scope) -> list[str]:
     def stored(text: str) -> str:
         return f"{goal} = {cast(Text(text), compute, target.buffer.dtype, scope).text};"
 
+    if kind != value_type(dtype.compute):
+        term = f"({kind})({term})"
     if threads <= 32:
         lanes = "0xffffffffu" if scope.block_threads % 32 == 0 else "__activemask()"
-        return [stored(f"tc_warp_reduce<{threads}>(({kind}){term}, {combine}, {lanes})")]
+        return [stored(f"tc_warp_reduce<{threads}>({term}, {combine}, {lanes})")]
     scope.use("tc_block_reduce")
     groups = scope.block_threads // threads
     scratch = f"__shared__ {kind} scratch[{groups}][{threads // 32}];"
@@ -377,6 +380,6 @@ def _reduce(stmt: Intrinsic, scope: Scope) -> list[str]:
     return [
         "{",
         f"    {scratch}",
-        "    " + stored(f"tc_block_reduce<{threads}>(({kind}){term}, {combine}, {row})"),
+        "    " + stored(f"tc_block_reduce<{threads}>({term}, {combine}, {row})"),
         "}",
     ]
