@@ -38,13 +38,16 @@ class Sketch:
     lines: list[str] = field(default_factory=list)
     made: list[Tensor] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
+    guards: bool = True
 
 
 @st.composite
-def programs(draw, max_statements: int = 3, dtypes: tuple[str, ...] = (*FLOATS, *INTEGERS)) -> str:
-    """The text of one def called `f`."""
+def programs(
+    draw, max_statements: int = 3, dtypes: tuple[str, ...] = (*FLOATS, *INTEGERS), chain: bool = False
+) -> str:
+    """The text of one def called `f`; a `chain` has no guards and its last statement reads a temporary."""
     dtype = draw(st.sampled_from(dtypes))
-    sketch = Sketch()
+    sketch = Sketch(guards=not chain)
     params = []
     for number in range(draw(st.integers(1, 3))):
         rank = draw(st.sampled_from((1, 1, 2, 2, 3)))
@@ -53,6 +56,17 @@ def programs(draw, max_statements: int = 3, dtypes: tuple[str, ...] = (*FLOATS, 
         kind = dtype if draw(st.booleans()) else draw(st.sampled_from(dtypes))
         sketch.inputs.append(Tensor(name, kind, rank))
         params.append(f"{kind}({','.join(dims)}) {name}")
+    if chain:
+        rank = draw(st.integers(1, 2))
+        left = ",".join("ij"[:rank])
+        sketch.lines.append(f"S({left}) = {' + '.join(draw(_read(sketch.inputs[0], list('ij'[:rank]))) for _ in range(2))}")
+        for k, index in enumerate("ij"[:rank]):
+            if index not in _used(sketch.lines[-1].split("=")[1]):
+                sketch.lines[-1] += f"{' where' if ' where' not in sketch.lines[-1] else ','} {index} in 0:{SIZES[k]}"
+        sketch.made.append(Tensor("S", "?", rank))
+        subscripts = [draw(st.sampled_from((index, f"{index}+1", f"2*{index}", f"{index}/2"))) for index in "ij"[:rank]]
+        sketch.lines.append(f"R({left}) = S({', '.join(subscripts)}) + S({left})")
+        return f"def f({', '.join(params)}) -> (R) {{\n    " + "\n    ".join(sketch.lines) + "\n}"
     for number in range(draw(st.integers(1, max_statements))):
         draw(_statement(sketch, number))
     # temporaries are what a later statement reads and nobody returns
@@ -117,9 +131,9 @@ def _term(draw, sketch: Sketch, indices: list[str]) -> str:
     kind = draw(st.integers(0, 9))
     if kind == 0 or not indices:
         return str(draw(st.integers(0, 3)))
-    if kind == 1:
+    if kind == 1 and sketch.guards:
         return f"({draw(_read(draw(st.sampled_from(tensors)), indices))} > 1 ? {draw(_read(draw(st.sampled_from(tensors)), indices))} : 2)"
-    if kind == 2:
+    if kind == 2 and sketch.guards:
         index = draw(st.sampled_from(indices))
         shifted = draw(_read(draw(st.sampled_from(tensors)), indices))
         return f"({index} > 0 && {index} < 4 ? {shifted} : 1)"

@@ -64,7 +64,8 @@ class StageNeed:
         elements_per_visit: exact number of elements needed, one per visit.
         hull_per_visit: elements of the smallest box around them.
         tvm_per_visit: elements that TVM's intervals give.
-        exact: hull and exact set are equal at every visit.
+        computed_per_visit: elements of the box that the generated loops run over.
+        exact: at every visit nothing is computed that is not needed.
         region: box that the generated loops run over, as text per dimension.
     """
 
@@ -73,6 +74,7 @@ class StageNeed:
     elements_per_visit: tuple[int, ...]
     hull_per_visit: tuple[int, ...]
     tvm_per_visit: tuple[int, ...]
+    computed_per_visit: tuple[int, ...]
     exact: bool
     region: tuple[str, ...]
 
@@ -183,7 +185,8 @@ class Bounds(Mapping[str, AxisRanges]):
         need = self.needs[name]
         exact, hull = need.per_visit(), need.hull_per_visit()
         tvm = self._boxes_per_visit(self.tvm[name], need)
-        return StageNeed(name, len(need.visits), exact, hull, tvm, exact == hull, self.region(name))
+        computed = self._boxes_per_visit(self.symbolic[name], need)
+        return StageNeed(name, len(need.visits), exact, hull, tvm, computed, exact == computed, self.region(name))
 
     def region(self, name: str) -> tuple[str, ...]:
         """The box that the loops of a stage run over, one half-open interval per dimension, as text."""

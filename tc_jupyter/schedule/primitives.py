@@ -122,6 +122,10 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
         )
     places = iter(axes)
     leaves = tuple(next(places) if leaf in axes else leaf for leaf in old.leaves)
+    depth = shared_depth(graph, old)
+    if leaves[:depth] != old.leaves[:depth]:
+        message = f"the outer {depth} loops of `{stage}` are shared with another stage"
+        raise refuse(graph, codes.BAD_ATTACH, old, message, "reorder first, then `compute_with`")
     return graph.replace_stage(replace(old, leaves=leaves))
 
 
@@ -551,6 +555,15 @@ def _reads_by_data(statement: Statement) -> bool:
     return False
 
 
+def shared_depth(graph: StageGraph, stage: Stage) -> int:
+    """How many outer loops of a stage are shared with others (`compute_with`)."""
+    sharing = [other for other in graph.attached(stage.name) if other.attach.kind == "with"]
+    depths = [stage.leaves.index(other.attach.axis) + 1 for other in sharing]
+    if stage.attach.kind == "with":
+        depths.append(graph.stage(stage.attach.stage).leaves.index(stage.attach.axis) + 1)
+    return max(depths, default=0)
+
+
 def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> tuple[str, str] | None:
     """Why `compute_at` is not legal, and what would be; `None` if it is (`schedule.md`, legality)."""
     name = producer.name
@@ -721,6 +734,9 @@ def _leaf(graph: StageGraph, stage: Stage, axis: str) -> None:
 
 def _free(graph: StageGraph, stage: Stage, axis: str, action: str) -> None:
     """A leaf that is annotated, tensorized or an attach point must stay a leaf."""
+    if stage.leaves.index(axis) < shared_depth(graph, stage):
+        message = f"cannot {action} `{stage.name}[{axis}]`: it is shared with another stage"
+        raise refuse(graph, codes.BAD_ATTACH, stage, message, f"{action} first, then `compute_with`")
     annotation = stage.annotation(axis)
     if annotation is not None:
         message = f"cannot {action} `{stage.name}[{axis}]`: it is `{annotation}`"

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, walk
 from tc_jupyter.ranges import SizeExpr
 
+from .extents import loop_extent
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
 from .stage import Split, Stage, StageGraph
 
@@ -116,21 +117,34 @@ class Enumeration:
         if not users:
             return self._everything(stage)
         rows: list[Ints] = []
-        prefixes: list[Ints] = []
         width = len(path)
         for user in users:
             space = self.spaces[user.name]
             prefix = self._prefix(path, space)
-            prefixes.append(np.unique(prefix, axis=0) if width else prefix[:1])
             for read in user.statement.reads():
                 if graph.storage_name(read.tensor) == graph.storage_name(stage.target):
                     elements, valid = self._elements(stage, read, user, space)
                     rows.append(np.concatenate([prefix, elements], axis=1)[valid])
-        visits = np.unique(np.concatenate(prefixes), axis=0)
+        visits = self._visits(path)
         wanted = np.unique(np.concatenate(rows), axis=0) if rows else np.zeros((0, width), np.int64)
         wanted = self._inside(stage, wanted, width)
         number = _row_numbers(visits, wanted[:, :width])
         return Need(path, visits, number, wanted[:, width:])
+
+    def _visits(self, path: tuple[tuple[str, str], ...]) -> Ints:
+        """All iterations of the loops around a stage, in order of execution."""
+        rows = np.zeros((1, 0), np.int64)
+        for depth, (name, leaf) in enumerate(path):
+            stage = self.graph.stage(name)
+            placed = frozenset(axis for owner, axis in path[:depth] if owner == name)
+            extent = loop_extent(stage, self.bounds[name].lineage, leaf, placed)
+            loops = {variable(*loop): rows[:, column] for column, loop in enumerate(path[:depth])}
+            counts = np.maximum(self.number(extent, loops, len(rows)), 0)
+            if int(counts.sum()) > LIMIT:
+                raise TooManyPoints(f"{int(counts.sum())} visits")
+            inner = np.concatenate([np.arange(count) for count in counts]) if len(counts) else np.zeros(0, np.int64)
+            rows = np.concatenate([np.repeat(rows, counts, axis=0), inner.reshape(-1, 1).astype(np.int64)], axis=1)
+        return rows
 
     def _everything(self, stage: Stage) -> Need:
         """All elements in one visit: results, and what nobody reads."""
