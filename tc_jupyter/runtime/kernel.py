@@ -306,7 +306,7 @@ class BoundKernel:
         for step in self.steps:
             for buffer, extents in step.temporaries:
                 if buffer.name not in storage:
-                    shape = extents(numbers.sizes)
+                    shape = tuple(max(0, extent) for extent in extents(numbers.sizes))  # a size of 0 may give less
                     make = _scratch(buffer, shape, device)
                     storage[buffer.name] = self._memory(make, buffer.name, buffer.dtype, shape)
 
