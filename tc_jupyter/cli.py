@@ -97,16 +97,17 @@ def _read(options: argparse.Namespace) -> tuple[str, str, str]:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from tc_jupyter.compiler import analyze, text_of  # noqa: PLC0415  (each command loads what it needs)
+    from tc_jupyter.compiler import analyze  # noqa: PLC0415  (each command loads what it needs)
+    from tc_jupyter.compiler.text_form import text_form  # noqa: PLC0415
 
     text, name, language = _read(options)
     analysis = analyze(text, language=language, strict=options.strict, allow=options.allow, name=name)
-    print(json.dumps(analysis.to_json(), indent=1) if options.json else text_of(analysis))
+    print(json.dumps(analysis.to_json(), indent=1) if options.json else text_form(analysis))
     return 0 if analysis.ok else 1
 
 
 def _emit(options: argparse.Namespace) -> int:
-    from tc_jupyter.function import compile  # noqa: A004, PLC0415
+    from tc_jupyter.function import compile  # noqa: PLC0415
 
     text, _, language = _read(options)
     module = compile(text, language=language)

@@ -1,7 +1,10 @@
-"""The card of a cell as static HTML and as plain text: the same statements in both.
+"""The card of a cell as static HTML: what `compiler.text_form` says as text, as a compact table.
 
 The HTML has no script, no style sheet and no address: it is readable on a saved notebook, on a dark page, and where styles are
-stripped. Severity is a word and a sign, never a colour alone.
+stripped. Structure is therefore in elements (`table`, `code`, `u`, `details`), looks are in style attributes, and severity is a
+word and a sign, never a colour alone. Colours are the theme's where there is one, else tones that read on white and on black.
+
+Worked example: `html_card(analyze("def f(float(N) X) -> (Y) { Y(i) = X(i) }"), "cpu")` is one `<div data-tc="card">`.
 """
 
 from __future__ import annotations
@@ -10,196 +13,218 @@ from collections.abc import Iterable, Mapping
 from html import escape
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis
-from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText
-from tc_jupyter.program import Tensor
-from tc_jupyter.ranges import IndexRange, Precondition, from_expr, to_python
+from tc_jupyter.compiler.text_form import (
+    STATUS,
+    ConditionRow,
+    StatementRows,
+    input_text,
+    open_conditions,
+    open_signatures,
+    proved_line,
+    shape_text,
+    statements,
+    temporaries,
+)
+from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span
 
 SIGNS = {Severity.ERROR: "✗ error", Severity.WARNING: "⚠ warning", Severity.NOTE: "ℹ note"}
-COLOURS = {Severity.ERROR: "#c62828", Severity.WARNING: "#b26a00", Severity.NOTE: "#1565c0"}
-STATUS = {
-    "proved": "✓ proved",
-    "refuted": "✗ fails",
-    "checked_at_call": "◷ checked at call",
-    "data_dependent": "◷ data checked at call",
-}
-MONO = "font-family:var(--jp-code-font-family,monospace);font-size:0.92em"
-CELL = "padding:2px 14px 2px 0;text-align:left;vertical-align:top;border:0"
+COLOURS = {Severity.ERROR: "#dc4440", Severity.WARNING: "#b26a00", Severity.NOTE: "#3a7fd0"}
+GOOD, CHECKED, BAD = "#2e8b57", "#3a7fd0", "#dc4440"
+STATUS_SIGNS = {"proved": "✓", "refuted": "✗", "checked_at_call": "◷", "data_dependent": "◷"}
 SOURCE_LIMIT = 30_000
 """Characters of generated text kept in the saved card; more is a call of `%tc source` away."""
+MOST_MESSAGES = 50
+"""Messages drawn in a card; the count of the others is said."""
+
+_LINE = "rgba(128,128,128,.35)"
+_MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:.93em"
+# a page that styles `code` and `pre` (JupyterLab, nbconvert) gives them a background that may be invisible in the other theme
+_PLAIN = "background:none;color:inherit;border:0;padding:0"
+_CODE = f"{_MONO};{_PLAIN};white-space:pre-wrap"
+_CELL = "padding:1px 16px 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
+_TABLE = "border-collapse:collapse;border:0;margin:0;font-size:inherit;width:auto;table-layout:auto"
+_MUTED = "opacity:.72"
 
 
-# --- shared between HTML and text ------------------------------------------------------------------------------------
-
-
-def signature(found: FunctionAnalysis) -> str:
-    """`conv(float32(N) B, float32(K) W) -> (A: N - K + 1)`."""
-    program = found.program
-    inputs = ", ".join(f"{_type(program.tensor(name))} {name}" for name in program.parameters)
-    outputs = ", ".join(shape_text(program.tensor(name), found) for name in program.results)
-    return f"{program.name}({inputs}) -> ({outputs})"
-
-
-def _type(tensor: Tensor) -> str:
-    if tensor.dims is None:
-        return f"{tensor.dtype.value}[known at call]"
-    dims = ", ".join(to_python(from_expr(dim)) for dim in tensor.dims)
-    return f"{tensor.dtype.value}({dims})" if dims else tensor.dtype.value
-
-
-def shape_text(tensor: Tensor, found: FunctionAnalysis) -> str:
-    """`float32 A(N - K + 1)`, with the origin where it is not 0."""
-    box = found.ranges.boxes.get(tensor.name)
-    if box is None:
-        return f"{tensor.dtype.value} {tensor.name}(?)"
-    dims = ", ".join(to_python(extent) for extent in box.shape)
-    moved = any(to_python(low) != "0" for low in box.origin)
-    origin = f" from ({', '.join(to_python(low) for low in box.origin)})" if moved else ""
-    return f"{tensor.dtype.value} {tensor.name}({dims}){origin}"
-
-
-def because(index: IndexRange) -> str:
-    """Why an index has its range, in one phrase."""
-    if index.source == "where":
-        return "given by `where`"
-    if index.source == "target":
-        return "the range of the tensor that is updated"
-    if index.lower is None:
-        return "not known"
-    return f"{'; '.join(index.reasons)}, round {index.round}"
-
-
-def rows_of_ranges(found: FunctionAnalysis) -> Iterable[tuple[str, str, str, str]]:
-    """Statement, range, kind, reason of every index."""
-    for statement in found.program.statements:
-        for index in found.ranges.indices.get(statement.name, ()):
-            yield statement.name, index.text, index.kind, because(index)
-
-
-def proved_line(items: tuple[Precondition, ...]) -> str:
-    """`7 of 8 accesses proved in bounds`."""
-    accesses = [item for item in items if item.subject != "range"]
-    proved = sum(item.status == "proved" for item in accesses)
-    return f"{proved} of {len(accesses)} conditions on accesses proved" if accesses else "no access needs a condition"
-
-
-def open_conditions(items: tuple[Precondition, ...]) -> list[Precondition]:
-    """What is not proved and so is shown one by one."""
-    return [item for item in items if item.status != "proved"]
-
-
-# --- plain text ------------------------------------------------------------------------------------------------------
-
-
-def text_card(analysis: Analysis, target: str) -> str:
-    """The card for terminals."""
-    lines: list[str] = []
-    for found in analysis.functions.values():
-        lines.append(signature(found))
-        rows = list(rows_of_ranges(found))
-        width = max((len(row[1]) for row in rows), default=0)
-        lines += [f"  {text:<{width}}  {name}, {kind}: {why}" for name, text, kind, why in rows]
-        lines.append(f"  {proved_line(found.preconditions)}")
-        lines += [f"  {STATUS[item.status]}: {item.text}" for item in open_conditions(found.preconditions)]
-    if analysis.diagnostics:
-        lines.append(analysis.render())
-    lines.append(f"engine: {target}")
-    return "\n".join(lines)
-
-
-# --- HTML ------------------------------------------------------------------------------------------------------------
-
-
-def html_card(analysis: Analysis, target: str, sources: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """The card for notebooks.
+def html_card(analysis: Analysis, engine: str, sources: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    """The card.
 
     Args:
-        sources: per def, generated text by kind (`cuda`, `loops`), shown folded.
+        engine: which engine calls use and why, in one line.
+        sources: per def, generated text by title, shown folded.
     """
-    parts = [_function(found, (sources or {}).get(name, {})) for name, found in analysis.functions.items()]
-    parts += [_diagnostic(diagnostic, analysis.source) for diagnostic in analysis.diagnostics]
-    foot = f'<div style="opacity:.75;font-size:.85em;margin-top:4px">engine: {escape(target)}</div>'
-    style = "border-left:3px solid currentColor;padding:2px 0 2px 12px;margin:2px 0;max-width:100%;overflow-x:auto"
-    return f'<div class="tc-card" style="{style}">{"".join(parts)}{foot}</div>'
+    folded = sources or {}
+    parts = [_function(found, folded.get(name, {})) for name, found in analysis.functions.items()]
+    opened = (name for name in analysis.open_functions if name not in analysis.functions)
+    parts += [_open(name, analysis, folded.get(name, {})) for name in opened]
+    parts += [_diagnostic(diagnostic, analysis.source) for diagnostic in analysis.diagnostics[:MOST_MESSAGES]]
+    hidden = len(analysis.diagnostics) - MOST_MESSAGES
+    if hidden > 0:
+        parts.append(f"<div>{hidden} more messages are not shown here</div>")
+    foot = f'<div style="{_MUTED};font-size:.88em;margin-top:6px">engine: {escape(engine)}</div>' if engine else ""
+    style = (
+        f"border:1px solid {_LINE};border-radius:4px;padding:6px 12px 8px;margin:2px 0;max-width:100%;overflow-x:auto;"
+        "line-height:1.45;font-size:13px"
+    )
+    return f'<div data-tc="card" style="{style}">{_ruled(parts)}{foot}</div>'
+
+
+def _ruled(parts: list[str]) -> str:
+    rule = f'<div style="border-top:1px solid {_LINE};margin:8px 0"></div>'
+    return rule.join(parts)
+
+
+# --- one def ---------------------------------------------------------------------------------------------------------------------
 
 
 def _function(found: FunctionAnalysis, sources: Mapping[str, str]) -> str:
-    title = f'<div style="{MONO};font-weight:600;margin:4px 0">{escape(signature(found))}</div>'
-    folded = "".join(_folded(kind, text) for kind, text in sources.items())
-    return title + _ranges_table(found) + _conditions(found) + folded
+    folded = "".join(_folded(title, text) for title, text in sources.items())
+    return f"{_signature(found)}{_ranges(list(statements(found)))}{_temporaries(found)}{_conditions(found)}{folded}"
 
 
-def _row(cells: Iterable[str], tag: str = "td") -> str:
-    return "<tr>" + "".join(f'<{tag} style="{CELL}">{cell}</{tag}>' for cell in cells) + "</tr>"
+def _signature(found: FunctionAnalysis) -> str:
+    program = found.program
+    inputs = ", ".join(escape(input_text(program.tensor(name))) for name in program.parameters)
+    results = [f"<b>{escape(shape_text(program.tensor(name), found))}</b>" for name in program.results]
+    outputs = results[0] if len(results) == 1 else f"({', '.join(results)})"
+    return f'<div><code style="{_CODE}"><b>{escape(program.name)}</b>({inputs}) → {outputs}</code></div>'
 
 
-def _code(text: str) -> str:
-    return f'<span style="{MONO}">{escape(text)}</span>'
+def _open(name: str, analysis: Analysis, sources: Mapping[str, str]) -> str:
+    lines = "".join(f"<div><b>{_code(text)}</b></div>" for text in open_signatures(name, analysis))
+    said = f'<div style="{_MUTED}">ranks and ranges are known at the call</div>'
+    return lines + said + "".join(_folded(title, text) for title, text in sources.items())
 
 
-def _ranges_table(found: FunctionAnalysis) -> str:
-    rows = list(rows_of_ranges(found))
-    if not rows:
+def _ranges(blocks: list[StatementRows]) -> str:
+    if not any(block.rows for block in blocks):
         return ""
-    many = len(found.program.statements) > 1
-    head = ["range", "kind", "because"]
-    body: list[str] = []
-    last = ""
-    for name, text, kind, why in rows:
-        cells = [_code(text), kind, _code(why)]
-        body.append(_row([_code(name if name != last else ""), *cells] if many else cells))
-        last = name
-    columns = _row(["statement", *head] if many else head, "th")
-    return (
-        f'<table style="border-collapse:collapse;border:0;margin:2px 0"><thead>{columns}</thead>'
-        f"<tbody>{''.join(body)}</tbody></table>"
+    head = _row(["statement", "range", "index", "because"], "th", f"{_MUTED};border-bottom:1px solid {_LINE}")
+    return f'<table style="{_TABLE};margin:4px 0"><thead>{head}</thead><tbody>{"".join(map(_block, blocks))}</tbody></table>'
+
+
+def _block(block: StatementRows) -> str:
+    if not block.rows:
+        return _row([_code(block.text), "", "", ""])
+    rows = [[_code(row.range), row.kind, _code(row.because)] for row in block.rows]
+    statement = f'<td rowspan="{len(rows)}" style="{_CELL}">{_code(block.text)}</td>'
+    first, *rest = (
+        "".join(
+            f'<td style="{_CELL}{"" if number != 1 else ";" + _MUTED}">{cell}</td>' for number, cell in enumerate(row)
+        )
+        for row in rows
     )
+    style = f'style="background:none;border-top:1px solid {_LINE}"'
+    return f"<tr {style}>{statement}{first}</tr>" + "".join(f'<tr style="background:none">{row}</tr>' for row in rest)
+
+
+def _row(cells: Iterable[str], tag: str = "td", style: str = "") -> str:
+    content = "".join(f'<{tag} style="{_CELL};{style}">{cell}</{tag}>' for cell in cells)
+    return f'<tr style="background:none">{content}</tr>'
+
+
+def _temporaries(found: FunctionAnalysis) -> str:
+    names = temporaries(found)
+    return f"<div>temporary {_code(', '.join(names))}</div>" if names else ""
 
 
 def _conditions(found: FunctionAnalysis) -> str:
-    items = found.preconditions
-    rows = [
-        _row([escape(STATUS[item.status]), _code(item.text), escape(item.subject)]) for item in open_conditions(items)
-    ]
-    table = f'<table style="border-collapse:collapse;border:0"><tbody>{"".join(rows)}</tbody></table>' if rows else ""
-    return f'<div style="margin:2px 0">✓ {escape(proved_line(items))}</div>{table}'
+    rows = open_conditions(found)
+    sign = "✓" if not any(row.status == "refuted" for row in rows) else "✗"
+    colour = GOOD if sign == "✓" else BAD
+    summary = f'<span style="color:{colour}">{sign}</span> {escape(proved_line(found.preconditions))}'
+    listed = "".join(_condition(row) for row in rows)
+    table = f'<table style="{_TABLE}"><tbody>{listed}</tbody></table>' if listed else ""
+    return f"<div>{summary}</div>{table}"
 
 
-def _folded(kind: str, text: str) -> str:
-    shown = text if len(text) <= SOURCE_LIMIT else text[:SOURCE_LIMIT] + "\n... (cut; `%tc source` shows all)"
-    style = f"{MONO};white-space:pre;overflow-x:auto;margin:4px 0;background:transparent;color:inherit"
-    return f'<details><summary>{escape(kind)}</summary><div style="{style}">{escape(shown)}</div></details>'
+def _condition(row: ConditionRow) -> str:
+    colour = BAD if row.status == "refuted" else CHECKED
+    sign = f'<span style="color:{colour}">{STATUS_SIGNS[row.status]}</span>'
+    return _row([f"{sign} {escape(STATUS[row.status])}", f"<b>{_code(row.text)}</b>", _code(row.about)])
+
+
+def _folded(title: str, text: str) -> str:
+    shown = text if len(text) <= SOURCE_LIMIT else text[:SOURCE_LIMIT] + "\n... (cut: `%tc source` shows all)"
+    style = f"{_MONO};{_PLAIN};white-space:pre;overflow:auto;max-height:28em;margin:4px 0 4px 12px;line-height:1.35"
+    summary = f'<summary style="cursor:pointer">{escape(title)}</summary>'
+    return f'<details style="margin-top:4px">{summary}<pre style="{style}">{escape(shown)}</pre></details>'
+
+
+# --- messages --------------------------------------------------------------------------------------------------------------------
 
 
 def _diagnostic(diagnostic: Diagnostic, source: SourceText) -> str:
-    code, severity = diagnostic.code, diagnostic.code.severity
+    code, colour = diagnostic.code, COLOURS[diagnostic.severity]
     line, column = source.position(diagnostic.span.start)
     head = (
-        f'<strong style="color:{COLOURS[severity]}">{SIGNS[severity]}</strong> '
-        f"<strong>{code.number}</strong> {escape(code.name)}: {_marked(diagnostic.message)}"
+        f'<b style="color:{colour}">{SIGNS[diagnostic.severity]} {code.number}</b> {_marked(diagnostic.message)}'
+        f' <span style="{_MUTED};font-size:.9em">{escape(code.name)}, line {line + 1}, column {column + 1}</span>'
     )
-    where = f'<span style="opacity:.75"> (line {line + 1}, column {column + 1})</span>'
-    labels = "".join(f"<div>{_marked(label.text)}</div>" for label in diagnostic.labels if label.text)
-    help_text = f"<div>help: {_marked(diagnostic.help)}</div>" if diagnostic.help else ""
-    return f'<div style="margin:6px 0">{head}{where}{_underlined(diagnostic, source)}{labels}{help_text}</div>'
+    texts = [label.text for label in diagnostic.labels if label.text]
+    said = [_marked(text) for text in ([diagnostic.label] if diagnostic.label else []) + texts]
+    notes = f'<div style="margin-left:12px">{"; ".join(said)}</div>' if said else ""
+    helps = [diagnostic.help] if diagnostic.help else []
+    helps += [diagnostic.fix.title] if diagnostic.fix else []
+    cures = "".join(f'<div style="margin-left:12px"><i>help:</i> {_marked(text)}</div>' for text in helps)
+    style = f"border-left:3px solid {colour};padding-left:9px"
+    return f'<div style="{style}"><div>{head}</div>{_underlined(diagnostic, source)}{notes}{cures}</div>'
 
 
 def _marked(text: str) -> str:
-    """Plain text with `code` in backticks set in the code font."""
+    """Plain text with what stands in backticks set in the code font."""
     parts = text.split("`")
     return "".join(_code(part) if number % 2 else escape(part) for number, part in enumerate(parts))
 
 
+def _code(text: str) -> str:
+    return f'<code style="{_CODE}">{escape(text)}</code>'
+
+
 def _underlined(diagnostic: Diagnostic, source: SourceText) -> str:
-    """The source line with the span underlined."""
-    line, start = source.position(diagnostic.span.start)
-    last, end = source.position(diagnostic.span.end)
-    text = source.line(line)
-    end = len(text) if last != line else max(end, start + 1)
-    low = max(0, start - 100)
-    pieces = (text[low:start], text[start:end][:200], text[end : end + 100])
-    colour = COLOURS[diagnostic.code.severity]
-    style = f"{MONO};white-space:pre;overflow-x:auto;margin:2px 0 2px 12px"
-    mark = (
-        f'<span style="text-decoration:underline wavy {colour};font-weight:600">{escape(pieces[1]) or "&nbsp;"}</span>'
-    )
-    return f'<div style="{style}">{escape(pieces[0])}{mark}{escape(pieces[2])}</div>'
+    """The source lines of the message and its labels, with the places underlined."""
+    if not source.text:
+        return ""
+    spans = [diagnostic.span, *(label.span for label in diagnostic.labels)]
+    numbers = sorted({source.position(span.start)[0] for span in spans})[:6]
+    lines = "\n".join(_source_line(number, diagnostic, source) for number in numbers)
+    style = f"{_MONO};{_PLAIN};white-space:pre;overflow-x:auto;margin:2px 0 2px 12px;line-height:1.6"
+    return f'<pre style="{style}">{lines}</pre>'
+
+
+def _source_line(number: int, diagnostic: Diagnostic, source: SourceText) -> str:
+    """One line, numbered; the place of the message has a wavy line, places of labels a dotted one."""
+    text, start = source.line(number), source.line_starts[number]
+    main = _within(diagnostic.span, start, len(text))
+    others = [_within(label.span, start, len(text)) for label in diagnostic.labels]
+    here = [main] if main is not None else []
+    for other in others:
+        if other is not None and all(other.end <= kept.start or kept.end <= other.start for kept in here):
+            here.append(other)
+    low = max(0, min((span.start for span in here), default=0) - 100)
+    pieces = ["..." if low else ""]
+    position = low
+    for span in sorted(here):
+        pieces += [
+            escape(text[position : span.start]),
+            _mark(text[span.start : span.end][:200], span is main, diagnostic),
+        ]
+        position = span.end
+    pieces.append(escape(text[position : position + 100]))
+    return f'<span style="{_MUTED}">{number + 1:>3}  </span>{"".join(pieces)}'
+
+
+def _mark(text: str, main: bool, diagnostic: Diagnostic) -> str:
+    shown = escape(text) or "&nbsp;"
+    if not main:
+        return f'<u style="text-decoration:underline dotted;text-underline-offset:3px">{shown}</u>'
+    colour = COLOURS[diagnostic.severity]
+    return f'<u style="text-decoration:underline wavy {colour};text-underline-offset:3px"><b>{shown}</b></u>'
+
+
+def _within(span: Span, start: int, length: int) -> Span | None:
+    """The part of a span on the line that starts at `start`, in characters of that line; at least one wide."""
+    low, high = span.start - start, max(span.end, span.start + 1) - start
+    if low < 0 or low > length:
+        return None
+    return Span(low, max(low + 1, min(high, length)))

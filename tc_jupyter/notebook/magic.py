@@ -2,237 +2,272 @@
 
 A cell that has a mistake raises, so that Run All stops; the traceback is the rendered messages. A cell without one binds each def
 under its own name and has a `Report` as its value.
+
+Worked example: after a cell `%%tc` with `def scale(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }`, `scale(x, 2.0)` computes.
 """
 
 from __future__ import annotations
 
 import shlex
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
-from IPython.core.magic_arguments import MagicArgumentParser
-from traitlets import Bool, Unicode
+from traitlets import Bool, Enum
 from traitlets.config import Configurable
 
-from tc_jupyter.compiler import analyze
+from tc_jupyter.compiler import Analysis, analyze
+from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, explain
-from tc_jupyter.function import Function, Options, module_of
+from tc_jupyter.function import SOURCE_KINDS, Function, module_of
+from tc_jupyter.runtime import doctor
 
+from .errors import CellError, colored
+from .options import SUBCOMMANDS, TARGETS, line_help, parser
 from .report import Report
-
-SUBCOMMANDS = ("list", "inspect", "source", "bench", "cache", "explain")
-
-
-class CellError(CompileError):
-    """A cell with mistakes; shown as its messages, without a Python traceback."""
-
-    def _render_traceback_(self) -> list[str]:
-        return str(self).splitlines()
-
-
-def _cell_parser(name: str) -> MagicArgumentParser:
-    parser = MagicArgumentParser(
-        name, description=f"Make the defs of a {name} cell functions of the notebook.", add_help=False
-    )
-    parser.add_argument(
-        "--target", choices=("cpu", "cuda", "interpreter"), help="engine; default: the GPU if there is one"
-    )
-    parser.add_argument("--strict", action="store_true", help="preconditions on sizes are errors")
-    parser.add_argument("--check", action="store_true", help="analyse only, bind nothing")
-    parser.add_argument(
-        "--allow", action="append", default=[], metavar="CODE", help="do not report this warning or note"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="show only warnings and errors")
-    parser.add_argument("-h", "--help", action="store_true", help="this text")
-    return parser
 
 
 @magics_class
 class TcMagics(Magics, Configurable):
     """The magics and their settings (`%config TcMagics`)."""
 
-    target = Unicode("", help="engine of new functions: cpu, cuda, interpreter; empty: chosen").tag(config=True)
-    strict = Bool(False, help="preconditions on sizes are errors").tag(config=True)
+    target = Enum(("", *TARGETS), "", help="engine of new functions: cpu, cuda, interpreter; empty: chosen").tag(
+        config=True
+    )
+    strict = Bool(False, help="a condition on sizes that is not proved is an error").tag(config=True)
     short_errors = Bool(True, help="show messages instead of a Python traceback").tag(config=True)
-
-    parsers: ClassVar[dict[str, MagicArgumentParser]] = {name: _cell_parser(f"%%{name}") for name in ("tc", "sac")}
 
     def __init__(self, shell: Any) -> None:
         Configurable.__init__(self, parent=shell)
         Magics.__init__(self, shell=shell)
-        if shell is not None:
+        if shell is not None and self not in shell.configurables:
             shell.configurables.append(self)
 
     @no_var_expand
     @output_can_be_silenced
     @line_cell_magic
     def tc(self, line: str, cell: str | None = None) -> Any:
-        """`%%tc [options]`: a cell in index notation. `%tc [subcommand]`: status and tools.
-
-        Options of the cell: --target cpu|cuda|interpreter, --strict, --check, --allow CODE, -q, --help.
-        Subcommands: list, inspect NAME, source NAME [KIND], bench NAME ARGS..., cache [--clear], explain CODE; none: status.
-        """
+        """Define functions in index notation (`%%tc`), or ask about them (`%tc`)."""
         return self._line(line) if cell is None else self._cell("tc", line, cell)
 
     @no_var_expand
     @output_can_be_silenced
     @cell_magic
     def sac(self, line: str, cell: str) -> Any:
-        """`%%sac [options]`: a cell in SaC with tensor comprehensions. Options as for `%%tc`."""
+        """Define functions in SaC with tensor comprehensions (`%%sac`)."""
         return self._cell("sac", line, cell)
 
-    # --- cells -------------------------------------------------------------------------------------------------------
+    # --- cells -------------------------------------------------------------------------------------------------------------------
 
     def _cell(self, language: str, line: str, cell: str) -> Report | None:
-        options = self._options(language, line)
-        if options.help:
-            print(self.parsers[language].format_help())
+        given = _given(language, line)
+        if given.help:
+            print(parser(f"%%{language}").format_help())
             return None
-        settings: dict[str, Any] = {
-            "language": language,
-            "target": options.target or self.target or None,
-            "strict": options.strict or self.strict,
-            "allow": tuple(options.allow),
-        }
-        known = {name: value for name, value in self._namespace().items() if isinstance(value, Function)}
-        analysis = analyze(cell, language=language, strict=settings["strict"], allow=settings["allow"], known=known)
+        known = known_functions(self._namespace())
+        target = given.target or self.target or None
+        strict = given.strict or self.strict
+        allow = tuple(code.upper() for code in given.allow)
+        analysis = analyze(cell, language=language, strict=strict, allow=allow, known=known)
         if not analysis.ok:
-            raise self._error(analysis.diagnostics, analysis) from None
-        if options.check:
-            return Report(analysis, {}, "not bound (--check)", settings)
-        module = module_of(analysis, Options(cell, known=known, **settings))
-        replaced = [
-            name for name in module if name in self._namespace() and not isinstance(self._namespace()[name], Function)
-        ]
-        for name in replaced:
-            print(f"`{name}` was something else in this notebook; it is now the function of this cell")
+            raise self._error(analysis) from None
+        called = {name: function for name, function in known.items() if name in cell}
+        options = Options(cell, language, target, strict, allow, known=called)
+        if given.check:
+            return Report(analysis, options, "not asked: --check defines nothing", {})
+        module = module_of(analysis, options)
+        self._say_replaced(module)
         self._bind(module)
-        report = Report(analysis, module, engine_name(settings["target"]), settings)
-        if not options.quiet:
-            return report
+        if not given.quiet:
+            return Report(analysis, options, doctor.engine(target), module)
         if analysis.diagnostics:
             print(analysis.render())
         return None
 
-    def _options(self, language: str, line: str) -> Any:
-        try:
-            words = shlex.split(line, comments=False)
-        except ValueError as problem:
-            raise UsageError(f"%%{language}: {problem}") from None
-        return self.parsers[language].parse_args(words)
-
-    def _error(self, diagnostics: Any, analysis: Any) -> CompileError:
-        kind = CellError if self.short_errors else CompileError
-        return kind(diagnostics, analysis.source, analysis.render())
+    def _error(self, analysis: Analysis) -> CompileError:
+        if not self.short_errors:
+            return CompileError(analysis.diagnostics, analysis.source, analysis.render())
+        return CellError(analysis.diagnostics, analysis.source, analysis.render(), colored(self.shell))
 
     def _namespace(self) -> dict[str, Any]:
-        shell = self.shell
-        return {} if shell is None else shell.user_ns
+        return {} if self.shell is None else self.shell.user_ns
 
-    def _bind(self, functions: Any) -> None:
+    def _say_replaced(self, functions: Mapping[str, Function]) -> None:
+        """Say which names meant something that is not a function of ours."""
+        namespace = self._namespace()
+        for name in functions:
+            if name in namespace and not isinstance(namespace[name], Function):
+                kind = type(namespace[name]).__name__
+                print(f"`{name}` was a value of type `{kind}` in this notebook; it is now the function of this cell")
+
+    def _bind(self, functions: Mapping[str, Function]) -> None:
         if self.shell is not None:
             self.shell.push(dict(functions))
 
-    # --- %tc ---------------------------------------------------------------------------------------------------------
+    # --- %tc ---------------------------------------------------------------------------------------------------------------------
 
     def _line(self, line: str) -> Any:
         words = line.split()
         if not words:
-            return _print(self._status())
+            return print(self._status())
         command, arguments = words[0], words[1:]
         if command in ("-h", "--help", "help"):
-            return _print(f"{(TcMagics.tc.__doc__ or '').strip()}\n\n{self.parsers['tc'].format_help()}")
+            return print(TcMagics.tc.__doc__)
         if command not in SUBCOMMANDS:
             raise UsageError(f"%tc has no subcommand {command!r}; it has {', '.join(SUBCOMMANDS)}")
-        return getattr(self, f"_{command}")(arguments)
+        commands: dict[str, Callable[[list[str]], Any]] = {
+            "list": self._list,
+            "inspect": self._inspect,
+            "source": self._source,
+            "bench": self._bench,
+            "cache": self._cache,
+            "explain": self._explain,
+        }
+        return commands[command](arguments)
 
     def _status(self) -> str:
-        from tc_jupyter.runtime import doctor  # noqa: PLC0415  (looks at everything that is installed)
+        from .comm import front_end  # noqa: PLC0415  (only this asks)
 
-        from .comm import front_end  # noqa: PLC0415
-
-        lines = [str(doctor.doctor()), f"front end: {front_end()}"]
+        rows = [
+            ("engine", doctor.engine(self.target or None)),
+            ("front end", front_end()),
+            ("functions", ", ".join(self._functions()) or "none yet: run a %%tc cell"),
+            ("cache", _cache_line()),
+        ]
         return "\n".join(
-            [
-                *lines,
-                f"functions: {', '.join(self._functions()) or 'none yet'}",
-                "subcommands: " + ", ".join(SUBCOMMANDS),
-            ]
+            [*(f"{name + ':':<11}{text}" for name, text in rows), "", line_help(), "", "all of it: tc.doctor()"]
         )
 
     def _functions(self) -> dict[str, Function]:
+        """The functions of the notebook; names that IPython made (`_`, `_5`) are left out."""
         return {
             name: value
             for name, value in self._namespace().items()
-            if isinstance(value, Function) and not name.startswith("_")
+            if isinstance(value, Function) and (not name.startswith("_") or name == value.__name__)
         }
 
     def _list(self, arguments: list[str]) -> None:
         del arguments
-        lines = [f"{name}: {function.signature}" for name, function in self._functions().items()]
-        _print("\n".join(lines) or "no functions yet: run a %%tc cell")
+        lines = [
+            (f"{name} = " if name != function.__name__ else "") + function.signature
+            for name, function in self._functions().items()
+        ]
+        print("\n".join(lines) or "no functions yet: run a %%tc cell")
 
     def _function(self, arguments: list[str], command: str) -> Function:
+        functions = self._functions()
+        names = ", ".join(functions) or "none yet"
         if not arguments:
-            raise UsageError(
-                f"%tc {command} needs the name of a function: {', '.join(self._functions()) or 'none exist yet'}"
-            )
-        found = self._functions().get(arguments[0])
-        if found is None:
-            raise UsageError(
-                f"{arguments[0]!r} is no function of a %%tc cell; there are: {', '.join(self._functions()) or 'none'}"
-            )
-        return found
+            raise UsageError(f"%tc {command} needs the name of a function; there are: {names}")
+        if arguments[0] not in functions:
+            raise UsageError(f"{arguments[0]!r} is no function of a %%tc cell; there are: {names}")
+        return functions[arguments[0]]
 
     def _inspect(self, arguments: list[str]) -> Report:
-        function = self._function(arguments, "inspect")
-        return report_of(function)
+        return report_of(self._function(arguments, "inspect"))
 
     def _source(self, arguments: list[str]) -> None:
         function = self._function(arguments, "source")
-        kind = arguments[1] if len(arguments) > 1 else "cuda"
-        _print(function.source(kind))
+        kinds = [word for word in arguments[1:] if "=" not in word] or ["cuda"]
+        sizes = _sizes(word for word in arguments[1:] if "=" in word)
+        if kinds[0] not in SOURCE_KINDS:
+            raise UsageError(f"%tc source: no kind {kinds[0]!r}; there are {', '.join(SOURCE_KINDS)}")
+        try:
+            print(function.source(kinds[0], **sizes))
+        except (ValueError, RuntimeError) as problem:
+            raise UsageError(f"%tc source: {problem}") from None
 
     def _bench(self, arguments: list[str]) -> Any:
         function = self._function(arguments, "bench")
-        values = [self._evaluate(text) for text in arguments[1:]]
-        return function.benchmark(*values)
-
-    def _evaluate(self, text: str) -> Any:
         if self.shell is None:
             raise UsageError("%tc bench needs a notebook")
-        return self.shell.ev(text)
+        return function.benchmark(*(self._value(text) for text in arguments[1:]))
+
+    def _value(self, text: str) -> Any:
+        assert self.shell is not None
+        try:
+            return self.shell.ev(text)
+        except (NameError, SyntaxError) as problem:
+            raise UsageError(f"%tc bench: {text!r}: {problem}") from None
 
     def _cache(self, arguments: list[str]) -> None:
         from tc_jupyter.runtime.cache import DiskCache  # noqa: PLC0415
 
-        cache = DiskCache()
-        if "--clear" in arguments:
-            _print(f"{cache.clear()} entries removed from {cache.folder}")
+        if any(word != "--clear" for word in arguments):
+            raise UsageError("%tc cache takes nothing but --clear")
+        if arguments:
+            cache = DiskCache.default()
+            print(f"{cache.clear()} files removed from {cache.folder}")
         else:
-            _print(f"{cache.folder}: {cache.describe()}")
+            print(_cache_line())
 
     def _explain(self, arguments: list[str]) -> None:
-        if not arguments:
-            raise UsageError("%tc explain needs a code, such as TC301")
+        if len(arguments) != 1:
+            raise UsageError("%tc explain needs one code, as in %tc explain TC301")
         try:
-            _print(explain(arguments[0]))
-        except KeyError as problem:
-            raise UsageError(str(problem.args[0])) from None
+            print(explain(arguments[0]))
+        except KeyError:
+            raise UsageError(f"%tc explain: there is no message {arguments[0]!r}") from None
 
 
-def _print(text: str) -> None:
-    print(text)
+def _given(language: str, line: str) -> Any:
+    """The options of a magic line.
+
+    Raises:
+        UsageError: an unknown option, or quotes that do not close.
+    """
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError as problem:
+        raise UsageError(f"%%{language}: {problem}") from None
+    return parser(f"%%{language}").parse_args(words)
 
 
-def engine_name(target: str | None) -> str:
-    """The engine that calls will use, with the reason."""
-    from tc_jupyter.runtime import doctor  # noqa: PLC0415
+def _sizes(pairs: Any) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if not value.lstrip("-").isdigit():
+            raise UsageError(f"%tc source: {pair!r}: expected SIZE=INTEGER")
+        sizes[name] = int(value)
+    return sizes
 
-    return doctor.engine(target)
+
+def _cache_line() -> str:
+    from tc_jupyter.runtime.cache import DiskCache  # noqa: PLC0415
+
+    cache = DiskCache.default()
+    if cache.folder is None:
+        return "off"
+    count, size = cache.size()
+    return f"{count} files, {size / 1e6:.1f} MB in {cache.folder}"
+
+
+def known_functions(namespace: Mapping[str, Any]) -> dict[str, Function]:
+    """What a cell may call: the functions of the notebook by the names they have there, and as they are written."""
+    found = {name: value for name, value in namespace.items() if isinstance(value, Function)}
+    return {function.written_name: function for function in found.values()} | found
 
 
 def report_of(function: Function) -> Report:
     """The card of one function alone."""
-    return Report(function.analysis, {function.__name__: function}, engine_name(function.options.target), {})
+    options, name = function.options, function.written_name
+    whole = analyze(
+        options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
+    )
+    functions = {name: whole.functions[name]} if name in whole.functions else {}
+    opened = {name: whole.open_functions[name]} if name in whole.open_functions else {}
+    spans = [found.program.span for found in functions.values()]
+    messages = tuple(
+        message
+        for message in whole.diagnostics
+        if not spans or any(span.start <= message.span.start < span.end for span in spans)
+    )
+    analysis = Analysis(whole.source, whole.language, messages, functions, whole.parsed, opened)
+    return Report(analysis, options, doctor.engine(options.target), {function.__name__: function})
+
+
+# `%tc?` and `%%tc?` show the docstring: all options and subcommands
+TcMagics.tc.__doc__ = f"{TcMagics.tc.__doc__}\n\n{parser('%%tc').format_help()}\nIn one line:\n\n{line_help()}\n"
+TcMagics.sac.__doc__ = f"{TcMagics.sac.__doc__}\n\n{parser('%%sac').format_help()}\n"

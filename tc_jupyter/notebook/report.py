@@ -6,75 +6,93 @@ Worked example: in a notebook `Out[3]` of a `%%tc` cell is a `Report`; `Out[3].f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tc_jupyter import __version__
-from tc_jupyter.compiler import Analysis
+from tc_jupyter.compiler import Analysis, analyze
+from tc_jupyter.compiler.definition import Options
+from tc_jupyter.compiler.text_form import text_form
 from tc_jupyter.diagnostics import CallError, CompileError
+from tc_jupyter.function import Function, module_of
 
-from .card import html_card, text_card
+from .card import html_card
 
 MIME = "application/vnd.tc-jupyter.v1+json"
 JSON_LIMIT = 100_000
-"""Bytes of a saved card; what does not fit is left out of it, folded text first."""
+"""Characters of a saved card; what does not fit is left out of it, folded text first."""
 
 
+@dataclass(frozen=True)
 class Report:
     """What a cell defined, and how it is shown.
 
     Attributes:
         analysis: ranges, preconditions, messages.
-        functions: the functions that were bound, by name; empty for `--check`.
+        options: the text and how it is compiled; a report is pickled as these.
+        engine: which engine calls use and why, in one line.
+        bound: the functions of the cell, by name; `None`: made from the text when first asked for.
     """
 
-    def __init__(
-        self, analysis: Analysis, functions: Mapping[str, Any], target: str, options: Mapping[str, Any]
-    ) -> None:
-        self.analysis = analysis
-        self.functions = dict(functions)
-        self.target = target
-        self.options = dict(options)
+    analysis: Analysis
+    options: Options
+    engine: str
+    bound: Mapping[str, Function] | None = field(default=None, repr=False)
+
+    @cached_property
+    def functions(self) -> Mapping[str, Function]:
+        """The functions of the cell, by name; none if the cell has mistakes."""
+        if self.bound is not None:
+            return self.bound
+        return module_of(self.analysis, self.options) if self.analysis.ok else {}
 
     def sources(self) -> dict[str, dict[str, str]]:
-        """Generated text to show folded: CUDA of every function, made without a device."""
+        """Generated text to show folded, by name of the def: CUDA, made without a device."""
         found: dict[str, dict[str, str]] = {}
-        for name, function in self.functions.items():
+        for name in self.analysis.functions:
+            function = self.functions.get(name)
             try:
-                found[function.program.name] = {"generated CUDA": function.source("cuda")}
-            except (CompileError, CallError, AttributeError):
+                found[name] = {"generated CUDA": function.source("cuda")} if function is not None else {}
+            except (CompileError, CallError, ValueError):
                 found[name] = {}
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """The data of the bundle's own MIME type."""
+    def to_json(self, html: str | None = None) -> dict[str, Any]:
+        """The data of the bundle's own MIME type, with a static card if there is room for one."""
         data = self.analysis.to_json() | {
             "source": self.analysis.source.text,
             "language": self.analysis.language,
             "package": __version__,
-            "target": self.target,
-            "title": ", ".join(self.analysis.functions),
+            "target": self.engine,
         }
-        html = html_card(self.analysis, self.target, self.sources())
-        if len(html) + len(str(data)) > JSON_LIMIT:
-            html = html_card(self.analysis, self.target)
-        return data | ({"html": html} if len(html) + len(str(data)) <= JSON_LIMIT else {})
+        card = self.html() if html is None else html
+        return data | ({"html": card} if len(card) + len(str(data)) <= JSON_LIMIT else {})
+
+    def html(self) -> str:
+        """The static card, with generated text if that is short enough to be saved."""
+        card = html_card(self.analysis, self.engine, self.sources())
+        return card if len(card) <= JSON_LIMIT // 2 else html_card(self.analysis, self.engine)
+
+    def bundle(self) -> dict[str, Any]:
+        """Every form of the card by MIME type, for one display."""
+        html = self.html()
+        return {MIME: self.to_json(html), "text/html": html, "text/plain": repr(self)}
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        data = self.to_json()
-        html = data.get("html") or html_card(self.analysis, self.target)
-        return {MIME: data, "text/html": html, "text/plain": text_card(self.analysis, self.target)}
+        del include, exclude
+        return self.bundle()
 
     def __repr__(self) -> str:
-        return text_card(self.analysis, self.target)
+        return text_form(self.analysis, self.engine)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.analysis.source.text, self.options)
+        return _restore, (self.options, self.engine)
 
 
-def _restore(text: str, options: dict[str, Any]) -> Report:
-    """A report from its text and options, without any code made."""
-    from tc_jupyter.compiler import analyze  # noqa: PLC0415  (unpickling in a process that may need nothing else)
-
-    language = options.get("language", "tc")
-    analysis = analyze(text, language=language, strict=options.get("strict", False), allow=options.get("allow", ()))
-    return Report(analysis, {}, options.get("target") or "not bound", options)
+def _restore(options: Options, engine: str) -> Report:
+    """A report from its text and options; no code is made before a function is called."""
+    analysis = analyze(
+        options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
+    )
+    return Report(analysis, options, engine)

@@ -102,12 +102,37 @@ def doctor(extra: tuple[Callable[[], Finding], ...] = ()) -> Report:
     return Report(engine, reason, tuple(findings))
 
 
+def engine(target: str | None = None) -> str:
+    """The engine that calls with this `target` use, and why, in one line: `cpu (llvmlite 0.45.1, 2 threads)`."""
+    if target == "interpreter":
+        return "interpreter (asked for: slow, the meaning of the program)"
+    llvmlite, threads = installed("llvmlite"), available_cpus()
+    if target == "cpu":
+        return _line(*_cpu_choice(llvmlite), threads)
+    gpu = _gpu()
+    name, _ = choose(gpu, _cupy_version(), llvmlite)
+    if name == "cuda" or target == "cuda":
+        ready = "; calls fail here, text and cubins are made" if name != "cuda" else ""
+        return f"cuda ({gpu.detail}{ready})"
+    return _line(*_cpu_choice(llvmlite), threads) + "; no GPU in use"
+
+
+def _line(name: str, reason: str, threads: int) -> str:
+    count = "1 thread" if threads == 1 else f"{threads} threads"
+    return f"{name} ({reason}, {count})" if name == "cpu" else f"{name} ({reason})"
+
+
+def _cpu_choice(llvmlite: str | None) -> tuple[str, str]:
+    """What runs calls on the CPU and why."""
+    return ("cpu", f"llvmlite {llvmlite}") if llvmlite else ("interpreter", "llvmlite is not installed")
+
+
 _CUPY = 'pip install "tc_jupyter[cuda12]" or "tc_jupyter[cuda13]", after the driver'
 
 
 def choose(gpu: Finding, cupy: str | None, llvmlite: str | None) -> tuple[str, str]:
     """The engine of `target=None` and why."""
-    cpu = ("cpu", f"llvmlite {llvmlite}") if llvmlite else ("interpreter", "llvmlite is not installed")
+    cpu = _cpu_choice(llvmlite)
     if gpu.state == "ok" and cupy:
         return "cuda", f"{gpu.detail}, CuPy {cupy}"
     return cpu[0], f"{cpu[1]}; {gpu.detail}"

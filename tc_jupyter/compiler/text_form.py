@@ -1,0 +1,190 @@
+"""What is known of a text, in rows: the plain text of the command line and of terminals, and what the card of a notebook shows.
+
+Worked example, for `def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }`:
+
+    conv(float32(N) B, float32(K) W) -> (float32 A(N - K + 1))
+      A(i) +=! B(i + k) * W(k)
+        0 <= i < N - K + 1  output     0 <= i + k < N  (B); round 2
+        0 <= k < K          reduction  0 <= k < K  (W); round 1
+      4 of 4 bounds of accesses proved
+      checked at call: K <= N + 1  (range of i)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tc_jupyter.diagnostics import SourceText, Span
+from tc_jupyter.program import CallSite, Program, Statement, Tensor
+from tc_jupyter.ranges import IndexRange, Precondition, from_expr, to_python
+
+from .analysis import Analysis, FunctionAnalysis
+
+STATUS = {
+    "proved": "proved",
+    "refuted": "fails for all sizes",
+    "checked_at_call": "checked at call",
+    "data_dependent": "data checked at call",
+}
+_LONGEST = 160
+"""Characters of a statement that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One index: its range, `output` or `reduction`, and why it has this range."""
+
+    range: str
+    kind: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRows:
+    """One statement, or a call (which has no rows: the statements of the callee follow)."""
+
+    text: str
+    rows: tuple[IndexRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionRow:
+    """One condition that is not proved; `status` is a key of `STATUS`, `about` the access or the range it is for."""
+
+    status: str
+    text: str
+    about: str
+
+
+def signature(found: FunctionAnalysis) -> str:
+    """`conv(float32(N) B, float32(K) W) -> (float32 A(N - K + 1))`."""
+    program = found.program
+    inputs = ", ".join(input_text(program.tensor(name)) for name in program.parameters)
+    outputs = ", ".join(shape_text(program.tensor(name), found) for name in program.results)
+    return f"{program.name}({inputs}) -> ({outputs})"
+
+
+def input_text(tensor: Tensor) -> str:
+    """`float32(N) B`; a scalar has no parentheses."""
+    if tensor.dims is None:
+        return f"{tensor.dtype.value}[*] {tensor.name}"
+    dims = ", ".join(to_python(from_expr(dim)) for dim in tensor.dims)
+    return f"{tensor.dtype.value}({dims}) {tensor.name}" if dims else f"{tensor.dtype.value} {tensor.name}"
+
+
+def shape_text(tensor: Tensor, found: FunctionAnalysis) -> str:
+    """`float32 A(N - K + 1)`, with the origin where it is not 0."""
+    box = found.ranges.boxes.get(tensor.name)
+    if box is None:
+        return f"{tensor.dtype.value} {tensor.name}(?)"
+    if not box.shape:
+        return f"{tensor.dtype.value} {tensor.name}"
+    origin = [to_python(low) for low in box.origin]
+    moved = f" starting at ({', '.join(origin)})" if any(low != "0" for low in origin) else ""
+    return f"{tensor.dtype.value} {tensor.name}({', '.join(to_python(extent) for extent in box.shape)}){moved}"
+
+
+def temporaries(found: FunctionAnalysis) -> tuple[str, ...]:
+    """The tensors that are computed and not returned: `float32 M(N)`."""
+    computed = (tensor for tensor in found.program.tensors if tensor.kind == "temporary" and tensor.view_of is None)
+    return tuple(shape_text(tensor, found) for tensor in computed)
+
+
+def because(index: IndexRange) -> str:
+    """Why an index has its range, in one phrase."""
+    if index.lower is None or index.source == "open":
+        return "not known"
+    if index.source == "where":
+        return "given by `where`"
+    if index.source == "target":
+        return "the range of the tensor that is updated"
+    return f"{' and '.join(index.reasons)}; round {index.round}"
+
+
+def statements(found: FunctionAnalysis) -> Iterator[StatementRows]:
+    """Statements and calls in text order, each with its indices."""
+    program = found.program
+    for number, statement in enumerate(program.statements):
+        yield from (_call(call) for call in program.calls if call.position == number)
+        yield _statement(statement, program, found)
+    yield from (_call(call) for call in program.calls if call.position >= len(program.statements))
+
+
+def _call(call: CallSite) -> StatementRows:
+    return StatementRows(f"{', '.join(call.targets)} = {call.callee}({', '.join(call.arguments)})", ())
+
+
+def _statement(statement: Statement, program: Program, found: FunctionAnalysis) -> StatementRows:
+    indices = found.ranges.indices.get(statement.name, ())
+    rows = tuple(IndexRow(index.text, index.kind, because(index)) for index in indices)
+    written = statement.text or program.source.slice(statement.span) or statement.name
+    text = " ".join(written.split())
+    prefix = f"{statement.target.rpartition('.')[0]}: " if "." in statement.target else ""
+    return StatementRows(prefix + (text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."), rows)
+
+
+def proved_line(items: tuple[Precondition, ...]) -> str:
+    """`3 of 4 bounds of accesses proved`: an access has two bounds per dimension."""
+    bounds = [item for item in items if item.subject != "range"]
+    proved = sum(item.status == "proved" for item in bounds)
+    return f"{proved} of {len(bounds)} bounds of accesses proved" if bounds else "no access needs a bound"
+
+
+def open_conditions(found: FunctionAnalysis) -> tuple[ConditionRow, ...]:
+    """What is not proved, one row per condition; equal rows once."""
+    source = found.program.source
+    rows = (
+        ConditionRow(item.status, item.text, _about(item, source))
+        for item in found.preconditions
+        if item.status != "proved"
+    )
+    return tuple(dict.fromkeys(rows))
+
+
+def _about(item: Precondition, source: SourceText) -> str:
+    if item.range is not None:
+        return f"range of {item.range.index}"
+    place = source.slice(item.span) if item.span != Span(0, 0) else ""
+    return " ".join(place.split())[:_LONGEST] or item.subject
+
+
+def text_form(analysis: Analysis, engine: str = "") -> str:
+    """Signature, ranges with reasons, conditions and messages as plain text; never ends with a line end.
+
+    Args:
+        engine: which engine calls use, for the last line; empty: no such line.
+    """
+    parts = [_function_text(found) for found in analysis.functions.values()]
+    parts += [_open_text(name, analysis) for name in analysis.open_functions if name not in analysis.functions]
+    if analysis.diagnostics:
+        parts.append(analysis.render())
+    if engine:
+        parts.append(f"engine: {engine}")
+    return "\n\n".join(parts)
+
+
+def _open_text(name: str, analysis: Analysis) -> str:
+    return "\n".join(f"{text}\n  ranks and ranges are known at the call" for text in open_signatures(name, analysis))
+
+
+def open_signatures(name: str, analysis: Analysis) -> tuple[str, ...]:
+    """The signatures of a function whose ranks are known at the call; it may have several definitions."""
+    definitions = analysis.open_functions.get(name, ())
+    return tuple(str(getattr(definition, "signature", name)) for definition in definitions) or (name,)
+
+
+def _function_text(found: FunctionAnalysis) -> str:
+    lines = [signature(found)]
+    blocks = list(statements(found))
+    rows = [row for block in blocks for row in block.rows]
+    width = max((len(row.range) for row in rows), default=0)
+    kinds = max((len(row.kind) for row in rows), default=0)
+    for block in blocks:
+        lines.append(f"  {block.text}")
+        lines += [f"    {row.range:<{width}}  {row.kind:<{kinds}}  {row.because}" for row in block.rows]
+    if names := temporaries(found):
+        lines.append(f"  temporary: {', '.join(names)}")
+    lines.append(f"  {proved_line(found.preconditions)}")
+    lines += [f"  {STATUS[row.status]}: {row.text}  ({row.about})" for row in open_conditions(found)]
+    return "\n".join(lines)
