@@ -629,6 +629,10 @@ class _Loops:
             {name.name: number(0) for name in last.pattern.names} if not last.pattern.vector else {}
         )
         shape = shape_of(substituted(last.body, zeros), scalars)
+        if last.pattern.vector and upper is not None and not isinstance(upper, Dot):
+            lower = last.generator.lower if last.generator else None
+            literal = next((bound for bound in (lower, upper) if isinstance(bound, ArrayLiteral)), upper)
+            shape = _with_length(shape, last.pattern.names[0].name, literal)
         found = self.solved.get(last.span)
         if isinstance(last.body, Selection) and _is_fresh(last.body):
             shape = ArrayLiteral(())
@@ -646,6 +650,20 @@ class _Loops:
             return generator.lower == Binary("*", call("shape", array), number(0)) or isinstance(generator.lower, Dot)
         found = self.solved.get(last.span)
         return found is not None and found.inferred
+
+
+def _with_length(shape: SacExpression, index: str, upper: SacExpression) -> SacExpression:
+    """`shape(iv)` inside a shape replaced by the length that the bound gives the index."""
+    length: SacExpression = call("shape", upper)
+    if isinstance(upper, ArrayLiteral):
+        length = ArrayLiteral((number(len(upper.elements)),))
+    elif isinstance(upper, Apply) and upper.function.name == "shape":
+        length = ArrayLiteral((call("dim", upper.arguments[0]),))
+
+    def visit(node: SacExpression) -> SacExpression:
+        return length if node == call("shape", Name(index)) else _children_mapped(node, visit)
+
+    return visit(shape)
 
 
 def _is_modarray(clause: PartitionClause) -> SacExpression | None:
