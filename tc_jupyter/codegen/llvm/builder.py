@@ -120,13 +120,15 @@ class Builder:
     """Appends instructions to the text of a function.
 
     `lines` is the place where code goes now; a nested list is a place kept open for code that is moved there later. `entry` takes
-    the stack slots, `declares` the external functions of the module.
+    the stack slots, `declares` the external functions of the module. Comments are left out while `quiet` is not 0: a loop that is
+    written out explains its first iteration.
     """
 
     def __init__(self) -> None:
         self.entry: Lines = []
         self.lines: Lines = []
         self.block = "entry"
+        self.quiet = 0
         self.declares: dict[str, str] = {}
         self._used: dict[str, int] = {}
 
@@ -143,7 +145,8 @@ class Builder:
 
     def comment(self, text: str) -> None:
         """Append a comment."""
-        self.lines.append("  ; " + text.replace("\n", " "))
+        if not self.quiet:
+            self.lines.append("  ; " + text.replace("\n", " "))
 
     def op(self, text: str, dtype: DType, lanes: int = 1, hint: str = "t") -> Value:
         """Append `%fresh = text` and return the operand."""

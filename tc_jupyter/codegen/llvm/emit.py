@@ -15,7 +15,7 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -585,7 +585,8 @@ class _Function:
 
     def store(self, stmt: Store) -> None:
         """`buffer[indices] = value`, with or without a reduction."""
-        self.b.comment(show_store(stmt))
+        if not self.b.quiet:
+            self.b.comment(show_store(stmt))
         if stmt.statement:
             self.b.lines.append(f"  ;@ {stmt.statement}")
         storage = self.storages[stmt.buffer]
@@ -865,7 +866,7 @@ class _Function:
         extent = constant_value(self.resolve(stmt.extent))
         if stmt.kind == "unroll" and extent is not None and extent <= MOST_UNROLLED:
             self.unrolled(stmt, extent)
-        elif stmt.kind == "unroll" and extent is None and self.short_unroll(stmt):
+        elif stmt.kind in ("unroll", "serial") and self.indexes_registers(stmt):
             self.guarded_unroll(stmt)
         elif stmt.kind == "vectorize" and self.vector is None and self.can_vectorize(stmt):
             self.vectorized(stmt)
@@ -882,19 +883,29 @@ class _Function:
             self.constants[stmt.var] = number if folded is None else int64(folded)
             with self.statement_scope():
                 self.block(stmt.body)
+            self.b.quiet += iteration == 0
+        self.b.quiet -= extent > 0
         self.constants.pop(stmt.var, None)
 
-    def short_unroll(self, stmt: For) -> bool:
-        """Whether a loop of unknown but small extent is written out, so that registers keep constant indices."""
+    def indexes_registers(self, stmt: For) -> bool:
+        """Whether a short loop selects registers: it is written out, since registers have no addresses."""
         limit = upper_limit(self.resolve(stmt.extent))
-        names = {name for inner in walk_statements(stmt.body) for name in _touched(inner)}
-        registers = any(name in self.storages and self.storages[name].buffer.scope == "register" for name in names)
-        return limit is not None and limit <= 32 and registers
+        if limit is None or limit > 32:
+            return False
+        for inner in walk_statements(stmt.body):
+            for name, indices in _accesses(inner):
+                known = self.storages.get(name)
+                if known is not None and known.buffer.scope == "register" and any(mentions(i, stmt.var) for i in indices):
+                    return True
+        return False
 
     def guarded_unroll(self, stmt: For) -> None:
         """The body once per possible iteration, each behind a test."""
         extent = self.resolve(stmt.extent)
         limit = upper_limit(extent) or 0
+        if constant_value(extent) is not None:
+            self.unrolled(stmt, limit)
+            return
         inside = If(Binary("<", IndexVar(stmt.var), plus(stmt.min, extent), DType.BOOL), stmt.body)
         self.unrolled(replace(stmt, body=Block((inside,))), limit)
 
@@ -1181,6 +1192,14 @@ def _touched(stmt: Stmt) -> frozenset[str]:
     """Buffers that a statement itself reads or writes."""
     reads = {node.tensor for expr in expressions(stmt) for node in walk(expr) if isinstance(node, Read)}
     return frozenset(reads | {stmt.buffer} if isinstance(stmt, Store) else reads)
+
+
+def _accesses(stmt: Stmt) -> Iterator[tuple[str, tuple[Expr, ...]]]:
+    """Buffers that a statement itself reads or writes, with the indices."""
+    if isinstance(stmt, Store):
+        yield stmt.buffer, stmt.indices
+    for expr in expressions(stmt):
+        yield from ((node.tensor, node.indices) for node in walk(expr) if isinstance(node, Read))
 
 
 def _heading(stmt: For) -> str:

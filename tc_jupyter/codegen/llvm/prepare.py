@@ -320,22 +320,75 @@ def _work(stmt: Stmt, outer: Mapping[str, Expr]) -> Expr:
 # --- full tiles ------------------------------------------------------------------------------------------------------
 
 
-def full_tiles(block: Block, bound: frozenset[str] = frozenset()) -> Block:
-    """Version the innermost place where it is known whether all vectorised and unrolled loops have their full extent."""
+def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozenset[Expr] = frozenset()) -> Block:
+    """Version the innermost place where it is known whether all vectorised and unrolled loops have their full extent.
+
+    Args:
+        bound: loop variables known here.
+        outer: extents that were known further out already and are versioned inside `block`.
+    """
     here = _ragged(block, bound)
     for stmt in block.body:
-        here -= _postponed(stmt, bound, here, block)
+        here -= _postponed(stmt, bound, here, block) - outer
     if here:
-        full = _fill(block, here)
-        condition: Expr | None = None
-        for loop_extent in sorted(here, key=repr):
-            limit = upper_limit(loop_extent)
-            assert limit is not None
-            test = Binary("==", loop_extent, int64(limit), DType.BOOL)
-            condition = test if condition is None else Binary("&&", condition, test, DType.BOOL)
-        assert condition is not None
-        return Block((If(condition, full_tiles(full, bound), block),), block.comment)
+        deeper = _only_user(block, here)
+        if deeper is not None:
+            position, inner = deeper
+            placed = map_blocks(inner, lambda child: full_tiles(child, bound | _bound_by(inner), here))
+            rest = [_full_tiles_inside(stmt, bound) for stmt in block.body]
+            return replace(block, body=(*rest[:position], placed, *rest[position + 1 :]))
+        users = [k for k, stmt in enumerate(block.body) if _uses(Block((stmt,)), here)]
+        first, last = users[0], users[-1] + 1
+        versions = _versions(Block(block.body[first:last]), bound, here)
+        rest = [_full_tiles_inside(stmt, bound) for stmt in block.body]
+        return replace(block, body=(*rest[:first], versions, *rest[last:]))
     return replace(block, body=tuple(_full_tiles_inside(stmt, bound) for stmt in block.body))
+
+
+def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr]) -> Stmt:
+    """`if all extents are full: ... else: ...`."""
+    condition: Expr | None = None
+    for loop_extent in sorted(here, key=repr):
+        limit = upper_limit(loop_extent)
+        assert limit is not None
+        test = Binary("==", loop_extent, int64(limit), DType.BOOL)
+        condition = test if condition is None else Binary("&&", condition, test, DType.BOOL)
+    assert condition is not None
+    return If(condition, full_tiles(_fill(block, here), bound), block)
+
+
+def _bound_by(stmt: Stmt) -> frozenset[str]:
+    return frozenset({stmt.var}) if isinstance(stmt, For) else frozenset()
+
+
+def _only_user(block: Block, here: frozenset[Expr]) -> tuple[int, Stmt] | None:
+    """The one statement that holds all loops with these extents, if the test may move into it.
+
+    It may move into a loop only if the loop does other work in loops of its own, so that the test costs little there and less code
+    is printed twice.
+    """
+    users = [(k, stmt) for k, stmt in enumerate(block.body) if _uses(Block((stmt,)), here)]
+    if len(users) != 1:
+        return None
+    position, stmt = users[0]
+    match stmt:
+        case Allocate() | Block():
+            return position, stmt
+        case For(kind="serial") if stmt.extent not in here and _has_other_loops(stmt.body, here):
+            return position, stmt
+        case _:
+            return None
+
+
+def _uses(block: Block, extents: frozenset[Expr]) -> bool:
+    return any(isinstance(stmt, For) and stmt.extent in extents for stmt in walk_statements(block))
+
+
+def _has_other_loops(block: Block, here: frozenset[Expr]) -> bool:
+    """Whether there is a serial loop inside that holds none of the loops with these extents."""
+    return any(
+        isinstance(stmt, For) and stmt.kind == "serial" and not _uses(Block((stmt,)), here) for stmt in walk_statements(block)
+    )
 
 
 def _full_tiles_inside(stmt: Stmt, bound: frozenset[str]) -> Stmt:
