@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -248,3 +249,54 @@ def test_tc_file_is_coloured_and_checked(lab: App) -> None:
     lab.page.goto(lab.server.url + "/lab/tree/demo.tc?reset")
     lab.page.locator(".jp-FileEditor .tok-keyword", has_text="def").wait_for(timeout=60_000)
     lab.page.locator(".jp-FileEditor .cm-lintRange-error").first.wait_for(timeout=10_000)
+
+
+def test_another_protocol_version_is_said(lab: App) -> None:
+    (lab.server.folder / "stand_v2.py").write_text(
+        "from comm import create_comm\ndef load_ipython_extension(shell):\n"
+        "    shell.tc_comm = create_comm(target_name='tc_jupyter', data={'v': 2, 'package': '9.0.0'})\n"
+    )
+    lab.open(lab.server.notebook("version.ipynb", ["%load_ext stand_v2", GOOD]))
+    lab.idle()
+    lab.run_and_wait(0)
+    lab.focus(1)
+    lab.command("tc-jupyter:show-panel")
+    panel = lab.page.locator("[data-tc-panel]")
+    panel.locator("[data-tc-state=wrong-version]").wait_for(timeout=10_000)
+    assert "update tc_jupyter where JupyterLab runs" in panel.inner_text()
+    assert lab.own_errors() == []
+
+
+def test_malformed_messages_are_ignored(lab: App) -> None:
+    ready(
+        lab,
+        "malformed.ipynb",
+        GOOD,
+        "import stand_in\nfor data in ({}, {'id': 3}, {'id': 'x', 'v': 'y'}, {'kind': []}):\n    stand_in._state['comm'].send(data)",
+    )
+    lab.run_and_wait(2)
+    lab.focus(1)
+    lab.command("tc-jupyter:show-panel")
+    lab.page.locator("[data-tc-panel]").get_by_text("0 <= i < N - 1").first.wait_for(timeout=10_000)
+    assert lab.own_errors() == []
+
+
+def test_kernel_of_another_language(lab: App) -> None:
+    (lab.server.folder / "other_kernel.py").write_text(
+        "from ipykernel.kernelapp import IPKernelApp\nfrom ipykernel.kernelbase import Kernel\nclass Other(Kernel):\n"
+        "    implementation = 'other'\n    implementation_version = '1'\n    banner = ''\n"
+        "    language_info = {'name': 'other', 'mimetype': 'text/plain', 'file_extension': '.x'}\n"
+        "    async def do_execute(self, code, silent, *args, **more):\n        return {'status': 'ok', 'execution_count': 1, 'payload': [], 'user_expressions': {}}\n"
+        "IPKernelApp.launch_instance(kernel_class=Other)\n"
+    )
+    spec = lab.server.folder.parent / "data" / "kernels" / "other"
+    spec.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, str(lab.server.folder / "other_kernel.py"), "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Other", "language": "other"}))
+    metadata = {"kernelspec": {"name": "other", "display_name": "Other", "language": "other"}}
+    lab.open(lab.server.notebook("other.ipynb", [GOOD], metadata))
+    lab.focus(0)
+    lab.command("tc-jupyter:show-panel")
+    lab.page.locator("[data-tc-panel] [data-tc-state=other-language]").wait_for(timeout=30_000)
+    lab.editor(0).locator(".tok-keyword").first.wait_for(timeout=10_000)
+    assert lab.own_errors() == []
