@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -33,13 +33,10 @@ from tc_jupyter.compiler.definition import (
     gpu_available,
     target_of,
 )
-from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation, launches, resources, simulate
-from tc_jupyter.compiler.open_definition import OpenDefinition
 from tc_jupyter.diagnostics import CompileError, SourceText, render
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import Program
 from tc_jupyter.program.check_tc import python_name
-from tc_jupyter.program.sac_rewrites import Rewrites
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
@@ -49,6 +46,11 @@ from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
 from tc_jupyter.runtime.kernel import Layout, layout_of, read_inputs
 from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target
+
+if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
+    from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
+    from tc_jupyter.compiler.open_definition import OpenDefinition
+    from tc_jupyter.program.sac_rewrites import Rewrites
 
 CHECKS = ("all", "sizes", "none")
 SOURCE_KINDS = ("loops", "cuda", "ptx", "sass", "llvm", "asm", "rewrites")
@@ -104,17 +106,22 @@ def module_of(analysis: Analysis, options: Options) -> Module:
         diagnostics = tuple(analysis.diagnostics)
         raise CompileError(diagnostics, analysis.source, render(diagnostics, analysis.source))
     _check_specialize(analysis, options)
-    opened = analysis.open_functions
     functions = {
         python_name(name): Function(Definition(found, options), options, analysis.source)
         for name, found in analysis.functions.items()
-        if name not in opened
+        if name not in analysis.open_functions
     }
-    for name, definitions in opened.items():
-        functions[python_name(name)] = Function(
-            OpenDefinition(definitions, options, analysis.source), options, analysis.source
-        )
-    return Module(functions, analysis)
+    return Module(functions | _open_functions(analysis, options), analysis)
+
+
+def _open_functions(analysis: Analysis, options: Options) -> dict[str, Function]:
+    """The functions of a `%%sac` cell, which are specialised call by call."""
+    if not analysis.open_functions:
+        return {}
+    from tc_jupyter.compiler.open_definition import OpenDefinition  # noqa: PLC0415  (only for that language)
+
+    opened = {name: OpenDefinition(each, options, analysis.source) for name, each in analysis.open_functions.items()}
+    return {python_name(name): Function(each, options, analysis.source) for name, each in opened.items()}
 
 
 def _check_specialize(analysis: Analysis, options: Options) -> None:
@@ -210,7 +217,7 @@ class Function:
         self._call = definition.dispatcher()
         name = definition.name
         self.__name__ = self.__qualname__ = python_name(name)
-        self.__doc__ = definition.text if isinstance(definition, OpenDefinition) else document(definition.found)
+        self.__doc__ = document(definition.found) if isinstance(definition, Definition) else definition.text
 
     # the call --------------------------------------------------------------------------------------------------------------------
 
@@ -241,7 +248,7 @@ class Function:
 
     def __reduce__(self) -> tuple[Any, ...]:
         definition = self._definition
-        steps = None if isinstance(definition, OpenDefinition) else definition.steps
+        steps = definition.steps if isinstance(definition, Definition) else None
         return _restore, (self._options, definition.name, steps)
 
     def _known(self, arrays: Sequence[Any] = ()) -> Definition:
@@ -260,6 +267,16 @@ class Function:
         return definition.latest
 
     # what was inferred -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def options(self) -> Options:
+        """The text and how it is compiled."""
+        return self._options
+
+    @property
+    def written_name(self) -> str:
+        """The name as written in the text; `__name__` is one that Python can spell."""
+        return self._definition.name
 
     @property
     def program(self) -> Program:
@@ -290,7 +307,7 @@ class Function:
     @property
     def signature(self) -> str:
         """The def in one line, with inferred shapes of the results."""
-        if isinstance(self._definition, OpenDefinition):
+        if not isinstance(self._definition, Definition):
             return self._definition.text
         return described_signature(self.analysis)
 
@@ -338,7 +355,7 @@ class Function:
         if kind not in SOURCE_KINDS:
             raise ValueError(f"source kind {kind!r}: expected one of {', '.join(map(repr, SOURCE_KINDS))}")
         if kind == "rewrites":
-            if isinstance(self._definition, OpenDefinition):
+            if not isinstance(self._definition, Definition):
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
         if kind == "loops":
@@ -356,6 +373,8 @@ class Function:
         Raises:
             KeyError: a size is missing.
         """
+        from tc_jupyter.compiler.gpu import launches  # noqa: PLC0415  (loads the simulator)
+
         made = self._build(cuda.cuda_target(), arrays)
         return launches(made, self._numbers(arrays, sizes), gpu_available())
 
@@ -365,6 +384,8 @@ class Function:
         Raises:
             BackendError: NVRTC is not installed.
         """
+        from tc_jupyter.compiler.gpu import resources  # noqa: PLC0415  (loads the simulator)
+
         made = self._build(cuda.cuda_target(), arrays)
         given = bool(arrays) or set(self.program.sizes) <= set(sizes)
         return resources(made, self._numbers(arrays, sizes) if given else {})
@@ -376,6 +397,8 @@ class Function:
             CallError: the arguments do not fit.
             BackendError: NVRTC is not installed.
         """
+        from tc_jupyter.compiler.gpu import simulate  # noqa: PLC0415  (loads the simulator)
+
         definition = self._known(arrays)
         inputs = read_inputs(definition.program, definition.parameters, arrays)
         numbers = definition.numbers_at(inputs.sizes)

@@ -233,7 +233,7 @@ class Definition:
         results = [(name, program.tensor(name).dtype, _texts(boxes[name].shape)) for name in program.results]
         if any(numpy_dtype(dtype) is None for _, dtype, _ in results):
             return None
-        extent_tests = [f"{text} >= 0" for _, _, shape in results for text in shape]
+        extent_tests = [f"{text} >= 0" for _, _, shape in results for text in shape if text not in program.sizes]
         conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests]))
         roots = {name: root_of(program, name) for name in program.results}
         return FastPlan(self.parameters, extents, tuple(results), conditions, roots)

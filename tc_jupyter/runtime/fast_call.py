@@ -213,7 +213,10 @@ class _Variant:
         """The conditions on sizes, then the extents of computed tensors."""
         for condition in self.plan.conditions:
             self.lines += [f"if not ({condition}):", f"    {self.back}"]
+        used = {name for runner in self.runners for name in runner.kernel.sizes}
         for k, (name, text) in enumerate(self.plan.extents.items()):
+            if name not in used:
+                continue
             self.sizes[name] = self.n(f"x{k}")
             self.lines.append(f"{self.sizes[name]} = {text}")
 
@@ -237,7 +240,8 @@ class _Variant:
                     shape = "".join(f"{extent}, " for extent in extents)
                     kind = self.n(f"k{variable}")
                     makers.append(f"{variable} = {self.n('scratch')}(({shape}), {kind}, {buffer.align})")
-        self.lines += ["try:", *(f"    {maker}" for maker in makers), "except MemoryError:", f"    {self.back}"]
+        if makers:
+            self.lines += ["try:", *(f"    {maker}" for maker in makers), "except MemoryError:", f"    {self.back}"]
 
     def launch(self, number: int, runner: CpuRunner) -> None:
         n, arguments = self.n, runner.source.arguments

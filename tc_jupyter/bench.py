@@ -1,0 +1,356 @@
+"""Suites of measurements: what compiling costs, and how fast workloads run against the peers that are installed.
+
+A workload is a `.tc` file of `suites/`: a def, and a header of comment lines that gives sizes, data and the peers' calls as Python
+expressions over the parameters. All candidates of a workload are timed in interleaved rounds in one process, and every result is
+compared with the first one.
+
+Worked example of a header:
+
+    # name: matrix product
+    # suite: cpu gpu
+    # sizes: M=512 K=512 N=512
+    # numpy: np.matmul(A, B)
+    # torch: torch.matmul(A, B)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tc_jupyter.compiler import analyze
+from tc_jupyter.function import Function, close, compile, gpu_available
+from tc_jupyter.runtime import cuda
+from tc_jupyter.runtime.arguments import parameters_of
+from tc_jupyter.runtime.arrays import numpy_dtype
+from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, cpu_limits, duration, rows_of
+
+ONE_STATEMENT = "def mv{0}(float(R,C) A, float(C) B) -> (o) {{ o(i) +=! A(i,j) * B(j) }}"
+THREE_STATEMENTS = """def softmax{0}(float(N,M) X) -> (Y) {{
+    e(i,j) = exp(X(i,j))
+    s(i) +=! e(i,j)
+    Y(i,j) = e(i,j) / s(i)
+}}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a suite.
+
+    Attributes:
+        median, p10, p90: seconds.
+        target: seconds that were aimed at, or `None`.
+        ratio: time of this / time of the best peer; smaller is better.
+    """
+
+    name: str
+    median: float
+    p10: float
+    p90: float
+    target: float | None = None
+    ratio: float | None = None
+    detail: str = ""
+    peers: tuple[Row, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """As one line of the table."""
+        times = "  ".join(duration(value).rjust(8) for value in (self.median, self.p10, self.p90))
+        aim = (
+            ""
+            if self.target is None
+            else f"target {duration(self.target)}{'' if self.median <= self.target else '  MISSED'}"
+        )
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f} of the best peer"
+        return "  ".join(part for part in (self.name.ljust(44), times, aim, ratio, self.detail) if part)
+
+
+def run_suite(suite: str, json_file: str | None = None, only: str | None = None) -> int:
+    """Run a suite, print its table, and write it as JSON if a file is named.
+
+    Args:
+        suite: `compile`, `cpu` or `gpu`.
+        only: measure only lines whose name contains this.
+
+    Returns:
+        0; 1 if a result differs from its peers'; 2 if the suite cannot run here.
+    """
+    if suite == "gpu" and not gpu_available():
+        print(f"tc-jupyter: the suite `gpu` needs a GPU: {cuda.probe().reason}", file=sys.stderr)
+        return 2
+    print(
+        f"{platform.platform()}, Python {platform.python_version()}, NumPy {np.__version__}, {time.strftime('%Y-%m-%d')}"
+    )
+    print(f"{'':44}  {'median':>8}  {'p10':>8}  {'p90':>8}")
+    found: list[Entry] = []
+    for make in _compile_suite() if suite == "compile" else _workload_suite(suite):
+        for entry in make(only or ""):
+            found.append(entry)
+            print(entry.text, flush=True)
+    if json_file is not None:
+        Path(json_file).write_text(
+            json.dumps({"suite": suite, "entries": [asdict(entry) for entry in found]}, indent=1)
+        )
+    return 1 if any(row.agrees is False for entry in found for row in entry.peers) else 0
+
+
+Measure = Callable[[str], Sequence[Entry]]
+
+
+# what compiling costs ------------------------------------------------------------------------------------------------------------
+
+
+def _compile_suite() -> tuple[Measure, ...]:
+    return _import_time, _analysis_time, _callable_time, _call_overhead
+
+
+def _entry(name: str, samples: Sequence[float], target: float | None, detail: str = "") -> Entry:
+    timing = Timing(name, tuple(samples))
+    return Entry(name, timing.median, timing.p10, timing.p90, target, detail=detail)
+
+
+def _child(code: str, cache: str) -> list[float]:
+    """The numbers that a fresh Python process prints as JSON; objects are cached in the folder `cache`."""
+    environment = {**os.environ, "TC_JUPYTER_CACHE": cache, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return json.loads(done.stdout)
+
+
+_IMPORT = "import time, json; t = time.perf_counter(); {0}; print(json.dumps([time.perf_counter() - t]))"
+
+
+def _import_time(only: str) -> list[Entry]:
+    lines = {
+        "import tc_jupyter": ("import tc_jupyter", 0.25),
+        "import and tc.compile": ("import tc_jupyter as tc; tc.compile", None),
+    }
+    found: list[Entry] = []
+    for name, (code, target) in lines.items():
+        if only in name:
+            samples = [_child(_IMPORT.format(code), "off")[0] for _ in range(5)]
+            found.append(_entry(name, samples, target, "fresh process"))
+    return found
+
+
+def _analysis_time(only: str) -> list[Entry]:
+    found: list[Entry] = []
+    for name, text in (("analysis, 1 statement", ONE_STATEMENT), ("analysis, 3 statements", THREE_STATEMENTS)):
+        if only in name:
+            numbers = iter(range(1_000_000))
+            (timing,) = benchmark(
+                {name: lambda text=text, numbers=numbers: analyze(text.format(next(numbers)))}, rounds=30
+            )
+            found.append(Entry(name, timing.median, timing.p10, timing.p90, 0.005))
+    return found
+
+
+_CALLABLE = """
+import json, time
+import numpy as np
+import tc_jupyter as tc
+text = {text!r}
+def once(number, shift):
+    arrays = [np.ones(shape, np.float32) for shape in {shapes!r}]
+    start = time.perf_counter()
+    module = tc.compile(text.format(number))
+    next(iter(module.values()))(*arrays)
+    return time.perf_counter() - start
+once({warm}, 0)
+print(json.dumps([once(number, 0) for number in range({count})]))
+"""
+
+
+def _callable_time(only: str) -> list[Entry]:
+    """From text to the first result: new objects, then the same ones from the disk in another process."""
+    found: list[Entry] = []
+    cells = {"1 statement": (ONE_STATEMENT, [(8, 8), (8,)]), "3 statements": (THREE_STATEMENTS, [(8, 8)])}
+    for words, (text, shapes) in cells.items():
+        with tempfile.TemporaryDirectory() as cache:
+            os.chmod(cache, 0o700)
+            for state, target in (("cold", 0.150), ("cached on disk", 0.010)):
+                name = f"cell to result, {words}, {state}"
+                code = _CALLABLE.format(text=text, shapes=shapes, warm=99, count=8)
+                samples = _child(code, cache)
+                if only in name:
+                    found.append(_entry(name, samples, target if words == "1 statement" else None))
+    return found
+
+
+def _call_overhead(only: str) -> list[Entry]:
+    cell = """
+        def add(float(N) X, float(N) Y) -> (Z) { Z(i) = X(i) + Y(i) }
+        def matmul(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }
+    """
+    module = compile(cell)
+    x, a = np.ones(16, np.float32), np.ones((16, 16), np.float32)
+    found: list[Entry] = []
+    for name, ours, peer in (
+        ("call, 16 floats", lambda: module.add(x, x), lambda: np.add(x, x)),
+        ("call, product of 16 x 16", lambda: module.matmul(a, a), lambda: np.matmul(a, a)),
+    ):
+        if only in name:
+            timing, other = benchmark({name: ours, "numpy": peer}, rounds=60)
+            detail = f"NumPy {duration(other.median)}"
+            found.append(Entry(name, timing.median, timing.p10, timing.p90, 10e-6, detail=detail))
+    return found
+
+
+# workloads -----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A def with sizes and peers.
+
+    Attributes:
+        sizes: one set of sizes per measurement.
+        data: parameter -> expression over the sizes, `np` and `rng`, for parameters that are not random numbers.
+        peers: library -> expression over the parameters and the library's module.
+    """
+
+    name: str
+    suites: tuple[str, ...]
+    text: str
+    sizes: tuple[Mapping[str, int], ...]
+    data: Mapping[str, str]
+    peers: Mapping[str, str]
+
+
+def parse_workload(text: str) -> Workload:
+    """Read a `.tc` file of a suite.
+
+    Raises:
+        ValueError: the header has a line that is not understood, or no sizes.
+    """
+    keys: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        key, colon, value = line.lstrip("# ").partition(":")
+        if not colon:
+            raise ValueError(f"header line without a colon: {line!r}")
+        keys.setdefault(key.strip(), []).append(value.strip())
+    unknown = set(keys) - {"name", "suite", "sizes", "data", *_LIBRARIES}
+    if unknown or "sizes" not in keys or "name" not in keys:
+        raise ValueError(f"header: unknown {sorted(unknown)}" if unknown else "header: `name` and `sizes` are needed")
+    sizes = tuple({k: int(v) for k, v in (part.split("=") for part in line.split())} for line in keys["sizes"])
+    data = dict(_assignment(line) for line in keys.get("data", []))
+    peers = {library: keys[library][0] for library in _LIBRARIES if library in keys}
+    return Workload(keys["name"][0], tuple(keys.get("suite", ["cpu"])[0].split()), text, sizes, data, peers)
+
+
+def _assignment(line: str) -> tuple[str, str]:
+    name, _, expression = line.partition("=")
+    return name.strip(), expression.strip()
+
+
+_LIBRARIES = {"numpy": "np", "torch": "torch", "jax": "jax", "cupy": "cp"}
+"""Peers and the name of their module in expressions."""
+
+
+def workloads(suite: str) -> list[Workload]:
+    """The workloads of a suite, in the order of their files."""
+    folder = files("tc_jupyter") / "suites"
+    texts = [
+        item.read_text() for item in sorted(folder.iterdir(), key=lambda item: item.name) if item.name.endswith(".tc")
+    ]
+    return [found for found in map(parse_workload, texts) if suite in found.suites]
+
+
+def _workload_suite(suite: str) -> tuple[Measure, ...]:
+    def measure(workload: Workload, only: str) -> list[Entry]:
+        if only not in workload.name:
+            return []
+        limits = cpu_limits() if suite == "cpu" else None
+        (function,) = compile(workload.text, target="cpu" if suite == "cpu" else "cuda", allow=_QUIET).values()
+        return [_measure(workload, function, sizes, suite, limits) for sizes in workload.sizes]
+
+    return tuple(lambda only, workload=workload: measure(workload, only) for workload in workloads(suite))
+
+
+_QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))
+
+
+def _measure(
+    workload: Workload, function: Function, sizes: Mapping[str, int], suite: str, limits: Limits | None
+) -> Entry:
+    """Time one workload at one set of sizes against its peers."""
+    arrays = make_data(workload, function, sizes)
+    candidates: dict[str, Callable[[], Any]] = {}
+    agrees: dict[str, bool] = {}
+    own = _moved(arrays, "cupy" if suite == "gpu" else "numpy")
+    candidates["tc_jupyter"] = lambda: function(*own.values())
+    expected = candidates["tc_jupyter"]()
+    for library, expression in workload.peers.items():
+        if find_spec(library) is None or (suite == "gpu") != (
+            library == "cupy" or (library == "torch" and suite == "gpu")
+        ):
+            continue
+        peer = _peer(library, expression, _moved(arrays, library))
+        candidates[library] = peer
+        agrees[library] = close(expected, peer())
+    timings = benchmark(candidates, seconds=2.0, synchronize=cuda.synchronize if suite == "gpu" else lambda: None)
+    counts = function.cost(**dict(sizes))
+    rows = rows_of(timings, counts.flops, counts.bytes, limits, agrees)
+    ours, *peers = rows
+    best = min((row.median for row in peers), default=None)
+    shown = " ".join(f"{name}={value}" for name, value in sizes.items())
+    rates = (
+        f"{ours.gflops:.3g} GFLOP/s {ours.gbs:.3g} GB/s" if ours.gflops and ours.gbs else f"{ours.gbs or 0:.3g} GB/s"
+    )
+    limit = "" if ours.fraction is None else f"{ours.fraction:.0%} of the limit"
+    wrong = " ".join(f"{row.name} DIFFERS" for row in peers if row.agrees is False)
+    others = " ".join(f"{row.name} {duration(row.median)}" for row in peers)
+    detail = "  ".join(part for part in (rates, limit, others, wrong) if part)
+    ratio = None if best is None else ours.median / best
+    return Entry(f"{workload.name}, {shown}", ours.median, ours.p10, ours.p90, None, ratio, detail, rows)
+
+
+def make_data(workload: Workload, function: Function, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The arguments of one measurement, as NumPy arrays and numbers, from a fixed seed."""
+    rng = np.random.default_rng(20261121)
+    found: dict[str, Any] = {}
+    for parameter in parameters_of(function.program):
+        if parameter.name in workload.data:
+            scope = {"np": np, "rng": rng, **sizes}
+            value = eval(workload.data[parameter.name], scope)
+        else:
+            shape = tuple(sizes[dim] if isinstance(dim, str) else int(dim or 1) for dim in parameter.dims)
+            value = rng.uniform(-1, 1, shape)
+        found[parameter.name] = np.asarray(value, numpy_dtype(parameter.dtype)) if parameter.rank else value
+    return found
+
+
+def _moved(arrays: Mapping[str, Any], library: str) -> dict[str, Any]:
+    """The arguments as arrays of a library."""
+    if library == "numpy":
+        return dict(arrays)
+    if library == "torch":
+        torch = import_module("torch")
+        device = "cuda" if gpu_available() else "cpu"
+        return {k: torch.from_numpy(v).to(device) if isinstance(v, np.ndarray) else v for k, v in arrays.items()}
+    module = import_module("jax.numpy" if library == "jax" else library)
+    return {k: module.asarray(v) if isinstance(v, np.ndarray) else v for k, v in arrays.items()}
+
+
+def _peer(library: str, expression: str, arrays: Mapping[str, Any]) -> Callable[[], Any]:
+    module = import_module(library)
+    scope: dict[str, Any] = {_LIBRARIES[library]: module, **arrays}
+    call = eval(f"lambda: {expression}", scope)
+    if library != "jax":
+        return call
+    return lambda: module.block_until_ready(call())
