@@ -42,9 +42,7 @@ class Sketch:
 
 
 @st.composite
-def programs(
-    draw, max_statements: int = 3, dtypes: tuple[str, ...] = (*FLOATS, *INTEGERS), chain: bool = False
-) -> str:
+def programs(draw, max_statements: int = 3, dtypes: tuple[str, ...] = (*FLOATS, *INTEGERS), chain: bool = False) -> str:
     """The text of one def called `f`; a `chain` has no guards and its last statement reads a temporary."""
     dtype = draw(st.sampled_from(dtypes))
     sketch = Sketch(guards=not chain)
@@ -59,7 +57,9 @@ def programs(
     if chain:
         rank = draw(st.integers(1, 2))
         left = ",".join("ij"[:rank])
-        sketch.lines.append(f"S({left}) = {' + '.join(draw(_read(sketch.inputs[0], list('ij'[:rank]))) for _ in range(2))}")
+        sketch.lines.append(
+            f"S({left}) = {' + '.join(draw(_read(sketch.inputs[0], list('ij'[:rank]))) for _ in range(2))}"
+        )
         for k, index in enumerate("ij"[:rank]):
             if index not in _used(sketch.lines[-1].split("=")[1]):
                 sketch.lines[-1] += f"{' where' if ' where' not in sketch.lines[-1] else ','} {index} in 0:{SIZES[k]}"

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import arguments, programs, sizes
-
 import tc_jupyter as tc
+from tests.strategies import arguments, programs, sizes
 
 CHECKS = list(HealthCheck)
 GUARD = 64  # elements before and after every argument that must stay as they are
@@ -41,13 +40,20 @@ def compare(text: str, numbers: dict[str, int], seed: int) -> None:
         np.testing.assert_array_equal(inner, arrays[name])
         assert (flat[:GUARD] == np.array(99).astype(flat.dtype)).all()
         assert (flat[flat.size - GUARD :] == np.array(99).astype(flat.dtype)).all()
-    as_tuple = (lambda value: value if isinstance(value, tuple) else (value,))
+
+    def as_tuple(value):
+        return value if isinstance(value, tuple) else (value,)
+
     for mine, theirs in zip(as_tuple(found), as_tuple(expected), strict=True):
         assert mine.dtype == theirs.dtype
         assert mine.shape == theirs.shape
         tolerance = {2: 5e-3, 4: 1e-4, 8: 1e-9}[mine.dtype.itemsize] if mine.dtype.kind == "f" else 0
         np.testing.assert_allclose(
-            mine.astype("float64"), theirs.astype("float64"), rtol=tolerance, atol=tolerance, err_msg=f"{text}\n{numbers}"
+            mine.astype("float64"),
+            theirs.astype("float64"),
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=f"{text}\n{numbers}",
         )
 
 

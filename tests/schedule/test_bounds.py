@@ -7,12 +7,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.running import default, in_bounds, kernels_of, number, program_of
-from tests.strategies import arguments, programs, random_schedule, sizes
-
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import interpret as interpreter
 from tc_jupyter.schedule import schedule_of
+from tests.running import default, in_bounds, kernels_of, number, program_of
+from tests.strategies import arguments, programs, random_schedule, sizes
 
 COMMON = "def f() -> (D) { C(i,j) = 5 where i in 0:5, j in 0:16    D(i,j) = C(i,j) * 2 }"
 FOURTH = "def f() -> (D) { C(i,j) = 5 where i in 0:5, j in 0:16    D(di,dj,dk) = C(dj,dk) * 2 where di in 0:4 }"
@@ -162,7 +161,12 @@ def watch(schedule, arrays, numbers):
                 if line.strip().startswith(f"{name} = allocate("):
                     line = line.replace("allocate(", f"allocate_{name}(", 1)
             lines.append(line)
-        scope = {**runtime, "load": load, "store": store, **{f"allocate_{name}": allocate_named(name) for name in names}}
+        scope = {
+            **runtime,
+            "load": load,
+            "store": store,
+            **{f"allocate_{name}": allocate_named(name) for name in names},
+        }
         exec("\n".join(lines), scope)
         for buffer in kernel.buffers:
             if buffer.name not in held:
@@ -188,7 +192,9 @@ def test_region_is_what_consumers_read(text, data, numbers):
             schedule = schedule.compute_at("S", user, data.draw(st.sampled_from(schedule.leaves(user))))
     attached = [stage for stage in schedule.graph.stages if stage.attach.kind == "at"]
     assume(attached)
-    assume(all(len(schedule.graph.stages_on(stage.target)) == 1 and stage.statement.operator == "=" for stage in attached))
+    assume(
+        all(len(schedule.graph.stages_on(stage.target)) == 1 and stage.statement.operator == "=" for stage in attached)
+    )
     given_sizes = {name: numbers[name] for name in program.sizes}
     bounds = schedule.bounds(**given_sizes)
     recorded = watch(schedule, arguments(program, 1, numbers), numbers)

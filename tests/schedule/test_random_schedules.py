@@ -5,10 +5,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tc_jupyter.schedule import schedule_of
 from tests.running import in_bounds, program_of, run
 from tests.strategies import arguments, programs, random_schedule, sizes
-
-from tc_jupyter.schedule import schedule_of
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
