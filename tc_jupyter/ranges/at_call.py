@@ -218,8 +218,7 @@ class _Writer:
     # --- parts of the function -----------------------------------------------------------------------------------------
 
     def write_divisors(self) -> None:
-        divisors = [(e, "") for e in self.ranges.scope.divisors]
-        divisors += [(e, name) for name in self.statements for e in self.ranges.divisors[name]]
+        divisors = [(e, name) for name, found in self.ranges.divisors.items() for e in found]
         seen: set[SizeExpr] = set()
         for e, statement in divisors:
             if e in seen or e.indices or has_data(e) or not e.names <= self.variables.keys():

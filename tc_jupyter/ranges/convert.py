@@ -65,13 +65,13 @@ class Scope:
         sizes: sizes of the signature and extents of computed tensors (`T.0`).
         scalars: integer rank-0 parameters.
         indices: index variables of the statement.
-        divisors: collects every divisor that is not a positive constant, for the check at the call (TC603).
+        divisors: collects every divisor that is not a positive constant, for the check at the call (TC603); `None`: nobody asks.
     """
 
     sizes: Mapping[str, SizeExpr] = field(default_factory=dict)
     scalars: Mapping[str, SizeExpr] = field(default_factory=dict)
     indices: Mapping[str, SizeExpr] = field(default_factory=dict)
-    divisors: list[SizeExpr] = field(default_factory=list)
+    divisors: list[SizeExpr] | None = None
 
 
 EMPTY = Scope()
@@ -138,7 +138,7 @@ def _binary(expr: Binary, scope: Scope) -> SizeExpr:
         case "max":
             return maximum(left, right)
         case "//" | "%":
-            if not (right.is_constant and right.offset > 0):
+            if scope.divisors is not None and not (right.is_constant and right.offset > 0):
                 scope.divisors.append(right)
             return floor_div(left, right) if expr.op == "//" else mod(left, right)
         case _:

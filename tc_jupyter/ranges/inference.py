@@ -111,7 +111,7 @@ class Ranges:
         indices: ranges of each statement, in the order of `Statement.indices`.
         boxes: boxes of the tensors whose ranges are all known.
         accesses, bounds, rounds: per statement; `bounds` ends with those of the write of a later statement.
-        divisors: per statement, expressions that must not be 0 at the call.
+        divisors: per statement (and under `""` for given boxes), expressions that must not be 0 at the call.
         sizes: meaning of every size name, also of extents of computed tensors (`T.0`).
         scope: names for `from_expr`, without indices.
     """
@@ -169,6 +169,7 @@ def infer_ranges(program: Program) -> Ranges:
         if tensor.box is not None and tensor.name not in state.boxes:
             state.give_box(tensor.name, tensor.box)
     state.check_constants()
+    state.divisors[""] = tuple(dict.fromkeys(state.scope.divisors or ()))
     return Ranges(
         program,
         state.indices,
@@ -178,7 +179,7 @@ def infer_ranges(program: Program) -> Ranges:
         state.rounds,
         state.divisors,
         state.sizes,
-        state.scope,
+        replace(state.scope, divisors=None),
         tuple(sorted(state.diagnostics, key=lambda d: d.span)),
     )
 
@@ -244,7 +245,7 @@ class _Inference:
         self.accesses[name] = solver.accesses
         self.bounds[name] = tuple(solver.bounds)
         self.rounds[name] = tuple(solver.rounds)
-        self.divisors[name] = tuple(dict.fromkeys(solver.scope.divisors))
+        self.divisors[name] = tuple(dict.fromkeys(solver.scope.divisors or ()))
 
     def was_written(self, target: str) -> bool:
         """Whether an earlier statement wrote the tensor, possibly one whose ranges stayed unknown."""
