@@ -13,6 +13,7 @@ import { completion, signatureHelp } from './complete.js';
 import { diagnostics } from './diagnostics.js';
 import { cellContext, knownField, versionField, type CellContext } from './document.js';
 import { languages, type LanguageName } from './grammar/language.js';
+import { indexColours } from './indices.js';
 import { inlayHints } from './hints.js';
 import { hover } from './hover.js';
 
@@ -23,7 +24,7 @@ function features(context: CellContext, language: LanguageName): Extension {
     versionField,
     knownField,
     EditorView.editorAttributes.of({ class: 'tc-editor' }),
-    settings.highlighting ? [Prec.highest(languages[language].extension), syntaxHighlighting(classHighlighter)] : [],
+    settings.highlighting ? [Prec.highest(languages[language].extension), syntaxHighlighting(classHighlighter), language === 'tc' ? indexColours() : []] : [],
     settings.diagnostics ? diagnostics(settings.delay, settings.gutter) : [],
     settings.hover ? hover() : [],
     completion(language, settings.completion),
