@@ -7,7 +7,7 @@ Worked example, for `def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k)
         0 <= i < N - K + 1  output     0 <= i + k < N  (B); round 2
         0 <= k < K          reduction  0 <= k < K  (W); round 1
       4 of 4 bounds of accesses proved
-      checked at call: K <= N + 1  (range of i)
+      checked at call: K <= N + 1  (range of `i`)
 """
 
 from __future__ import annotations
@@ -33,11 +33,17 @@ _LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """One index: its range, `output` or `reduction`, and why it has this range."""
+    """One index: its range, `output` or `reduction`, why it has this range, and the round that found it (0: none did)."""
 
     range: str
     kind: str
     because: str
+    round: int
+
+    @property
+    def reason(self) -> str:
+        """`0 <= k < K  (W); round 1`."""
+        return f"{self.because}; round {self.round}" if self.round else self.because
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ def because(index: IndexRange) -> str:
         return "given by `where`"
     if index.source == "target":
         return "the range of the tensor that is updated"
-    return f"{' and '.join(index.reasons)}; round {index.round}"
+    return " and ".join(index.reasons)
 
 
 def statements(found: FunctionAnalysis) -> Iterator[StatementRows]:
@@ -117,7 +123,7 @@ def _call(call: CallSite) -> StatementRows:
 
 def _statement(statement: Statement, program: Program, found: FunctionAnalysis) -> StatementRows:
     indices = found.ranges.indices.get(statement.name, ())
-    rows = tuple(IndexRow(index.text, index.kind, because(index)) for index in indices)
+    rows = tuple(IndexRow(index.text, index.kind, because(index), index.round) for index in indices)
     written = statement.text or program.source.slice(statement.span) or statement.name
     text = " ".join(written.split())
     prefix = f"{statement.target.rpartition('.')[0]}: " if "." in statement.target else ""
@@ -144,9 +150,9 @@ def open_conditions(found: FunctionAnalysis) -> tuple[ConditionRow, ...]:
 
 def _about(item: Precondition, source: SourceText) -> str:
     if item.range is not None:
-        return f"range of {item.range.index}"
+        return f"range of `{item.range.index}`"
     place = source.slice(item.span) if item.span != Span(0, 0) else ""
-    return " ".join(place.split())[:_LONGEST] or item.subject
+    return f"`{' '.join(place.split())[:_LONGEST]}`" if place else item.subject
 
 
 def text_form(analysis: Analysis, engine: str = "") -> str:
@@ -182,7 +188,7 @@ def _function_text(found: FunctionAnalysis) -> str:
     kinds = max((len(row.kind) for row in rows), default=0)
     for block in blocks:
         lines.append(f"  {block.text}")
-        lines += [f"    {row.range:<{width}}  {row.kind:<{kinds}}  {row.because}" for row in block.rows]
+        lines += [f"    {row.range:<{width}}  {row.kind:<{kinds}}  {row.reason}" for row in block.rows]
     if names := temporaries(found):
         lines.append(f"  temporary: {', '.join(names)}")
     lines.append(f"  {proved_line(found.preconditions)}")

@@ -16,6 +16,7 @@ from tc_jupyter.compiler import Analysis, FunctionAnalysis
 from tc_jupyter.compiler.text_form import (
     STATUS,
     ConditionRow,
+    IndexRow,
     StatementRows,
     input_text,
     open_conditions,
@@ -106,7 +107,7 @@ def _ranges(blocks: list[StatementRows]) -> str:
 def _block(block: StatementRows) -> str:
     if not block.rows:
         return _row([_code(block.text), "", "", ""])
-    rows = [[_code(row.range), row.kind, _code(row.because)] for row in block.rows]
+    rows = [[_code(row.range), row.kind, _because(row)] for row in block.rows]
     statement = f'<td rowspan="{len(rows)}" style="{_CELL}">{_code(block.text)}</td>'
     first, *rest = (
         "".join(
@@ -116,6 +117,11 @@ def _block(block: StatementRows) -> str:
     )
     style = f'style="background:none;border-top:1px solid {_LINE}"'
     return f"<tr {style}>{statement}{first}</tr>" + "".join(f'<tr style="background:none">{row}</tr>' for row in rest)
+
+
+def _because(row: IndexRow) -> str:
+    found = f' <span style="{_MUTED};font-size:.9em">round {row.round}</span>' if row.round else ""
+    return (_code(row.because) if row.round else _marked(row.because)) + found
 
 
 def _row(cells: Iterable[str], tag: str = "td", style: str = "") -> str:
@@ -141,7 +147,8 @@ def _conditions(found: FunctionAnalysis) -> str:
 def _condition(row: ConditionRow) -> str:
     colour = BAD if row.status == "refuted" else CHECKED
     sign = f'<span style="color:{colour}">{STATUS_SIGNS[row.status]}</span>'
-    return _row([f"{sign} {escape(STATUS[row.status])}", f"<b>{_code(row.text)}</b>", _code(row.about)])
+    about = f'<span style="{_MUTED}">{_marked(row.about)}</span>'
+    return _row([f"{sign} {escape(STATUS[row.status])}", f"<b>{_code(row.text)}</b>", about])
 
 
 def _folded(title: str, text: str) -> str:
@@ -159,7 +166,7 @@ def _diagnostic(diagnostic: Diagnostic, source: SourceText) -> str:
     line, column = source.position(diagnostic.span.start)
     head = (
         f'<b style="color:{colour}">{SIGNS[diagnostic.severity]} {code.number}</b> {_marked(diagnostic.message)}'
-        f' <span style="{_MUTED};font-size:.9em">{escape(code.name)}, line {line + 1}, column {column + 1}</span>'
+        f' <span style="{_MUTED};font-size:.9em">({escape(code.name)}, line {line + 1}, column {column + 1})</span>'
     )
     texts = [label.text for label in diagnostic.labels if label.text]
     said = [_marked(text) for text in ([diagnostic.label] if diagnostic.label else []) + texts]
