@@ -215,7 +215,7 @@ def _like(number: int, value: Value) -> str:
 def identity(op: str, dtype: DType) -> float | int | bool:
     """Start value of a reduction (`language.md`, section 8)."""
     if op in ("+", "*"):
-        return op == "*"
+        return 1 if op == "*" else 0
     if dtype.is_float:
         return float("inf") if op == "min" else float("-inf")
     return dtype.limits[1] if op == "min" else dtype.limits[0]

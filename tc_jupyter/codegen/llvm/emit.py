@@ -72,6 +72,7 @@ from .builder import (
 )
 from .polynomial import Polynomial, add, as_expr, mentions, moves, multiply, polynomial, step, without
 from .prepare import (
+    PARTIAL,
     Tasks,
     accumulate,
     constant_value,
@@ -88,7 +89,7 @@ from .prepare import (
     variables,
 )
 from .show import show, show_store
-from .strips import WIDEST, cut, is_stream, join, native_lanes, strip
+from .strips import WIDEST, cut, find, is_stream, join, native_lanes, strip
 from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
@@ -111,7 +112,7 @@ def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
     bound = frozenset(loop.var for loop in plan.loops)
-    body = accumulate(full_tiles(strip(join(plan.body), target), bound), scopes)
+    body = full_tiles(accumulate(strip(join(find(plan.body)), target), scopes), bound)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
     return _Module(kernel, target, replace(plan, body=body)).source()
@@ -651,14 +652,13 @@ class _Function:
 
     def blend_store(self, stmt: Store, storage: _Storage, pointer: str, value: Value) -> None:
         """Neighbouring elements of private memory: inactive lanes are written back."""
-        if stmt.reduce is not None or self.mask is not None:
+        masks = [self.mask, self.tail if storage.buffer.name.endswith(PARTIAL) else None]
+        if stmt.reduce is not None or any(masks):
             old = self.plain_load(storage, pointer, value.lanes)
-            new = value if stmt.reduce is None else self.combine(stmt, old, value)
-            value = (
-                new
-                if self.mask is None
-                else arith.select(self.b, self.mask, new, Value(old.text, new.dtype, old.lanes))
-            )
+            value = value if stmt.reduce is None else self.combine(stmt, old, value)
+            for mask in masks:
+                if mask is not None:
+                    value = arith.select(self.b, mask, value, Value(old.text, value.dtype, old.lanes))
         stored = self.to_memory(value, storage.buffer.dtype)
         self.b.line(f"store {stored}, ptr {pointer}, align {storage.buffer.dtype.bytes}")
 
@@ -895,7 +895,11 @@ class _Function:
         for inner in walk_statements(stmt.body):
             for name, indices in _accesses(inner):
                 known = self.storages.get(name)
-                if known is not None and known.buffer.scope == "register" and any(mentions(i, stmt.var) for i in indices):
+                if (
+                    known is not None
+                    and known.buffer.scope == "register"
+                    and any(mentions(i, stmt.var) for i in indices)
+                ):
                     return True
         return False
 
@@ -1110,7 +1114,10 @@ class _Function:
         offset = self.offset(storage, tuple(self.resolve(where) for where in store.indices))
         low = self.resolve(stmt.min)
         first = polynomial(substitute(as_expr(offset), {stmt.var: low}), {})
-        size, register = storage.buffer.dtype.bytes, min(self.target.vector_bits // 8, lanes * storage.buffer.dtype.bytes)
+        size, register = (
+            storage.buffer.dtype.bytes,
+            min(self.target.vector_bits // 8, lanes * storage.buffer.dtype.bytes),
+        )
         number = self.b.op(f"ptrtoint ptr {self.address(storage, first)} to i64", DType.INT64, 1, "address")
         beyond = arith.binary(self.b, "-", index(0), number)
         rest = self.b.op(f"and i64 {beyond.text}, {register - 1}", DType.INT64, 1, "rest")
@@ -1186,6 +1193,19 @@ def _movable(expr: Expr) -> bool:
             return False
         case _:
             return all(_movable(child) for child in children(expr))
+
+
+def _only_vectors(block: Block) -> bool:
+    """Whether LLVM's own vectoriser has nothing to do: every innermost loop is vectorised or written out."""
+    innermost = [
+        stmt
+        for stmt in walk_statements(block)
+        if isinstance(stmt, For)
+        and stmt.kind != "unroll"
+        and not any(isinstance(inner, For) and inner.kind != "unroll" for inner in walk_statements(stmt.body))
+    ]
+    marked = any(stmt.kind == "vectorize" for stmt in innermost)
+    return marked or not innermost
 
 
 def _touched(stmt: Stmt) -> frozenset[str]:
@@ -1349,7 +1369,7 @@ class _Module:
 
     def header(self, arguments: tuple[Argument, ...]) -> list[str]:
         """Comments at the top."""
-        vector = any(isinstance(s, For) and s.kind == "vectorize" for s in walk_statements(self.plan.body))
+        vector = _only_vectors(self.plan.body)
         lines = [f"; passes: {'vector' if vector else 'loops'}"]
         lines += [f"; {line}" for line in self.kernel.comment]
         lines.append("; args: " + ", ".join(_argument_text(argument) for argument in arguments))

@@ -387,7 +387,8 @@ def _uses(block: Block, extents: frozenset[Expr]) -> bool:
 def _has_other_loops(block: Block, here: frozenset[Expr]) -> bool:
     """Whether there is a serial loop inside that holds none of the loops with these extents."""
     return any(
-        isinstance(stmt, For) and stmt.kind == "serial" and not _uses(Block((stmt,)), here) for stmt in walk_statements(block)
+        isinstance(stmt, For) and stmt.kind == "serial" and not _uses(Block((stmt,)), here)
+        for stmt in walk_statements(block)
     )
 
 
@@ -448,6 +449,10 @@ def _fill(block: Block, extents: frozenset[Expr]) -> Block:
 # --- accumulators ----------------------------------------------------------------------------------------------------
 
 
+PARTIAL = ".lanes"
+"""Ends the name of a buffer of partial results: lanes beyond the end of a loop must keep theirs."""
+
+
 def accumulate(block: Block, scopes: Mapping[str, str]) -> Block:
     """Keep reductions over serial loops in registers; `scopes` tells the scope of every buffer."""
     return replace(block, body=tuple(_accumulate(stmt, scopes) for stmt in block.body))
@@ -502,39 +507,33 @@ def _hoistable(loop: For, store: Store, path: tuple[For, ...]) -> bool:
 def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Callable[[Stmt], Stmt], Buffer] | None:
     """The loop with a register buffer in the place of the target, and what to put around it."""
     assert store.reduce is not None
-    lanes = tuple(inner for inner in path if inner.kind in ("unroll", "vectorize"))
     inside = {loop.var} | {inner.var for inner in path}
-    extents = [upper_limit(inner.extent) for inner in lanes]
-    for inner, extent in zip(lanes, extents, strict=True):
-        if extent is None or constant_value(inner.min) != 0 or variables(inner.extent) & inside:
-            return None
     used = frozenset[str]().union(*(variables(index) for index in store.indices))
-    kept = [
-        (inner, extent or 1)
-        for inner, extent in zip(lanes, extents, strict=True)
-        if inner.var in used or _splits(inner, store)
-    ]
-    size = prod(extent for _, extent in kept)
+    kept: list[For] = []
+    for inner in path:
+        if inner.kind not in ("unroll", "vectorize") or not (inner.var in used or _splits(inner)):
+            continue
+        limit = upper_limit(inner.extent)
+        if limit is None or constant_value(inner.min) != 0:
+            return None
+        if inner.var not in used:
+            inner = replace(inner, extent=int64(limit))  # partial results of their own: all of them start and all count
+        elif variables(inner.extent) & inside:
+            return None
+        kept.append(inner)
+    extents = [upper_limit(inner.extent) or 1 for inner in kept]
     dtype = store.value.dtype.compute
-    if size * dtype.bytes > 4096 or (
-        any(inner.kind == "unroll" and inner.var not in used for inner, _ in kept) and size > 512
-    ):
+    own = any(inner.var not in used for inner in kept)
+    if prod(extents) * dtype.bytes > 4096 or (own and prod(extents) > 512):
         return None
-    buffer = Buffer(
-        f"{store.buffer}.acc", dtype, tuple(int64(extent) for _, extent in kept) or (int64(1),), "register", align=64
-    )
-    where = tuple(IndexVar(inner.var) for inner, _ in kept) or (int64(0),)
-    target_loops = tuple(inner for inner, _ in kept)
-    in_target = tuple(inner for inner in target_loops if inner.var in used)
+    name = f"{store.buffer}{PARTIAL if own else '.acc'}"
+    buffer = Buffer(name, dtype, tuple(int64(extent) for extent in extents) or (int64(1),), "register", align=64)
+    where = tuple(IndexVar(inner.var) for inner in kept) or (int64(0),)
     content = Read(buffer.name, where, dtype)
-    if len(in_target) == len(target_loops):
-        first: Expr = Read(store.buffer, store.indices, dtype)
-        last = replace(store, value=content, reduce=None)
-    else:
-        first = Const(identity(store.reduce, dtype), dtype)
-        last = replace(store, value=content)
-    start = _nest(target_loops, Store(buffer.name, where, first, statement=store.statement, span=store.span))
-    finish = _nest(target_loops, last)
+    first: Expr = Const(identity(store.reduce, dtype), dtype) if own else Read(store.buffer, store.indices, dtype)
+    last = replace(store, value=content, reduce=store.reduce if own else None)
+    start = _nest(tuple(kept), Store(buffer.name, where, first, statement=store.statement, span=store.span))
+    finish = _nest(tuple(kept), last)
     inner_store = replace(store, buffer=buffer.name, indices=where, streaming=False)
     new_loop = replace(loop, body=_replace_store(loop.body, store, inner_store))
 
@@ -547,11 +546,9 @@ def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Calla
     return new_loop, wrap, buffer
 
 
-def _splits(loop: For, store: Store) -> bool:
+def _splits(loop: For) -> bool:
     """Whether each iteration of a vectorised or unrolled reduction loop gets a partial result of its own."""
-    return loop.kind == "vectorize" or (
-        (upper_limit(loop.extent) or 99) <= 8 and constant_value(loop.extent) is not None
-    )
+    return loop.kind == "vectorize" or (upper_limit(loop.extent) or 99) <= 8
 
 
 def _nest(loops: tuple[For, ...], stmt: Stmt) -> Stmt:

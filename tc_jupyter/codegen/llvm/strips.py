@@ -1,5 +1,6 @@
 """Vectorised loops of any length -> loops over vectors.
 
+* `find`: an innermost serial loop whose points are independent, or that reduces into one element, becomes a vectorised loop.
 * `join`: a loop over vectors that the schedule wrote (`for o`, `for v in 0:min(16, n - 16*o)` vectorised) becomes one vectorised loop
   again, if its body uses `16*o + v` only.
 * `strip`: a vectorised loop without a small constant extent is cut into vectors. If its body only assigns, it stays whole as a
@@ -14,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, Stmt, Store, expressions, walk_statements
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, children, int64, rebuild, walk
+from tc_jupyter.program import Binary, Call, Const, DType, Expr, IndexVar, Read, Size, children, int64, rebuild, walk
 from tc_jupyter.schedule import Target
 
 from .polynomial import Polynomial, Product, as_expr, mentions, polynomial, step
 from .prepare import constant_value, map_block, map_blocks, minimum, plus, substitute, times, upper_limit
+from .vector_math import is_inline
 
 WIDEST = 8
 """A vectorised loop is printed as one vector of at most this many registers; longer ones are cut."""
@@ -75,7 +77,11 @@ def _whole_extent(outer: For, inner: For) -> Expr | None:
         case _:
             return None
     found = dict(polynomial(rest, {}).terms)
-    if lanes is None or found.pop((IndexVar(outer.var),), 0) != -lanes or any(mentions(f, outer.var) for p in found for f in p):
+    if (
+        lanes is None
+        or found.pop((IndexVar(outer.var),), 0) != -lanes
+        or any(mentions(f, outer.var) for p in found for f in p)
+    ):
         return None
     whole = as_expr(Polynomial(tuple(found.items())))
     # The outer loop must end where the whole does, which `ceil(n / lanes)` vectors say.
@@ -119,7 +125,11 @@ def _merged(terms: dict[Product, int], outer: str, inner: str, lanes: int, name:
         if names.count(inner) > 1 or partner is None or left[partner] != lanes * value:
             raise _Unmerged
         del left[partner], left[product]
-        result[tuple(sorted((*others, IndexVar(name)), key=lambda f: f.name if isinstance(f, IndexVar | Size) else repr(f)))] = value
+        result[
+            tuple(
+                sorted((*others, IndexVar(name)), key=lambda f: f.name if isinstance(f, IndexVar | Size) else repr(f))
+            )
+        ] = value
     if any(isinstance(f, IndexVar) and f.name == outer for p in left for f in p):
         raise _Unmerged
     return result | left
@@ -127,6 +137,68 @@ def _merged(terms: dict[Product, int], outer: str, inner: str, lanes: int, name:
 
 def _same(left: Product, right: Product) -> bool:
     return len(left) == len(right) and sorted(map(repr, left)) == sorted(map(repr, right))
+
+
+# --- finding ---------------------------------------------------------------------------------------------------------
+
+
+def find(block: Block) -> Block:
+    """Vectorise innermost serial loops whose points are seen to be independent, or that reduce into one element."""
+    return replace(block, body=tuple(_find(stmt) for stmt in block.body))
+
+
+def _find(stmt: Stmt) -> Stmt:
+    if isinstance(stmt, For) and stmt.kind == "vectorize":
+        return stmt
+    if (
+        isinstance(stmt, For)
+        and stmt.kind == "serial"
+        and not any(isinstance(s, For) for s in walk_statements(stmt.body))
+    ):
+        good = (is_stream(stmt) or _is_reduction(stmt)) and _worth_while(stmt)
+        return replace(stmt, kind="vectorize") if good else stmt
+    return map_blocks(stmt, find)
+
+
+def _is_reduction(loop: For) -> bool:
+    """One or more reductions, each into an element that stays the same and that nothing else touches."""
+    stores = tuple(_stores(loop.body))
+    others = [stmt for stmt in walk_statements(loop.body) if not isinstance(stmt, Store | Block)]
+    targets = {store.buffer for store in stores}
+    if others or not stores or len(targets) < len(stores):
+        return False
+    for store in stores:
+        if store.reduce is None or store.atomic or not mentions(store.value, loop.var):
+            return False
+        if any(mentions(where, loop.var) or any(isinstance(n, Read) for n in walk(where)) for where in store.indices):
+            return False
+        if any(isinstance(node, Read) and node.tensor in targets for node in walk(store.value)):
+            return False
+    return True
+
+
+def _worth_while(loop: For) -> bool:
+    """Whether memory is read in order, and every function is straight-line code."""
+    limit = upper_limit(loop.extent)
+    if limit is not None and limit < 8:
+        return False
+    for stmt in walk_statements(loop.body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Call) and not is_inline(node.function, node.dtype):
+                    return False
+                if isinstance(node, Read) and not _in_order(node, loop.var):
+                    return False
+                if isinstance(node, Binary) and node.op in ("//", "%") and mentions(node, loop.var):
+                    return False
+    return True
+
+
+def _in_order(read: Read, var: str) -> bool:
+    """Whether neighbouring iterations read the same element, neighbours, or neighbours in reverse or every second one."""
+    if any(mentions(where, var) for where in read.indices[:-1]):
+        return False
+    return not read.indices or step(polynomial(read.indices[-1], {}), var)[0] in (0, 1, 2, -1)
 
 
 # --- cutting ---------------------------------------------------------------------------------------------------------
@@ -200,6 +272,3 @@ def _assigns_only(block: Block) -> bool:
 
 def _stores(block: Block) -> Iterator[Store]:
     return (stmt for stmt in walk_statements(block) if isinstance(stmt, Store))
-
-
-

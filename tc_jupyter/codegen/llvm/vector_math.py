@@ -132,6 +132,19 @@ def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DTy
     return emit_call(b, function, tuple(arith.cast(b, a, wide, True) for a in arguments), dtype, target)
 
 
+def is_inline(function: str, dtype: DType) -> bool:
+    """Whether a function is straight-line code for any number of lanes, or nearly so."""
+    if function in KNOWN:
+        known = KNOWN[function]
+        return (known.double if dtype is DType.FLOAT64 else known.single) is not None
+    if function == "pow":
+        return dtype is not DType.FLOAT64
+    return function in _FORMULAS and function not in _LIBRARY_FORMULAS
+
+
+_LIBRARY_FORMULAS = frozenset({"rcbrt", "rhypot", "norm3d", "norm4d", "rnorm3d", "rnorm4d", "normcdf"})
+
+
 def float_remainder(b: Builder, left: Value, right: Value) -> Value:
     """`a - b*floor(a/b)` without rounding in between: the remainder of C, moved to the sign of the divisor."""
     left, right = arith.same_lanes(b, left, right)
