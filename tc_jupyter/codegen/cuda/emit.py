@@ -51,6 +51,7 @@ from tc_jupyter.loops import (
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from tc_jupyter.schedule import Target
 
+from .accumulators import in_registers
 from .expressions import (
     UNARY,
     Place,
@@ -102,7 +103,7 @@ def emit_cuda(
     Raises:
         CompileError: TC503, storage that has no constant bound or is larger than the device's shared memory.
     """
-    return _Emitter(kernel, target, index_bits, source, restrict, large_grid).run()
+    return _Emitter(in_registers(kernel), target, index_bits, source, restrict, large_grid).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ class _Emitter:
     shared_bytes: int = 0
     dynamic: bool = False
     alone: bool = True
+    described: bool = False
     workspace: list[Buffer] = field(default_factory=list)
     shown: tuple[str, Span] = ("", NO_SPAN)
     scope: Scope = field(default_factory=lambda: Scope({}, {}, {}))
@@ -309,6 +311,8 @@ class _Emitter:
         if (stmt.statement, stmt.span) == self.shown or not (stmt.statement or stmt.span != NO_SPAN):
             return
         self.shown = (stmt.statement, stmt.span)
+        if self.described:
+            return
         text = ""
         if self.source is not None and stmt.span != NO_SPAN:
             text = self.source.line(self.source.position(stmt.span.start)[0]).strip()
@@ -320,6 +324,7 @@ class _Emitter:
 
     def _block(self, block: Block, guards: tuple[str, ...]) -> None:
         """Statements in order. `guards` are conditions that differ between threads and still have to be tested."""
+        described, self.described = self.described, self.described or bool(block.comment)
         if block.comment:
             self._comment(block.comment)
         run: list[Stmt] = []
@@ -333,6 +338,7 @@ class _Emitter:
             run = []
             self._statement(stmt, guards)
         self._guarded(run, guards)
+        self.described = described
 
     def _guarded(self, run: list[Stmt], guards: tuple[str, ...]) -> None:
         """Statements without a barrier under all guards."""
