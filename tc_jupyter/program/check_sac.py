@@ -38,7 +38,8 @@ from .functions import FUNCTIONS
 from .program import Program
 from .sac_demands import Demands, demands
 from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, primitive
-from .specialize import ArgumentType, Cell, Check, Signature, Specialized, select_overload, specialize
+from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, select_overload
+from .specialize import specialize
 
 Elements = Callable[[int], tuple[int | float | bool, ...]]
 """Gives the elements (row-major) of the argument at a position; asked only where a shape needs them."""
@@ -423,7 +424,7 @@ class _Checker:
                 self.say(
                     codes.ARGUMENT_COUNT,
                     node.span,
-                    f"`{word}` takes {function.arity} argument{'s' if function.arity > 1 else ''}{' or more' if function.variadic else ''}, {given} are given",
+                    f"`{word}` takes {_several(function.arity, function.variadic)}, {given} are given",
                     help=f"`{function.signature}`",
                 )
             return
@@ -445,7 +446,7 @@ class _Checker:
                     codes.INHOMOGENEOUS,
                     offence.span,
                     f"the shape of the body depends on the value of index `{offence.index}`",
-                    help=f"all elements of an array have one shape, and the shape of `{text}` needs the value of `{offence.index}` (level F)",
+                    help=f"all elements have one shape, and the shape of `{text}` needs the value of `{offence.index}` (level F)",
                 )
 
     def _recursive(self) -> set[int]:
@@ -473,6 +474,10 @@ class _Checker:
             return []
         own = self.cell.functions.get(node.function.name, ())
         return [own[0]] if len(own) == 1 else []
+
+
+def _several(count: int, variadic: bool) -> str:
+    return f"{count} argument{'s' if count > 1 else ''}{' or more' if variadic else ''}"
 
 
 def _nodes(function: SacFunction) -> list[SacExpression]:

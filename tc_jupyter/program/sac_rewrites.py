@@ -43,8 +43,9 @@ from tc_jupyter.syntax.sac_tree import (
 from tc_jupyter.syntax.tree import Name, Number
 
 from .sac_primitives import primitive
+from .sac_signature import Cell, Signature, SolvedPartition
 from .sac_sizes import value as number_of
-from .specialize import Cell, Signature, SolvedPartition, solved_partitions
+from .specialize import solved_partitions
 
 Bound = SacExpression | Dot
 

@@ -80,17 +80,14 @@ def test_with_loops():
         "with { ([3, 3] <= [i, j] < .) : i + j; } : modarray(a)"
     )
     assert body("int[*] f(int[*] a) { return { [i] -> a[i] | [i] < [5] }; }", "W") == (
-        "with { ([0] <= [i] < [5]) : a[i]; } : genarray([5], genarray(drop([1], shape(a)), 0))"
-    ) or "genarray(drop([1], shape(a)), 0)" in body("int[*] f(int[*] a) { return { [i] -> a[i] | [i] < [5] }; }", "W")
+        "with { ([5] * 0 <= [i] < [5]) : a[i]; } : genarray([5], genarray(drop([1], shape(a)), 0))"
+    )
 
 
 def test_the_default_element_of_the_paper():
     """`A[iv] + 1` has the shape `drop([length of iv], shape(A))`."""
     text = body("int[*] f(int[*] A) { return { iv -> A[iv] + 1 | [0] <= iv < take([1], shape(A)) }; }", "W")
-    assert (
-        text.endswith(": genarray(take([1], shape(A)), genarray(drop(shape(iv), shape(A)), 0))")
-        or "drop([1], shape(A))" in text
-    )
+    assert text.endswith(": genarray(take([1], shape(A)), genarray(drop([1], shape(A)), 0))")
 
 
 def test_reductions_say_that_nothing_is_stored():

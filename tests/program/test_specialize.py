@@ -7,7 +7,7 @@ import pytest
 
 from tc_jupyter.diagnostics import SourceText
 from tc_jupyter.program import ArgumentType, DType, Signature, check_tc, specialize
-from tc_jupyter.program.specialize import expr_text
+from tc_jupyter.program.sac_helpers import expr_text
 from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.schedule import schedule_of
 from tc_jupyter.syntax import parse_tc

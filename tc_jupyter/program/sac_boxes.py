@@ -1,0 +1,138 @@
+"""Partitions of comprehensions as disjoint boxes: the first one wins, the rest is filled.
+
+Worked example: an inner region over `iv -> A[iv]` becomes one box for the region and `2*rank` boxes for the border.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tc_jupyter.diagnostics import Span, codes
+from tc_jupyter.syntax.sac_tree import SacExpression
+
+from .expr import Binary, Const, DType, Expr, IndexVar, Select
+from .sac_bounds import is_empty, subtract
+from .sac_builtins import Builtins
+from .sac_emit import Draft, rename_reads, zero
+from .sac_helpers import covers, intersected, is_whole, ordered_box
+from .sac_sizes import ONE, ZERO, Interval, fold, index_names, is_nonnegative, same, sub, substitute
+from .sac_values import Kind, Piece, Value, compute, convert, promote
+from .sac_work import MOST_PIECES, MOST_PIECES_WITH_NUMBERS, Context, NeedMore, Part
+
+
+class Boxes(Builtins):
+    """From partitions to disjoint boxes."""
+
+    def assembled(
+        self, parts: list[Part], shape: tuple[Expr, ...], filler: Value | None, node: SacExpression, context: Context
+    ) -> Value:
+        """One array of all partitions: the first that covers a position gives its element; `filler` (zeros) fills the rest."""
+        kind = parts[-1].kind if filler is None else filler.kind
+        for part in parts:
+            kind = promote(kind, part.kind) if part.kind is not kind else kind
+        if any(
+            index_names(bound)
+            for part in parts
+            for piece in part.bodies
+            for interval in piece.box
+            for bound in interval
+        ):
+            return self.chosen(parts, shape, filler, kind, context)
+        whole = tuple((ZERO, extent) for extent in shape)
+        if len(parts) == 1 and len(parts[0].bodies) == 1 and covers(parts[0].bodies[0].box, whole):
+            piece = parts[0].bodies[0]
+            return Value(kind, shape, piece.axes, convert(piece.expr, parts[0].kind, kind))
+        limit = MOST_PIECES_WITH_NUMBERS if self.numbers else MOST_PIECES
+        pieces: list[Piece] = []
+        cuts: list[tuple[Interval, ...]] = []
+        for part in parts:
+            domain = self.domain(ordered_box(part.box), cuts, limit, node.span)
+            cuts.append(ordered_box(part.box))
+            if not domain and not is_empty(part.box):
+                self.say(
+                    codes.DEAD_PARTITION,
+                    part.span,
+                    "the partition is hidden by earlier ones",
+                    help="the first partition that covers a position wins: put it before them",
+                )
+            pieces += self.pieces_of(part, domain, kind)
+        holes = self.domain(whole, cuts, limit, node.span)
+        axes = self.axes(shape)
+        at = tuple(IndexVar(axis) for axis in axes)
+        rest = zero(compute(kind)) if filler is None else convert(self.element(filler, at, context), filler.kind, kind)
+        pieces += [Piece(axes, hole, rest, -1, node.span, "zeros" if filler is None else "default") for hole in holes]
+        if holes and filler is None:
+            words = "; ".join(
+                " x ".join(f"[{self.show(low)}, {self.show(high)})" for low, high in hole) for hole in holes[:4]
+            )
+            self.say(
+                codes.UNCOVERED,
+                node.span,
+                f"positions that no partition covers are filled with zeros: {words}{' ..' if len(holes) > 4 else ''}",
+            )
+        return Value(kind, shape, pieces=tuple(pieces))
+
+    def domain(
+        self, box: tuple[Interval, ...], cuts: list[tuple[Interval, ...]], limit: int, span: Span
+    ) -> list[tuple[Interval, ...]]:
+        """The part of `box` that no earlier box covers, as disjoint boxes."""
+        boxes: list[tuple[Interval, ...]] = [] if any(same(low, high) for low, high in box) else [box]
+        for cut in cuts:
+            remaining = subtract(boxes, cut, limit)
+            if remaining is None and not self.numbers:
+                raise NeedMore(extents=True)
+            if remaining is None:
+                self.refuse(
+                    codes.DEVICE_LIMIT,
+                    span,
+                    f"the partitions cut the result into more than {limit} boxes",
+                    help="use fewer partitions",
+                )
+            boxes = remaining
+        return boxes
+
+    def pieces_of(self, part: Part, domain: list[tuple[Interval, ...]], kind: Kind) -> list[Piece]:
+        """The bodies of a partition over its domain; temporaries inside are computed for each box of their own."""
+        names = {part.axes[place] for place in part.named}
+        begin, end = part.drafts
+        found: list[Piece] = []
+        whole = len(domain) == 1 and domain[0] == part.box
+        for box in domain:
+            renamed: dict[str, str] = {}
+            if not whole and any(
+                isinstance(d, Draft) and names & {n for n, _ in d.outputs} for d in self.out.drafts[begin:end]
+            ):
+                ranges = {part.axes[place]: box[place] for place in part.named}
+                copies, renamed = self.out.clone(begin, end, ranges, names)
+                self.out.drafts += copies
+            for piece in part.bodies:
+                inside = tuple(
+                    a if is_whole(b, c) else intersected(a, b) for a, b, c in zip(box, piece.box, part.box, strict=True)
+                )
+                if any(same(low, high) for low, high in inside):
+                    continue
+                expr = convert(rename_reads(piece.expr, renamed), part.kind, kind)
+                found.append(replace(piece, box=inside, expr=expr))
+        return found
+
+    def chosen(
+        self, parts: list[Part], shape: tuple[Expr, ...], filler: Value | None, kind: Kind, context: Context
+    ) -> Value:
+        """Partitions whose bounds depend on an outer index: the partition is chosen element by element."""
+        axes = self.axes(shape)
+        at = tuple(IndexVar(axis) for axis in axes)
+        expr = zero(compute(kind)) if filler is None else convert(self.element(filler, at, context), filler.kind, kind)
+        for part in reversed(parts):
+            for piece in reversed(part.bodies):
+                condition: Expr = Const(True, DType.BOOL)
+                for index, (low, high) in zip(at, piece.box, strict=True):
+                    for test in (Binary("<=", low, index, DType.BOOL), Binary("<", index, high, DType.BOOL)):
+                        if not self._always(test):
+                            condition = fold(Binary("&&", condition, test, DType.BOOL))
+                then = substitute(convert(piece.expr, part.kind, kind), dict(zip(piece.axes, at, strict=True)))
+                expr = fold(Select(condition, then, expr, then.dtype))
+        return Value(kind, shape, axes, expr)
+
+    def _always(self, test: Binary) -> bool:
+        slack = sub(test.right, test.left) if test.op == "<=" else sub(sub(test.right, test.left), ONE)
+        return is_nonnegative(slack, self.out.box)

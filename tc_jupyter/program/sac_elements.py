@@ -1,0 +1,353 @@
+"""Elements of values: conversions, elementwise operations, storing what is worth storing.
+
+Worked example: an element of `A + 1` at `(i, j)` is `A(i, j) + 1`; only when something may be selected outside is the array stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import prod
+
+from tc_jupyter.diagnostics import NO_SPAN, Span, codes
+from tc_jupyter.syntax.sac_tree import SacExpression
+
+from .expr import Expr, IndexVar, Read, int64
+from .sac_emit import Draft, NotSolvable, zero
+from .sac_helpers import item_or_single, unconditional
+from .sac_sizes import ONE, ZERO, Interval, add, ends, index_names, is_nonnegative, same, sub, substitute
+from .sac_sizes import value as number_of
+from .sac_values import (
+    Kind,
+    Piece,
+    Value,
+    compute,
+    convert,
+    is_integer,
+    item_at,
+    kind_text,
+    reads_of,
+    scalar,
+    storage,
+    to_index,
+)
+from .sac_work import MOST_ITEMS, MOST_VALUES, Context, NeedMore, Work
+
+
+class Elements(Work):
+    """Elementwise operations, elements, storage."""
+
+    def scalar_of(self, found: Value, node: SacExpression, context: Context) -> Value:
+        """`found`, which must have rank 0."""
+        if found.rank:
+            self.refuse(
+                codes.SHAPE_MISMATCH,
+                node.span,
+                f"a scalar is needed here, and this has shape {self.shape_text(found.shape)}",
+            )
+        return found if found.expr is not None else scalar(self.element(found, (), context), found.kind)
+
+    def items(self, found: Value, context: Context) -> tuple[Expr, ...]:
+        """All elements of a small array, row-major."""
+        if found.items is not None:
+            return found.items
+        extents = found.extents
+        assert extents is not None
+        positions: list[tuple[Expr, ...]] = [()]
+        for extent in extents:
+            positions = [(*position, int64(k)) for position in positions for k in range(extent)]
+        return tuple(self.element(found, position, context) for position in positions)
+
+    def components(self, found: Value, span: Span, context: Context, what: str) -> tuple[Expr, ...]:
+        """The components of an integer vector, exact in 64 bits."""
+        if found.rank != 1:
+            self.refuse(
+                codes.SHAPE_MISMATCH, span, f"{what} must be a vector, and has shape {self.shape_text(found.shape)}"
+            )
+        if not is_integer(found.kind):
+            self.refuse(
+                codes.TYPE_MISMATCH,
+                span,
+                f"{what} must be integers, and is `{kind_text(found.kind)}`",
+                help="cast with `toi(..)`",
+            )
+        length = number_of(found.shape[0])
+        if length is None:
+            if self.numbers:
+                self.refuse(
+                    codes.WHERE_NOT_SIZE,
+                    span,
+                    f"the length of {what} depends on computed data",
+                    help="pass it as an argument",
+                )
+            raise NeedMore(extents=True)
+        if length > MOST_VALUES:
+            self.refuse(codes.DEVICE_LIMIT, span, f"{what} has {length} components")
+        whole = replace(found, shape=(int64(length),))
+        return tuple(to_index(item, found.kind) for item in self.items(whole, context))
+
+    def index_of(self, found: Value, node: SacExpression, context: Context) -> Expr:
+        """A scalar integer as an index expression."""
+        found = self.scalar_of(found, node, context)
+        if not is_integer(found.kind):
+            self.refuse(
+                codes.TYPE_MISMATCH,
+                node.span,
+                f"an index must be an integer, and this is `{kind_text(found.kind)}`",
+                help="cast with `toi(..)`",
+            )
+        assert found.expr is not None
+        return to_index(found.expr, found.kind)
+
+    def bound(self, expr: Expr, span: Span) -> Expr:
+        """`expr` as the bound of a range: over sizes and scalar arguments only, or a request for the numbers."""
+        wanted: set[int] = set()
+        todo, seen = [expr], set[str]()
+        while todo:
+            for node in reads_of(todo.pop()):
+                if node.tensor in self.out.inputs:
+                    if self.out.inputs[node.tensor].rank:
+                        wanted.add(self.input_positions[node.tensor])
+                elif node.tensor not in seen:
+                    seen.add(node.tensor)
+                    todo += [draft.value for draft in self.out.drafts if draft.target == node.tensor]
+        if seen:  # computed data: everything it is made from, scalars too
+            wanted |= {
+                self.input_positions[r.tensor]
+                for e in self._all_values(seen)
+                for r in reads_of(e)
+                if r.tensor in self.input_positions
+            }
+        if not wanted and not seen:
+            return expr
+        known = {position for position, _ in self.signature.values}
+        if wanted and not wanted <= known:
+            raise NeedMore(extents=True, values=tuple(sorted(wanted | known)))
+        self.refuse(
+            codes.WHERE_NOT_SIZE,
+            span,
+            "a shape depends on data that the function computes",
+            help="pass the shape as an argument",
+        )
+
+    def _all_values(self, tensors: set[str]) -> list[Expr]:
+        return [draft.value for draft in self.out.drafts if draft.target in tensors]
+
+    def converted(self, found: Value, kind: Kind) -> Value:
+        """The same elements in another type."""
+        if found.kind is kind:
+            return found
+        change: Callable[[Expr], Expr] = lambda e: convert(e, found.kind, kind)  # noqa: E731
+        return self.mapped(found, kind, change)
+
+    def mapped(self, found: Value, kind: Kind, change: Callable[[Expr], Expr]) -> Value:
+        """`change` applied to every element."""
+        if found.items is not None:
+            return replace(found, kind=kind, items=tuple(change(item) for item in found.items))
+        if found.pieces is not None:
+            return replace(found, kind=kind, pieces=tuple(replace(p, expr=change(p.expr)) for p in found.pieces))
+        assert found.expr is not None
+        return replace(found, kind=kind, expr=change(found.expr))
+
+    def elementwise(
+        self,
+        operands: list[Value],
+        kind: Kind,
+        make: Callable[[list[Expr]], Expr],
+        span: Span,
+        context: Context,
+        *,
+        extend: bool = True,
+    ) -> Value:
+        """`make` of the elements at equal positions; scalars are extended."""
+        arrays = [operand for operand in operands if operand.rank] if extend else operands
+        shape = self.common_shape(arrays, span) if arrays else ()
+        if all(operand.rank == 0 for operand in operands):
+            return scalar(make([self.element(operand, (), context) for operand in operands]), kind)
+        small = [operand for operand in arrays if operand.items is not None]
+        extents = tuple(number_of(extent) for extent in shape)
+        if (
+            small
+            and None not in extents
+            and prod(n for n in extents if n is not None) <= max(MOST_ITEMS, len(small[0].items or ()))
+        ):
+            lists = [
+                self.items(replace(o, shape=shape) if o.rank else o, context) if o.rank else None for o in operands
+            ]
+            count = prod(n for n in extents if n is not None)
+            scalars = [None if o.rank else self.element(o, (), context) for o in operands]
+            items = tuple(
+                make([item_or_single(lists[j], scalars[j], k) for j in range(len(operands))]) for k in range(count)
+            )
+            return Value(kind, shape, items=items)
+        split = [operand for operand in arrays if operand.pieces is not None]
+        if len(split) == 1 and split[0].pieces is not None:
+            pieces = tuple(self._piecewise(piece, operands, split[0], make, context) for piece in split[0].pieces)
+            return Value(kind, shape, pieces=pieces)
+        axes = self.axes(shape)
+        at = tuple(IndexVar(axis) for axis in axes)
+        return Value(kind, shape, axes, make([self.element(o, at if o.rank else (), context) for o in operands]))
+
+    def _piecewise(
+        self, piece: Piece, operands: list[Value], split: Value, make: Callable[[list[Expr]], Expr], context: Context
+    ) -> Piece:
+        at = tuple(IndexVar(axis) for axis in piece.axes)
+        elements = [piece.expr if o is split else self.element(o, at if o.rank else (), context) for o in operands]
+        return replace(piece, expr=make(elements))
+
+    def common_shape(self, arrays: Sequence[Value], span: Span) -> tuple[Expr, ...]:
+        """The shape of operands that must be equal in shape."""
+        first = arrays[0]
+        shape = list(first.shape)
+        for other in arrays[1:]:
+            if other.rank != first.rank:
+                self.refuse(
+                    codes.SHAPE_MISMATCH,
+                    span,
+                    f"the operands have shapes {self.shape_text(first.shape)} and {self.shape_text(other.shape)}",
+                    help="shapes must be equal, or one operand a scalar; a comprehension says which axes belong together",
+                )
+            for axis, (a, b) in enumerate(zip(shape, other.shape, strict=True)):
+                self.require_equal(
+                    a,
+                    b,
+                    codes.SHAPE_MISMATCH,
+                    span,
+                    f"the operands differ in the extent of axis {axis}",
+                    (("one", a), ("the other", b)),
+                )
+                if number_of(a) is None and number_of(b) is not None:
+                    shape[axis] = b
+        return tuple(shape)
+
+    def element(self, found: Value, indices: tuple[Expr, ...], context: Context) -> Expr:
+        """The element at `indices` as an expression; where an index may leave the array it is stored, so that this is checked."""
+        extents = found.extents
+        if extents is not None and 0 in extents and found.expr is None:
+            return zero(compute(found.kind))
+        if found.items is not None and extents is not None:
+            for index, extent in zip(indices, extents, strict=True):
+                at = number_of(index)
+                if at is not None and not 0 <= at < extent:
+                    self.refuse(
+                        codes.SELECTION_OUT_OF_BOUNDS, NO_SPAN, f"index {at} leaves an axis of {extent} elements"
+                    )
+            if all(self.inside(index, int64(extent)) for index, extent in zip(indices, extents, strict=True)):
+                return item_at(found.items, extents, indices)
+            found = self.stored(found, context)
+        elif found.pieces is not None or not self._safe(found, indices):
+            found = self.stored(found, context)
+        assert found.expr is not None
+        return substitute(found.expr, dict(zip(found.axes, indices, strict=True)))
+
+    def _safe(self, found: Value, indices: tuple[Expr, ...]) -> bool:
+        return all(
+            self.inside(index, extent) or self._checks_itself(found, axis)
+            for axis, (index, extent) in enumerate(zip(indices, found.shape, strict=True))
+        )
+
+    def inside(self, index: Expr, extent: Expr) -> bool:
+        """Whether `0 <= index < extent` certainly holds, or will be made to hold by the bound of an open index."""
+        if isinstance(index, IndexVar) and index.name in self.open:
+            return True
+        return is_nonnegative(index, self.out.box) and is_nonnegative(sub(sub(extent, ONE), index), self.out.box)
+
+    def _checks_itself(self, found: Value, axis: int) -> bool:
+        """Whether an element read of equal extent, made for every element, already checks this axis."""
+        index = IndexVar(found.axes[axis])
+        for node in unconditional(found.expr):
+            if isinstance(node, Read):
+                for dimension, subscript in enumerate(node.indices):
+                    extent = self.out.extent(node.tensor, dimension)
+                    if subscript == index and extent is not None and same(extent, found.shape[axis]):
+                        return True
+        return False
+
+    def stored(self, found: Value, context: Context, hint: str = "t") -> Value:
+        """The value as elements of a temporary."""
+        home = self.homes.get(id(found))
+        context = home[1] if home else context
+        key = (id(found), context.guards)
+        if key in self.stored_values:
+            return self.stored_values[key][1]
+        outer = self.needed(found, context)
+        dtype = storage(found.kind)
+        shape = tuple(self._hull(self.bound(extent, NO_SPAN)) for extent in found.shape)
+        box = (*(self._interval(name) for name in outer), *((ZERO, extent) for extent in shape))
+        name = self.out.new_temp(hint, dtype, box)
+        self.write(name, found, context, outer, NO_SPAN, hint)
+        result = replace(
+            self.reading(name, dtype, found.shape, before=tuple(IndexVar(n) for n in outer)), kind=found.kind
+        )
+        self.stored_values[key] = (found, result)
+        return result
+
+    def _interval(self, name: str) -> Interval:
+        low, high = self.out.box[name]
+        first, last = ends(low, self.out.box), ends(sub(high, ONE), self.out.box)
+        if first is None or last is None:
+            raise NotSolvable(name)
+        return (low, high) if not index_names(low) | index_names(high) else (first[0], add(last[1], ONE))
+
+    def _hull(self, extent: Expr) -> Expr:
+        found = ends(extent, self.out.box) if index_names(extent) else (extent, extent)
+        if found is None:
+            raise NotSolvable("")
+        return found[1]
+
+    def needed(self, found: Value, context: Context) -> tuple[str, ...]:
+        """The enclosing indices that a value depends on, from the outside in."""
+        exprs: list[Expr] = [*found.shape, *(found.items or ()), *context.guards]
+        if found.expr is not None:
+            exprs.append(found.expr)
+        for piece in found.pieces or ():
+            exprs += [piece.expr, *(bound for interval in piece.box for bound in interval)]
+        return self.closed_over(exprs, context)
+
+    def closed_over(self, exprs: Iterable[Expr], context: Context) -> tuple[str, ...]:
+        """The enclosing indices in `exprs`, with those that their ranges use."""
+        names = {name for expr in exprs for name in index_names(expr)}
+        for name in reversed(context.indices):  # a range may use indices further out
+            if name in names:
+                names |= index_names(self.out.box[name][0]) | index_names(self.out.box[name][1])
+        return tuple(name for name in context.indices if name in names)
+
+    def write(self, target: str, found: Value, context: Context, outer: tuple[str, ...], span: Span, text: str) -> None:
+        """Statements that store all elements of `found` in `target`; its leading dimensions are the indices `outer`."""
+        dtype = self.out.temps[target].dtype
+        left = tuple((name, self.out.box[name]) for name in outer)
+        away = tuple(name for name in context.indices if name not in outer)
+        for piece in self.as_pieces(found, context):
+            ranges = tuple(zip(piece.axes, piece.box, strict=True))
+            several = found.pieces is not None
+            self.out.add(
+                Draft(
+                    target,
+                    (*left, *((name, (self.bound(a, span), self.bound(b, span))) for name, (a, b) in ranges)),
+                    convert(piece.expr, found.kind, dtype),
+                    number=piece.number if several else None,
+                    text=piece.text or text,
+                    span=piece.span if several else span,
+                    context=away,
+                ),
+                context.guards,
+                zero(dtype.compute),
+            )
+
+    def as_pieces(self, found: Value, context: Context) -> tuple[Piece, ...]:
+        """The boxes of a value; a single one where it has only one expression."""
+        whole = tuple((ZERO, extent) for extent in found.shape)
+        if found.pieces == ():  # an array that is empty for all sizes: one statement says so
+            return (Piece(self.axes(found.shape), whole, zero(compute(found.kind))),)
+        if found.pieces is not None:
+            return found.pieces
+        if found.items is not None:
+            extents = found.extents
+            assert extents is not None
+            axes = self.axes(found.shape)
+            if not found.items:
+                return (Piece(axes, whole, zero(compute(found.kind))),)
+            at = tuple(IndexVar(axis) for axis in axes)
+            return (Piece(axes, whole, item_at(found.items, extents, at)),)
+        assert found.expr is not None
+        return (Piece(found.axes, whole, found.expr),)

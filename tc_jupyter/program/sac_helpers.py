@@ -1,0 +1,241 @@
+"""Small functions that several layers of the specialiser share.
+
+Worked example: `expr_text` of `N - 1` is `"N - 1"`; `read` of a 16-bit float is converted to `float32` at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tc_jupyter.diagnostics import NO_SPAN, Span
+from tc_jupyter.syntax.sac_parser import BASES
+from tc_jupyter.syntax.sac_tree import SacExpression, SacParam, SetExpr, WithLoop, sac_children
+from tc_jupyter.syntax.tree import Name
+
+from .expr import LOGICAL, Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from .sac_bounds import fill_pending
+from .sac_emit import Draft, identity
+from .sac_ranks import Rank
+from .sac_signature import fits_shape, specificity
+from .sac_sizes import Interval, fold, maximum, minimum, same
+from .sac_sizes import value as number_of
+from .sac_values import Value, alone, narrows
+
+
+def read(tensor: str, indices: tuple[Expr, ...], dtype: DType, span: Span = NO_SPAN) -> Expr:
+    """An element of a tensor in the type that arithmetic uses."""
+    node = Read(tensor, indices, dtype, span)
+    return node if dtype.compute is dtype else Cast(node, dtype.compute, span)
+
+
+def negative(expr: Expr) -> Expr:
+    """`-expr`."""
+    if isinstance(expr, Const) and (expr.dtype.is_float or expr.dtype.is_signed):
+        return replace(expr, value=-expr.value)
+    return fold(Unary("-", expr, expr.dtype))
+
+
+def is_zero_like(content: Expr, operator: str) -> bool:
+    """Whether a neutral element is the identity of the operator itself."""
+    return isinstance(content, Const) and content == identity(operator, content.dtype)
+
+
+def chained(op: str, items: list[Expr]) -> Expr:
+    """Items combined from left to right."""
+    result = items[0]
+    for item in items[1:]:
+        result = fold(Binary(op, result, item, item.dtype))
+    return result
+
+
+def item_or_single(items: tuple[Expr, ...] | None, single: Expr | None, k: int) -> Expr:
+    """Item `k`, or the only one."""
+    if items is not None:
+        return items[k]
+    assert single is not None
+    return single
+
+
+def stem(name: str) -> str:
+    """`iv` -> `i`: components of an index vector are called `i0`, `i1`."""
+    return name[:-1] if len(name) > 1 and name.endswith("v") else name
+
+
+def count_uses(node: SacExpression, name: str, called: bool) -> int:
+    """How often a variable is read; inside two loops a use counts as many when its value calls functions."""
+    total, stack = 0, [(node, 0)]
+    while stack:
+        current, loops = stack.pop()
+        if isinstance(current, Name) and current.name == name:
+            total += 2 if called and loops > 1 else 1
+        inner = loops + isinstance(current, SetExpr | WithLoop)
+        stack += [(child, inner) for child in sac_children(current)]
+    return total
+
+
+def rank_of(found: Value) -> Rank:
+    """What the search for index lengths needs of a value."""
+    return Rank(found.rank, number_of(found.shape[0]) if found.rank == 1 else None)
+
+
+def accepts(param: SacParam, operand: Value) -> bool:
+    """Whether a parameter takes a value as it is."""
+    type_ = param.type
+    if type_ is None:
+        return False
+    dtype = DType(BASES[type_.base])
+    if operand.kind is not dtype and (
+        isinstance(operand.kind, DType) or narrows(operand.kind, dtype) or dtype is DType.BOOL
+    ):
+        return False
+    return fits_shape(type_, operand.rank, tuple(number_of(e) for e in operand.shape))
+
+
+def closeness(param: SacParam, operand: Value) -> int:
+    """How well a parameter fits: shape first, then the type that a weak value would have alone."""
+    type_ = param.type
+    assert type_ is not None
+    return 2 * specificity(type_) + (DType(BASES[type_.base]) is alone(operand.kind))
+
+
+def located(expr: Expr, span: Span) -> Expr:
+    """A read with the place of its selection."""
+    return replace(expr, span=span) if isinstance(expr, Read) else expr
+
+
+def unconditional(expr: Expr | None) -> Iterable[Expr]:
+    """Nodes that are evaluated whenever `expr` is."""
+    stack = [expr] if expr is not None else []
+    while stack:
+        node = stack.pop()
+        yield node
+        match node:
+            case Select():
+                stack.append(node.condition)
+            case Binary() if node.op in LOGICAL:
+                stack.append(node.left)
+            case Binary():
+                stack += [node.left, node.right]
+            case Unary() | Cast():
+                stack.append(node.operand)
+            case Call():
+                stack += node.arguments
+            case Read():
+                stack += node.indices
+            case Const() | Size() | IndexVar():
+                pass
+
+
+def size_names(expr: Expr) -> set[str]:
+    """Names of all sizes."""
+    return {node.name for node in walk(expr) if isinstance(node, Size)}
+
+
+def with_bounds_filled(found: Value, solved: Mapping[str, Expr]) -> Value:
+    """A value with solved bounds in place of open ones."""
+    if not solved:
+        return found
+    done: dict[str, Expr] = {}
+    for name, limit in solved.items():
+        done[name] = fill_pending(limit, done)
+    pieces = found.pieces
+    if pieces is not None:
+        pieces = tuple(
+            replace(
+                p,
+                expr=fill_pending(p.expr, done),
+                box=tuple((fill_pending(a, done), fill_pending(b, done)) for a, b in p.box),
+            )
+            for p in pieces
+        )
+    return replace(
+        found,
+        shape=tuple(fill_pending(extent, done) for extent in found.shape),
+        expr=None if found.expr is None else fill_pending(found.expr, done),
+        items=None if found.items is None else tuple(fill_pending(item, done) for item in found.items),
+        pieces=pieces,
+    )
+
+
+def filled_draft(draft: Draft, done: Mapping[str, Expr]) -> Draft:
+    """A draft with solved bounds in place of open ones."""
+
+    def ranges(group: tuple[tuple[str, Interval], ...]) -> tuple[tuple[str, Interval], ...]:
+        return tuple((name, (fill_pending(low, done), fill_pending(high, done))) for name, (low, high) in group)
+
+    return replace(
+        draft, outputs=ranges(draft.outputs), reductions=ranges(draft.reductions), value=fill_pending(draft.value, done)
+    )
+
+
+def covers(box: tuple[Interval, ...], whole: tuple[Interval, ...]) -> bool:
+    """Whether two boxes are equal."""
+    return all(same(a[0], b[0]) and same(a[1], b[1]) for a, b in zip(box, whole, strict=True))
+
+
+def ordered_box(box: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    """The same box with `lower <= upper` on every axis, for all sizes."""
+    return tuple((low, maximum((high, low))) for low, high in box)
+
+
+def is_whole(piece: Interval, part: Interval) -> bool:
+    """Whether two intervals are equal."""
+    return same(piece[0], part[0]) and same(piece[1], part[1])
+
+
+def intersected(left: Interval, right: Interval) -> Interval:
+    """The common part of two intervals; empty where they have none."""
+    low = minimum((maximum((left[0], right[0])), left[1]))
+    return low, maximum((minimum((left[1], right[1])), low))
+
+
+def known_operator(expr: Expr, left: Expr, right: Expr) -> str | None:
+    """The built-in operator that a combining expression is."""
+    if (
+        isinstance(expr, Binary)
+        and {expr.left, expr.right} == {left, right}
+        and expr.op in ("+", "*", "min", "max", "&&", "||")
+    ):
+        return {"&&": "min", "||": "max"}.get(expr.op, expr.op)
+    if isinstance(expr, Select) and isinstance(expr.condition, Binary) and expr.dtype.is_integer:
+        test = expr.condition
+        if {expr.then, expr.otherwise} == {left, right} and {test.left, test.right} == {left, right}:
+            smaller = test.op in ("<", "<=")
+            if test.op in ("<", "<=", ">", ">="):
+                return "min" if smaller == (test.left == expr.then) else "max"
+    return None
+
+
+def expr_text(expr: Expr) -> str:
+    """An integer expression over sizes as Python text."""
+
+    def text(node: Expr, level: int) -> str:
+        """The source text of a place, on one line."""
+        match node:
+            case Const():
+                return str(int(node.value)) if level < 3 or node.value >= 0 else f"({int(node.value)})"
+            case Size():
+                return node.name
+            case IndexVar():
+                return node.name.partition("'")[0]
+            case Read():
+                return (
+                    node.tensor if not node.indices else f"{node.tensor}[{', '.join(text(i, 0) for i in node.indices)}]"
+                )
+            case Cast():
+                return text(node.operand, level)
+            case Unary():
+                return f"-{text(node.operand, 3)}"
+            case Binary() if node.op in ("min", "max"):
+                return f"{node.op}({text(node.left, 0)}, {text(node.right, 0)})"
+            case Binary():
+                own = 1 if node.op in ("+", "-") else 2 if node.op in ("*", "//", "%") else 0
+                inner = f"{text(node.left, own)} {node.op} {text(node.right, own + 1)}"
+                return f"({inner})" if level > own else inner
+            case Select():
+                return f"({text(node.then, 1)} if {text(node.condition, 0)} else {text(node.otherwise, 1)})"
+            case Call():
+                return f"{node.function}({', '.join(text(a, 0) for a in node.arguments)})"
+
+    return text(expr, 0)

@@ -1,0 +1,226 @@
+"""Selections and reductions of values.
+
+Worked example: `a[., j]` of a matrix is a vector of expressions `a(i0, j)`; `sum` of it becomes a reduction statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from tc_jupyter.diagnostics import Span, codes
+from tc_jupyter.syntax.sac_tree import Apply, Dot, SacExpression, Selection, TripleDot
+from tc_jupyter.syntax.tree import Name
+
+from .expr import Const, Expr, IndexVar
+from .sac_bounds import Constraint
+from .sac_elements import Elements
+from .sac_emit import Draft, identity
+from .sac_helpers import chained, located
+from .sac_sizes import ONE, ZERO, is_nonnegative, sub
+from .sac_sizes import value as number_of
+from .sac_values import Kind, Piece, Value, Weak, alone, arithmetic, compute, convert, scalar, storage
+from .sac_work import MOST_ITEMS, Context, Env
+
+
+class Selections(Elements):
+    """Selections `a[..]` and reductions `sum`, `prod`, `minval`, `maxval`."""
+
+    def selection(self, node: Selection, env: Env, context: Context) -> Value:
+        """`a[..]`."""
+        array = self.expr(node.array, env, context)
+        if isinstance(node.array, Name) and node.array.name in self.out.inputs and array.expr is not None:
+            array = replace(array, expr=located(array.expr, node.span))
+        if any(isinstance(i, Dot | TripleDot) for i in node.indices):
+            return self.kept_axes(node, array, env, context)
+        indices = [(i, self.expr(i, env, context)) for i in node.indices if not isinstance(i, Dot | TripleDot)]
+        if len(indices) == 1 and indices[0][1].rank == 1:
+            found = self.components(indices[0][1], indices[0][0].span, context, "the index")
+        else:
+            found = tuple(self.component(written, index, context) for written, index in indices)
+        return self.selected(array, found, node, context)
+
+    def component(self, written: SacExpression, index: Value, context: Context) -> Expr:
+        """One component of an index."""
+        if index.rank:
+            self.refuse(
+                codes.RANK_MISMATCH,
+                written.span,
+                f"a component of an index is a scalar, and this has shape {self.shape_text(index.shape)}",
+                help="a single vector is the whole index: `a[u ++ v]`",
+            )
+        return self.index_of(index, written, context)
+
+    def selected(self, array: Value, indices: tuple[Expr, ...], node: SacExpression, context: Context) -> Value:
+        """The subarray at `indices`; every component says how far its indices may run."""
+        if len(indices) > array.rank:
+            self.refuse(
+                codes.RANK_MISMATCH,
+                node.span,
+                f"{len(indices)} indices select from an array of rank {array.rank}",
+                help=f"its shape is {self.shape_text(array.shape)}",
+            )
+        for index, extent in zip(indices, array.shape, strict=False):
+            self.constraints.append(Constraint(index, extent, context.guards, node.span))
+            self.check_constant_index(index, extent, array.shape[len(indices) :], node.span, context)
+        shape = array.shape[len(indices) :]
+        numbers = tuple(number_of(index) for index in indices)
+        if array.items is not None and None not in numbers and array.extents is not None:
+            stride = prod(array.extents[len(indices) :])
+            start = 0
+            for number, extent in zip(numbers, array.extents, strict=False):
+                start = start * extent + (number or 0)
+            items = array.items[start * stride : (start + 1) * stride]
+            return Value(array.kind, shape, items=items) if shape else scalar(items[0], array.kind)
+        axes = self.axes(shape)
+        return Value(
+            array.kind, shape, axes, self.element(array, (*indices, *(IndexVar(axis) for axis in axes)), context)
+        )
+
+    def check_constant_index(
+        self, index: Expr, extent: Expr, rest: Sequence[Expr], span: Span, context: Context
+    ) -> None:
+        """Refuse an index that leaves the axis whatever the sizes; where nothing may be selected (empty loops) nothing is said."""
+        at, size = number_of(index), number_of(extent)
+        if at is None or (at >= 0 and (size is None or at < size)):
+            return
+        loops = [sub(*reversed(self.out.box[name])) for name in context.indices]
+        if all(is_nonnegative(sub(count, ONE)) for count in (*loops, *rest)):
+            self.refuse(
+                codes.SELECTION_OUT_OF_BOUNDS,
+                span,
+                f"index {at} leaves an axis of {self.show(extent)} elements",
+                help="indices start at 0",
+            )
+
+    def kept_axes(self, node: Selection, array: Value, env: Env, context: Context) -> Value:
+        """`a[., j]`: the dotted axes stay, the others are fixed."""
+        triples = [i for i in node.indices if isinstance(i, TripleDot)]
+        if len(triples) > 1:
+            self.refuse(
+                codes.TRIPLE_DOTS,
+                triples[1].span,
+                "a selection has more than one `...`",
+                help="use `.` for each further axis",
+            )
+        fixed = len(node.indices) - len(triples)
+        if fixed > array.rank:
+            self.refuse(
+                codes.RANK_MISMATCH,
+                node.span,
+                f"{fixed} indices select from an array of rank {array.rank}",
+                help=f"its shape is {self.shape_text(array.shape)}",
+            )
+        at: list[Expr] = []
+        shape: list[Expr] = []
+        axes: list[str] = []
+
+        def keep() -> None:
+            extent = array.shape[len(at)]
+            axes.append(self.out.fresh(f"i{len(axes)}", (ZERO, extent)))
+            shape.append(extent)
+            at.append(IndexVar(axes[-1]))
+
+        for index in node.indices:
+            if isinstance(index, Dot):
+                keep()
+            elif isinstance(index, TripleDot):
+                for _ in range(array.rank - fixed):
+                    keep()
+            else:
+                component = self.component(index, self.expr(index, env, context), context)
+                extent = array.shape[len(at)]
+                self.constraints.append(Constraint(component, extent, context.guards, node.span))
+                others = [e for k, e in enumerate(array.shape) if k != len(at)]
+                self.check_constant_index(component, extent, others, node.span, context)
+                at.append(component)
+        while len(at) < array.rank:
+            keep()
+        return Value(array.kind, tuple(shape), tuple(axes), self.element(array, tuple(at), context))
+
+    def reduced(self, word: str, found: Value, node: Apply, context: Context) -> Value:
+        """`sum`, `prod`, `minval`, `maxval` of all elements."""
+        operator = {"sum": "+", "prod": "*", "minval": "min", "maxval": "max"}[word]
+        kind = arithmetic(found.kind) if operator in "+*" else found.kind
+        found = self.converted(found, kind)
+        if found.items is not None and (
+            len(found.items) <= MOST_ITEMS or all(isinstance(i, Const) for i in found.items)
+        ):
+            return self._reduced_items(operator, found, kind)
+        if found.rank == 0:
+            return found
+        pieces = self.as_pieces(found, context)
+        start = identity(operator, compute(kind))
+        return self.combined(operator, pieces, found.rank, kind, start, None, node, context, word)
+
+    def _reduced_items(self, operator: str, found: Value, kind: Kind) -> Value:
+        items = found.items or ()
+        if not items:
+            limits = storage(alone(kind)) if kind is Weak.INT else compute(kind)
+            number = identity(operator, limits)
+            return scalar(replace(number, dtype=compute(kind)), kind)
+        return scalar(chained(operator, list(items)), kind)
+
+    def combined(
+        self,
+        operator: str,
+        pieces: Sequence[Piece],
+        count: int,
+        kind: Kind,
+        neutral: Expr,
+        combine: Expr | None,
+        node: SacExpression,
+        context: Context,
+        hint: str,
+        shape: tuple[Expr, ...] = (),
+    ) -> Value:
+        """Reduce the first `count` axes of all pieces; the other axes (`shape`) stay. `neutral` is the content before."""
+        exprs: list[Expr] = [neutral, *shape, *context.guards]
+        for piece in pieces:
+            exprs += [piece.expr, *(bound for interval in piece.box for bound in interval)]
+        outer = self.closed_over(exprs, context)
+        dtype = storage(kind)
+        box = (
+            *(self._interval(name) for name in outer),
+            *((ZERO, self._hull(self.bound(e, node.span))) for e in shape),
+        )
+        name = self.out.new_temp(hint, dtype, box)
+        left = tuple((index, self.out.box[index]) for index in outer)
+        away = tuple(index for index in context.indices if index not in outer)
+        identical = combine is None and neutral == identity(operator, dtype.compute)
+        if not identical or len(pieces) != 1:
+            axes = self.axes(shape)
+            self.out.add(
+                Draft(
+                    name,
+                    (*left, *((a, (ZERO, e)) for a, e in zip(axes, shape, strict=True))),
+                    neutral,
+                    text=self.text(node.span),
+                    span=node.span,
+                ),
+                (),
+                neutral,
+            )
+        for piece in pieces:
+            ranges = tuple(
+                (axis, (self.bound(a, node.span), self.bound(b, node.span)))
+                for axis, (a, b) in zip(piece.axes, piece.box, strict=True)
+            )
+            first = identical and len(pieces) == 1
+            draft = Draft(
+                name,
+                (*left, *ranges[count:]),
+                convert(piece.expr, kind, dtype),
+                operator=operator,
+                initialize=first,
+                accumulate=not first,
+                reductions=ranges[:count],
+                combine=combine,
+                text=self.text(node.span),
+                span=node.span,
+                context=away,
+            )
+            empty = identity(operator, dtype.compute) if combine is None else neutral
+            self.out.add(draft, context.guards, empty)
+        return replace(self.reading(name, dtype, shape, before=tuple(IndexVar(n) for n in outer)), kind=kind)

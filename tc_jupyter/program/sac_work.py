@@ -1,0 +1,225 @@
+"""Work that is shared while a `%%sac` function is specialised: messages, conditions, names of indices and sizes.
+
+The specialiser is one class in layers, each in a file of its own: work, elements, selections, builtins, boxes, comprehensions,
+with-loops, calls, specialise. A layer uses the ones before it; what it needs of later ones is declared in `Work`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Fix, Label, Span, codes
+from tc_jupyter.syntax.sac_tree import Assign, SacExpression, SacFunction
+
+from .expr import Binary, Const, DType, Expr, IndexVar, Size
+from .program import Equality
+from .sac_bounds import Constraint
+from .sac_emit import Emitter
+from .sac_helpers import expr_text, read, size_names
+from .sac_signature import Cell, Check, Signature, SolvedPartition
+from .sac_sizes import ZERO, Interval, index_names, same, sub
+from .sac_sizes import value as number_of
+from .sac_values import Kind, Piece, Value
+
+MOST_PIECES = 64  # boxes of one comprehension while sizes are symbols; beyond it the numbers are asked for
+MOST_PIECES_WITH_NUMBERS = 2048
+MOST_ITEMS = 64  # arrays up to this many elements are handled element by element
+MOST_VALUES = 65536
+DEEPEST_CALLS = 40
+HEAVY = 24  # expression nodes; a variable that is used again is stored from here on
+MOST_RANK = 32
+Env = dict[str, "Value | None"]  # `None`: a message about this name was given
+
+
+class Refused(Exception):
+    """The expression is wrong; its message was given."""
+
+
+class NeedMore(Exception):
+    """The numbers of the call are needed."""
+
+    def __init__(self, *, extents: bool = False, values: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self.extents = extents
+        self.values = values
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where an expression is evaluated: enclosing indices from the outside in, and what is known to hold there."""
+
+    indices: tuple[str, ...] = ()
+    guards: tuple[Expr, ...] = ()
+
+    def within(self, names: Iterable[str]) -> Context:
+        """The same context inside further indices."""
+        return replace(self, indices=(*self.indices, *names))
+
+    def where(self, condition: Expr) -> Context:
+        """The same context where a condition holds."""
+        return replace(self, guards=(*self.guards, condition))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One partition of a comprehension: its box over all result axes, and its body as boxes over the same axes."""
+
+    number: int
+    axes: tuple[str, ...]
+    box: tuple[Interval, ...]
+    named: tuple[int, ...]  # positions of the result axes that the pattern names
+    bodies: tuple[Piece, ...]  # the body: one piece over the whole box, or several over parts of the unnamed axes
+    kind: Kind
+    drafts: tuple[int, int]
+    span: Span
+    text: str
+
+
+class Work(ABC):
+    """Messages, conditions of a call, names; the base of all layers of the specialiser."""
+
+    def __init__(self, cell: Cell, signature: Signature) -> None:
+        self.cell = cell
+        self.signature = signature
+        self.out = Emitter(cell.source)
+        self.diagnostics: list[Diagnostic] = []
+        self.checks: list[Check] = []
+        self.constraints: list[Constraint] = []
+        self.open: dict[str, str] = {}  # open index -> name as written
+        self.stack: list[SacFunction] = []
+        self.stored_values: dict[tuple[int, tuple[Expr, ...]], tuple[Value, Value]] = {}
+        self.homes: dict[int, tuple[Value, Context]] = {}
+        self.input_positions: dict[str, int] = {}
+        self.sizes: list[str] = []
+        self.solved: dict[Span, SolvedPartition] = {}
+        self.numbers = bool(signature.arguments) and all(a.extents is not None for a in signature.arguments)
+
+    def say(
+        self,
+        code: Code,
+        span: Span,
+        message: str,
+        *,
+        label: str = "",
+        labels: tuple[Label, ...] = (),
+        help: str | None = None,
+        fix: Fix | None = None,
+    ) -> None:
+        """Add a message, once."""
+        new = Diagnostic(code, span, message, label, labels, help, fix)
+        if new not in self.diagnostics and len(self.diagnostics) < 100:
+            self.diagnostics.append(new)
+
+    def refuse(
+        self,
+        code: Code,
+        span: Span,
+        message: str,
+        *,
+        help: str | None = None,
+        labels: tuple[Label, ...] = (),
+        fix: Fix | None = None,
+    ) -> NoReturn:
+        """Add a message and give up the expression."""
+        self.say(code, span, message, help=help, labels=labels, fix=fix)
+        raise Refused
+
+    def text(self, span: Span) -> str:
+        """The source text of a place, on one line."""
+        return " ".join(self.cell.source.slice(span).split())
+
+    def require(
+        self,
+        condition: Expr,
+        code: Code,
+        span: Span,
+        message: str,
+        shown: tuple[tuple[str, Expr], ...],
+        help: str | None = None,
+    ) -> None:
+        """Demand a condition: refused if it never holds, checked at the call if it is not known."""
+        if isinstance(condition, Const):
+            if not condition.value:
+                numbers = ", ".join(f"{label} is {self.show(expr)}" for label, expr in shown)
+                self.refuse(code, span, f"{message}: {numbers}" if numbers else message, help=help)
+            return
+        names = index_names(condition)
+        if names:
+            index = sorted(names)[0].partition("'")[0]
+            self.refuse(
+                codes.INHOMOGENEOUS, span, f"{message}, and this depends on the value of index `{index}`", help=help
+            )
+        self.checks.append(Check(code, condition, message, shown, span, help))
+
+    def require_equal(
+        self,
+        left: Expr,
+        right: Expr,
+        code: Code,
+        span: Span,
+        message: str,
+        shown: tuple[tuple[str, Expr], ...],
+        help: str | None = None,
+    ) -> None:
+        """Demand that two extents are equal."""
+        if same(left, right):
+            return
+        difference = number_of(sub(left, right))
+        known = any(name.startswith("?") for name in size_names(left) | size_names(right))
+        if difference is not None and not known:
+            self.require(Const(False, DType.BOOL), code, span, message, shown, help)
+        condition = Binary("==", left, right, DType.BOOL)
+        self.require(condition, code, span, message, shown, help)
+        self.out.equalities.append(Equality(left, right, "call", message, span))
+
+    def show(self, expr: Expr) -> str:
+        """An integer expression as Python text."""
+        return expr_text(expr)
+
+    def shape_text(self, shape: Sequence[Expr]) -> str:
+        """A shape as text."""
+        return f"[{', '.join(self.show(extent) for extent in shape)}]"
+
+    def size(self, wanted: str) -> Size:
+        """A new size of the program."""
+        name = wanted
+        taken = {*self.sizes, *(param.name for param in self.out.inputs.values())}
+        taken |= {
+            param.name.name for overloads in self.cell.functions.values() for f in overloads for param in f.params
+        }
+        while name in taken:
+            name += "_"
+        self.sizes.append(name)
+        return Size(name)
+
+    def reading(
+        self, tensor: str, dtype: DType, shape: tuple[Expr, ...], span: Span = NO_SPAN, before: tuple[Expr, ...] = ()
+    ) -> Value:
+        """The elements of a tensor; `before` are fixed leading indices."""
+        axes = self.axes(shape)
+        return Value(dtype, shape, axes, read(tensor, (*before, *(IndexVar(axis) for axis in axes)), dtype, span))
+
+    def axes(self, shape: Sequence[Expr], base: str = "i") -> tuple[str, ...]:
+        """Fresh index names that run over `shape`."""
+        return tuple(self.out.fresh(f"{base}{k}", (ZERO, extent)) for k, extent in enumerate(shape))
+
+    # What later layers do
+
+    @abstractmethod
+    def assignments(self, assigns: Sequence[Assign], rest: Sequence[SacExpression], env: Env, context: Context) -> None:
+        """See `Calls`."""
+
+    @abstractmethod
+    def call(self, function: SacFunction, operands: Sequence[Value], span: Span, context: Context) -> Value:
+        """A call of a function of the cell: its body in place of the call."""
+
+    @abstractmethod
+    def expr(self, node: SacExpression, env: Env, context: Context) -> Value:
+        """See `_Specializer`."""
+
+    @abstractmethod
+    def own_function(self, name: str, operands: Sequence[Value]) -> SacFunction | None:
+        """The most specific definition of the cell that takes these values."""
