@@ -33,9 +33,9 @@ from tc_jupyter.compiler.definition import (
     gpu_available,
     target_of,
 )
-from tc_jupyter.diagnostics import CompileError, SourceText, render
+from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, render
 from tc_jupyter.loops.show import show_kernel
-from tc_jupyter.program import Program
+from tc_jupyter.program import ArgumentType, Program
 from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
@@ -207,6 +207,10 @@ class IndexRange:
         return f"{self.statement}: {self.lower} <= {self.index} < {self.upper}"
 
 
+class OpenRanks(AttributeError):
+    """What was asked for is known only when a call tells the ranks (`%%sac`)."""
+
+
 class Function:
     """A compiled def: call it with arrays, or look at what was inferred."""
 
@@ -255,7 +259,7 @@ class Function:
         """The def with known ranks: for these arguments, or as it was last called.
 
         Raises:
-            ValueError: the ranks are open and nothing tells them.
+            OpenRanks: nothing tells the ranks.
         """
         definition = self._definition
         if isinstance(definition, Definition):
@@ -263,7 +267,7 @@ class Function:
         if arrays:
             return definition.at(arrays)
         if definition.latest is None:
-            raise ValueError(f"the ranks of `{definition.name}` are known at the call: call it first, or pass arrays")
+            raise OpenRanks(f"the ranks of `{definition.name}` are known at the call: call it first, or pass arrays")
         return definition.latest
 
     # what was inferred -----------------------------------------------------------------------------------------------------------
@@ -282,6 +286,11 @@ class Function:
     def program(self) -> Program:
         """The checked program."""
         return self._known().program
+
+    def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
+        """The program for arguments of these types, or why there is none: how functions of other cells call this one."""
+        definition = self._definition
+        return definition.program if isinstance(definition, Definition) else definition.program_for(arguments)
 
     @property
     def analysis(self) -> FunctionAnalysis:

@@ -391,6 +391,42 @@ def test_schedules_compute_the_same(module):
         f.with_schedule(module.mv.schedule())
 
 
+def sac_function(target="interpreter"):
+    from tc_jupyter.compiler.open_definition import OpenDefinition
+    from tc_jupyter.diagnostics import SourceText
+    from tc_jupyter.function import Function
+    from tc_jupyter.program import check_sac
+    from tc_jupyter.syntax import parse_sac
+
+    text = "float[*] increment(float[*] A) { return { iv -> A[iv] + 1 }; }"
+    source = SourceText(text)
+    checked = check_sac(parse_sac(source).unit, source)
+    options = Options(text, "sac", target)
+    return Function(OpenDefinition(checked.functions["increment"], options, source), options, source)
+
+
+def test_a_function_with_open_ranks_learns_them_at_the_call():
+    from tc_jupyter.program import ArgumentType, DType, Program
+
+    f = sac_function()
+    assert f.__name__ == "increment"
+    assert "float[*]" in f.signature
+    assert list(inspect.signature(f).parameters) == ["A", "out"]
+    assert not hasattr(f, "program")
+    assert not hasattr(f, "ranges")
+    assert isinstance(f.program_for([ArgumentType(DType.FLOAT32, 2)]), Program)
+    same(f(floats(2, 3)), floats(2, 3) + 1)
+    same(f(A=floats(4)), floats(4) + 1)
+    assert len(f.ranges) == 1
+    assert len(f.source("rewrites")) > len(f.source_text.text)
+    assert f.shapes(floats(5, 6)) == {f.program.results[0]: (5, 6)}
+    assert "for" in f.source("loops", floats(2, 2))
+    with pytest.raises(tc.CallError, match="TC606"):
+        f(floats(2), floats(2))
+    with pytest.raises(tc.CallError, match="TC606"):
+        f(B=floats(2))
+
+
 def test_options_are_plain_data():
     assert Options("x") == Options("x")
     assert pickle.loads(pickle.dumps(Options("x", specialize={"N": 3}))).specialize == {"N": 3}

@@ -18,6 +18,7 @@ from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
 from tc_jupyter.loops.lower import PointCheck as LoopCheck
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, children, walk
+from tc_jupyter.ranges import to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
 from tc_jupyter.ranges.data import DataCheck, PointCheck, check_data
 from tc_jupyter.ranges.data import failure as point_failure
@@ -41,21 +42,21 @@ class CallNumbers:
         self.program = found.program
         self.numbers: Bind = make_bind(found.program, found.ranges, found.conditions)
         self.items = self.numbers.data
-        self.definitions = found.conditions.definitions
-        self._plain = not self.definitions and all(name in self.numbers.names for name in found.ranges.sizes)
+        extents = {name: value for name, value in found.ranges.sizes.items() if name not in self.numbers.names}
+        extents |= found.conditions.definitions
+        self._names = tuple(extents)
+        text = "".join(f"{to_python(value)}, " for value in extents.values())
+        self._extents = compile(f"({text})", f"<extents of {found.program.name}>", "eval")
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
         """Shapes, origins and every size by name, or what is wrong with the sizes."""
         bound = self.numbers(sizes, check_sizes)
         if isinstance(bound, Diagnostic):
             return bound
-        known = sizes if self._plain else self._extents(sizes)
+        known = dict(sizes)
+        if self._names:
+            known.update(zip(self._names, eval(self._extents, {"min": min, "max": max}, known), strict=True))
         return Numbers(known, bound.shapes, bound.origins)
-
-    def _extents(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        known = self.numbers.extents(sizes)
-        known.update((name, value.evaluate(known)) for name, value in self.definitions.items())
-        return known
 
     def scan(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]

@@ -138,9 +138,13 @@ class Definition:
         if out is not None:
             outputs = self._outputs(out, inputs, numbers)
             inputs = resolve_overlap(self.program, inputs, outputs, numbers.origins)
-        layout = layout_of(inputs, outputs, numbers.shapes, self.program)
-        layout = replace(layout, accumulate=bool(outputs) and self.accumulates, constants=self._constants(inputs.sizes))
-        ready = self.ready(engine_of(self.options.target, inputs.device), layout)
+        engine = engine_of(self.options.target, inputs.device)
+        # index arithmetic of the other engines is always 64 bits wide
+        layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
+        constants = self._constants(inputs.sizes)
+        if constants or (outputs and self.accumulates):
+            layout = replace(layout, accumulate=bool(outputs) and self.accumulates, constants=constants)
+        ready = self.ready(engine, layout)
         views = ready.kernel.run(inputs, numbers, outputs, self.options.check)
         if out is not None:
             return out
@@ -188,8 +192,6 @@ class Definition:
         Raises:
             CompileError, CallError: the engine cannot run this def.
         """
-        if engine != "cuda":  # index arithmetic is 64 bits wide there
-            layout = replace(layout, index_bits=64)
         found = self._ready.get((engine, layout))
         if found is not None:
             return found

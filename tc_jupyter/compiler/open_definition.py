@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tc_jupyter.diagnostics import Diagnostic, SourceText, codes
-from tc_jupyter.program import ArgumentType, CheckedFunction, DType, Signature, Specialized, bind_call
+from tc_jupyter.program import ArgumentType, CheckedFunction, DType, Program, Signature, Specialized, bind_call
 from tc_jupyter.program.sac_rewrites import Rewrites, rewrites
+from tc_jupyter.program.sac_signature import select_overload
 from tc_jupyter.runtime.arguments import (
     Parameter,
     call_error,
@@ -125,6 +126,12 @@ class OpenDefinition:
             types = [_argument_type(self._read(position, value)) for position, value in enumerate(values)]
             signature = Signature(tuple(types))
         return tuple(rewrites(each.cell, each.function, signature) for each in self.functions)
+
+    def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
+        """The program for arguments of these types, sizes as symbols; for callers in other cells."""
+        chosen = select_overload([each.function for each in self.functions], arguments)
+        function = next((each for each in self.functions if each.function is chosen), self.functions[0])
+        return function.program_for(arguments)
 
     def _read(self, position: int, value: object) -> ArrayView | tuple[DType, Any]:
         """The memory of an array, or type and value of a number."""

@@ -24,6 +24,9 @@ from .memory import empty
 
 NDArray = np.ndarray[Any, Any]
 
+ITEMSIZE: dict[DType, int] = {dtype: dtype.bytes for dtype in DType}
+"""Bytes of one element; a look-up, since every call asks several times."""
+
 
 class ArgumentProblem(Exception):
     """A value cannot be used as an array; the caller adds the name of the argument.
@@ -73,14 +76,14 @@ class ArrayView:
     @property
     def contiguous(self) -> bool:
         """Whether the elements lie in row-major order without gaps; dimensions of extent 1 do not matter."""
-        return self.dtype is not None and is_contiguous(self.shape, self.strides, self.dtype.bytes)
+        return self.dtype is not None and is_contiguous(self.shape, self.strides, ITEMSIZE[self.dtype])
 
     @property
     def usable(self) -> bool:
         """Whether an engine can work in place: native order, aligned elements, strides of whole elements."""
         if self.dtype is None or not self.native:
             return False
-        size = self.dtype.bytes
+        size = ITEMSIZE[self.dtype]
         return self.address % size == 0 and all(
             stride % size == 0 for extent, stride in zip(self.shape, self.strides, strict=True) if extent > 1
         )
@@ -94,7 +97,7 @@ class ArrayView:
         for extent, stride in zip(self.shape, self.strides, strict=True):
             low += min(0, (extent - 1) * stride)
             high += max(0, (extent - 1) * stride)
-        return low, high + (self.dtype.bytes if self.dtype else 1)
+        return low, high + (ITEMSIZE[self.dtype] if self.dtype else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -618,7 +621,7 @@ def overlaps_itself(view: ArrayView) -> bool:
     dims = sorted((abs(stride), extent) for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1)
     if 0 in view.shape:
         return False
-    reach = view.dtype.bytes if view.dtype else 1
+    reach = ITEMSIZE[view.dtype] if view.dtype else 1
     for stride, extent in dims:
         if stride < reach:
             return True
@@ -628,13 +631,13 @@ def overlaps_itself(view: ArrayView) -> bool:
 
 def _shape_at(view: ArrayView) -> NDArray:
     """A NumPy array of that place and shape, to compute with its addresses only; on a GPU its elements must not be touched."""
-    size = view.dtype.bytes if view.dtype else 1
+    size = ITEMSIZE[view.dtype] if view.dtype else 1
     return _at_address(view, np.dtype(f"V{size}") if size not in (1, 2, 4, 8) else np.dtype(f"u{size}"))
 
 
 def index_bits(view: ArrayView) -> int:
     """32 if every byte offset from element 0 and the number of elements fit a signed 32-bit integer; else 64."""
-    size = view.dtype.bytes if view.dtype else 1
+    size = ITEMSIZE[view.dtype] if view.dtype else 1
     steps = zip(view.shape, view.strides, strict=True)
     reach = sum(abs(stride) * (extent - 1) for extent, stride in steps if extent > 1) + size
     return 32 if reach <= 0x7FFF_FFFF and view.elements <= 0x7FFF_FFFF else 64

@@ -159,16 +159,35 @@ class Layout:
 
 
 def layout_of(
-    inputs: Inputs, outputs: Mapping[str, ArrayView], shapes: Mapping[str, tuple[int, ...]], program: Program
+    inputs: Inputs,
+    outputs: Mapping[str, ArrayView],
+    shapes: Mapping[str, tuple[int, ...]],
+    program: Program,
+    wide: bool | None = None,
 ) -> Layout:
-    """The layout class of the arrays of a call; arrays that must be copied anyway count as row-major."""
-    arrays = {**inputs.arrays, **outputs}
-    strided = frozenset(name for name, view in arrays.items() if view.usable and not view.contiguous)
-    wide = any(index_bits(view) == 64 for view in arrays.values()) or any(
-        math.prod(shape) * program.tensor(name).dtype.bytes > 0x7FFF_FFFF for name, shape in shapes.items()
-    )
-    wide = wide or any(not -0x8000_0000 <= size <= 0x7FFF_FFFF for size in inputs.sizes.values())
+    """The layout class of the arrays of a call; arrays that must be copied anyway count as row-major.
+
+    Args:
+        wide: whether indices are 64 bits wide; `None` finds out whether they must be.
+    """
+    arrays = (*inputs.arrays.items(), *outputs.items())
+    strided = frozenset(name for name, view in arrays if not view.contiguous and view.usable)
+    if wide is None:
+        wide = _needs_wide_indices(inputs, arrays, shapes, program)
     return Layout(strided, 64 if wide else 32)
+
+
+def _needs_wide_indices(
+    inputs: Inputs,
+    arrays: Sequence[tuple[str, ArrayView]],
+    shapes: Mapping[str, tuple[int, ...]],
+    program: Program,
+) -> bool:
+    return (
+        any(index_bits(view) == 64 for _, view in arrays)
+        or any(math.prod(shape) * program.tensor(name).dtype.bytes > 0x7FFF_FFFF for name, shape in shapes.items())
+        or any(not -0x8000_0000 <= size <= 0x7FFF_FFFF for size in inputs.sizes.values())
+    )
 
 
 # overlap -------------------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Select, Size, Unary
 
 from .arguments import Number
-from .arrays import ArrayView, as_numpy, numpy_address
+from .arrays import ITEMSIZE, ArrayView, as_numpy, numpy_address
 from .memory import aligned_empty
 
 Failure: TypeAlias = tuple[int, ...]
@@ -150,7 +150,7 @@ def slot_text(argument: Argument) -> str:
         case "buffer":
             return f"b[{name}].address"
         case "stride":
-            return f"b[{name}].strides[{argument.dimension}] // b[{name}].dtype.bytes"
+            return f"b[{name}].strides[{argument.dimension}] // itemsize[b[{name}].dtype]"
         case "size":
             return f"v[{name}]"
         case "scalar":
@@ -206,6 +206,7 @@ def cpu_runner(kernel: Kernel, source: KernelSource, code: Code, thread_count: C
         "pack": slots(source.arguments).pack_into,
         "block": ctypes.c_int64 * len(source.arguments),
         "value": scalar_value,
+        "itemsize": ITEMSIZE,
         "types": {argument.name: argument.dtype for argument in source.arguments if argument.kind == "scalar"},
     }
     parts = "".join(f", {slot_text(argument)}" for argument in source.arguments)
