@@ -101,3 +101,8 @@ def load_ipython_extension(ipython: Any) -> None:
 def unload_ipython_extension(ipython: Any) -> None:
     """`%unload_ext tc_jupyter`: take the magics away again."""
     import_module(".notebook", __name__).unload_ipython_extension(ipython)
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:  # pyright: ignore[reportUnusedFunction]
+    """Where JupyterLab's tools find the built front end in a checkout."""
+    return [{"src": "labextension", "dest": "tc-jupyter"}]

@@ -1,0 +1,65 @@
+"""What `%load_ext tc_jupyter` adds to a shell, and how it is taken away again; loading twice changes nothing.
+
+Worked example: after `load(shell)` the shell knows `%%tc` and shows the card of a function; after `unload(shell)` it is as before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tc_jupyter.function import Function
+from tc_jupyter.runtime.timing import Benchmark
+
+from . import comm, errors
+from .completion import IDENTIFIER, matcher
+from .magic import TcMagics, report_of
+
+_MAGICS = {"cell": ("tc", "sac"), "line": ("tc",)}
+
+
+def load(shell: Any) -> None:
+    """Add magics, completion, display of functions and benchmarks, short errors of calls, and the comm."""
+    unload(shell)
+    magics = TcMagics(shell)
+    shell.register_magics(magics)
+    shell.Completer.custom_matchers.append(matcher)
+    shell.display_formatter.mimebundle_formatter.for_type(Function, _show_function)
+    _text_formatter(shell).for_type(Benchmark, _print_benchmark)
+    errors.install(magics)
+    shell.tc_jupyter_magics = magics
+    comm.open_channel(shell)
+
+
+def unload(shell: Any) -> None:
+    """Take everything back."""
+    comm.close_channel()
+    errors.remove()
+    # after `%reload_ext` or `%autoreload` the matcher of the earlier load is another function object
+    shell.Completer.custom_matchers[:] = [each for each in shell.Completer.custom_matchers if not _ours(each)]
+    shell.display_formatter.mimebundle_formatter.type_printers.pop(Function, None)
+    _text_formatter(shell).type_printers.pop(Benchmark, None)
+    shell.configurables[:] = [each for each in shell.configurables if type(each).__name__ != TcMagics.__name__]
+    if getattr(shell, "tc_jupyter_magics", None) is None:
+        return
+    for kind, names in _MAGICS.items():
+        for name in names:
+            shell.magics_manager.magics[kind].pop(name, None)
+    shell.tc_jupyter_magics = None
+
+
+def _ours(candidate: Any) -> bool:
+    return getattr(candidate, "matcher_identifier", "") == IDENTIFIER
+
+
+def _text_formatter(shell: Any) -> Any:
+    return shell.display_formatter.formatters["text/plain"]
+
+
+def _show_function(function: Function, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    del include, exclude
+    return report_of(function).bundle()
+
+
+def _print_benchmark(result: Benchmark, printer: Any, cycle: bool) -> None:
+    del cycle
+    printer.text(str(result))

@@ -1,0 +1,91 @@
+r"""Pygments lexers `tc` and `sac`: colours in nbconvert, Sphinx and terminals.
+
+nbconvert colours the cells when it is told their languages, and when the notebook names `ipython3` as its lexer:
+
+    jupyter nbconvert --to html --HighlightMagicsPreprocessor.enabled=True \
+        --HighlightMagicsPreprocessor.languages="{'%%tc': 'tc', '%%sac': 'sac'}" notebook.ipynb
+
+Worked example: `TcLexer().get_tokens("def f(float(N) X) -> (Y) { Y(i) = X(i) }")` begins with `Token.Keyword "def"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pygments.lexer import RegexLexer, bygroups, words
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, Whitespace
+
+from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.syntax import KEYWORDS, SCALAR_TYPES
+from tc_jupyter.syntax.sac_parser import BASES, RESERVED
+
+_CONSTANTS = ("true", "false", "inf", "nan")
+_TC_KEYWORDS = sorted(set(KEYWORDS) - SCALAR_TYPES - set(_CONSTANTS) - set(FUNCTIONS))
+_SAC_KEYWORDS = sorted(set(RESERVED) - set(BASES) - set(_CONSTANTS))
+
+_NUMBERS: list[Any] = [
+    (r"0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+[fF]?", Number.Float),
+    (r"0[xX][0-9a-fA-F]+[uUlL]*", Number.Hex),
+    (r"0[bB][01]+[uUlL]*", Number.Bin),
+    (r"(?:\d+\.(?!\.)\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?", Number.Float),
+    (r"\d+[eE][+-]?\d+[fF]?", Number.Float),
+    (r"\d+[uUlL]*\b", Number.Integer),
+]
+
+
+def _named(table: Any, kind: Any) -> tuple[Any, Any]:
+    return words(table, prefix=r"\b", suffix=r"\b"), kind
+
+
+class TcLexer(RegexLexer):
+    """`%%tc` cells and `.tc` files."""
+
+    name = "Tensor Comprehensions"
+    aliases: ClassVar[Sequence[str]] = ["tc", "tensor-comprehensions"]
+    filenames: ClassVar[Sequence[str]] = ["*.tc"]
+    mimetypes: ClassVar[Sequence[str]] = ["text/x-tc"]
+    tokens: ClassVar[dict[str, list[Any]]] = {
+        "root": [
+            (r"\s+", Whitespace),
+            (r"%%\w+[^\n]*", Comment.Preproc),
+            (r"#[^\n]*", Comment.Single),
+            (r"(def)(\s+)(\w+)", bygroups(Keyword, Whitespace, Name.Function)),
+            (r"\b(?:min|max)=!?(?!=)", Operator),
+            (r"[+*]=!?(?!=)", Operator),
+            _named(_TC_KEYWORDS, Keyword),
+            _named(sorted(SCALAR_TYPES), Keyword.Type),
+            _named(_CONSTANTS, Keyword.Constant),
+            (words(sorted(FUNCTIONS), prefix=r"\b", suffix=r"(?=\s*\()"), Name.Builtin),
+            (r"[A-Za-z_]\w*", Name),
+            *_NUMBERS,
+            (r"<=>|->|&&|\|\||[<>=!]=|[-+*/%<>=!?:.]", Operator),
+            (r"[(){}\[\],]", Punctuation),
+        ]
+    }
+
+
+class SacLexer(RegexLexer):
+    """`%%sac` cells and `.sac` files."""
+
+    name = "SaC"
+    aliases: ClassVar[Sequence[str]] = ["sac"]
+    filenames: ClassVar[Sequence[str]] = ["*.sac"]
+    mimetypes: ClassVar[Sequence[str]] = ["text/x-sac"]
+    tokens: ClassVar[dict[str, list[Any]]] = {
+        "root": [
+            (r"\s+", Whitespace),
+            (r"%%\w+[^\n]*", Comment.Preproc),
+            (r"//[^\n]*", Comment.Single),
+            (r"/\*.*?\*/", Comment.Multiline),
+            _named(_SAC_KEYWORDS, Keyword),
+            _named(sorted(BASES), Keyword.Type),
+            _named(_CONSTANTS, Keyword.Constant),
+            (words(sorted(FUNCTIONS), prefix=r"\b", suffix=r"(?=\s*\()"), Name.Builtin),
+            (r"[^\W\d]\w*(?=\s*\()", Name.Function),
+            (r"[^\W\d]\w*", Name),
+            *_NUMBERS,
+            (r"\.\.\.|->|\+\+|&&|\|\||[<>=!]=|[-+*/%<>=!?:.|]", Operator),
+            (r"[(){}\[\],;]", Punctuation),
+        ]
+    }
