@@ -21,6 +21,8 @@ ASSETS = ROOT / "tc_jupyter" / "labextension"
 CHROMIUM = next(
     (p for n in ("chromium", "chromium-browser", "google-chrome", "chrome") if (p := shutil.which(n))), None
 )
+# another environment, with the wheel installed: its own copy of the front end is tested then
+PYTHON = os.environ.get("TC_BROWSER_PYTHON", sys.executable)
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -66,16 +68,16 @@ def _serve(tmp: Path, app: str, extension: bool = True) -> tuple[subprocess.Pope
     (quiet / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
     extensions = tmp / "data" / "labextensions"
     extensions.mkdir()
-    if extension:
+    if extension and sys.executable == PYTHON:
         (extensions / "tc-jupyter").symlink_to(ASSETS)
     shutil.copy(HERE / "stand_in.py", tmp / "work" / "stand_in.py")
     env = {
         **os.environ, "HOME": str(tmp / "home"), "JUPYTER_CONFIG_DIR": str(tmp / "config"), "JUPYTER_DATA_DIR": str(tmp / "data"),
-        "JUPYTER_RUNTIME_DIR": str(tmp / "runtime"), "IPYTHONDIR": str(tmp / "ipython"), "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}",
+        "JUPYTER_RUNTIME_DIR": str(tmp / "runtime"), "IPYTHONDIR": str(tmp / "ipython"), "PYTHONPATH": str(HERE) if sys.executable != PYTHON else f"{ROOT}{os.pathsep}{HERE}",
     }  # fmt: skip
     port = _free_port()
     command = [
-        sys.executable, "-m", "jupyterlab" if app == "lab" else "notebook", "--no-browser", "--allow-root", f"--port={port}",
+        PYTHON, "-m", "jupyterlab" if app == "lab" else "notebook", "--no-browser", "--allow-root", f"--port={port}",
         "--ServerApp.token=", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={tmp / 'work'}", "--LabApp.news_url=", f"--{'LabApp' if app == 'lab' else 'JupyterNotebookApp'}.expose_app_in_browser=True",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", f"--LabApp.workspaces_dir={tmp / 'ws'}",
     ]  # fmt: skip
@@ -95,20 +97,27 @@ def _serve(tmp: Path, app: str, extension: bool = True) -> tuple[subprocess.Pope
     raise RuntimeError((tmp / "server.log").read_text()[-2000:])
 
 
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(15)
+
+
 @pytest.fixture(scope="session")
 def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     process, server = _serve(tmp_path_factory.mktemp("lab"), "lab")
     yield server
-    process.terminate()
-    process.wait(20)
+    _stop(process)
 
 
 @pytest.fixture(scope="session")
 def notebook_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     process, server = _serve(tmp_path_factory.mktemp("notebook"), "notebook")
     yield server
-    process.terminate()
-    process.wait(20)
+    _stop(process)
 
 
 @pytest.fixture(scope="session")
@@ -116,8 +125,7 @@ def bare_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """JupyterLab without the front end."""
     process, server = _serve(tmp_path_factory.mktemp("bare"), "lab", extension=False)
     yield server
-    process.terminate()
-    process.wait(20)
+    _stop(process)
 
 
 @pytest.fixture(scope="session")
