@@ -219,13 +219,14 @@ class _Nest:
     ) -> _Place:
         storage = stage.storage
         shape = _packed_shape(extents, storage.layout)
+        if storage.pad and shape:
+            shape = [*shape[:-1], shape[-1] + storage.pad]
         buffer = Buffer(
             tensor.name,
             tensor.dtype,
             tuple(self.expr(extent) for extent in shape),
             scope,
             align=64,
-            pad=storage.pad,
             swizzle=storage.swizzle,
         )
         return _Place(buffer, tuple(low for low, _ in bounds.box), storage.layout)

@@ -6,6 +6,8 @@ primitives, so a user can print it (`Schedule.to_python`), change it and apply i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 
@@ -14,16 +16,19 @@ from .target import Target
 from .templates import contraction, general, reduction, rows, streaming
 
 
-def default_schedule(program: Program, ranges: Ranges, target: Target) -> Schedule:
-    """The schedule that is used when nobody gives one: legal for every program, fast for the common classes.
+def default_schedule(
+    program: Program, ranges: Ranges, target: Target, sizes: Mapping[str, int] | None = None
+) -> Schedule:
+    """The schedule that is used when nobody gives one: legal for every program and all sizes, fast for the common classes.
 
     Args:
         target: the device; `interpreter` keeps every stage at root with its indices as loops.
+        sizes: typical sizes, to choose tiles; the schedule is right for all others.
     """
     schedule = schedule_of(program, ranges)
     match target.kind:
         case "cpu":
-            return _for_cpu(schedule, target)
+            return _for_cpu(schedule, target, sizes or {})
         case "cuda":
             for name in schedule.stages:
                 schedule = general.default(schedule, name, target)
@@ -32,10 +37,15 @@ def default_schedule(program: Program, ranges: Ranges, target: Target) -> Schedu
             return schedule
 
 
-def _for_cpu(schedule: Schedule, target: Target) -> Schedule:
+def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Schedule:
+    names = schedule.stages
+    for name in names:
+        found = contraction.default(schedule, name, target, sizes)
+        schedule = schedule if found is None else found
     schedule = rows.fuse_rows(schedule)
-    for name in schedule.stages:
-        if schedule.graph.stage(name).attach.kind == "root":
+    for name in names:
+        stage = schedule.graph.stage(name)
+        if stage.attach.kind == "root" and not stage.relations and not stage.annotations:
             schedule = _root_on_cpu(schedule, name, target)
     return schedule
 
@@ -44,7 +54,7 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target) -> Schedule:
     """The first template that takes the statement; stages inside others keep their plain loops."""
     if any(True for _ in schedule.graph.attached(name)):
         return general.default(schedule, name, target)
-    for template in (contraction.default, reduction.default, streaming.default):
+    for template in (reduction.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:
             return found

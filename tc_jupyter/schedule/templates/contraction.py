@@ -1,21 +1,32 @@
-"""Products and other contractions on a CPU: a register tile of rows and vectors over packed operands.
+"""Products, convolutions and other contractions on a CPU: a register tile of rows and vectors over packed operands.
 
-The tile is `rows x columns` of the output, kept in vector registers while all reduction loops run. The column operand is
-packed into panels (`cache_read` with a layout: one panel is contiguous, its rows are whole vectors), the row operand into
-micro-panels; both are padded to whole tiles, so that the inner loops have constant lengths and only the copy out of the
-registers knows where the result ends.
+The tile is `rows x columns` of the output, kept in vector registers while all reduction loops run. The column operand is packed in
+panels (`cache_read` with a layout: one panel is contiguous, its rows are whole vectors), or, where it is read through a window
+(`X(h+kh, w+kw)`), copied with rows long enough for the last vector; the row operand is packed into micro-panels. All are padded to
+whole tiles, so the inner loops have constant lengths and only the copy out of the registers knows where the result ends. That copy
+is the statement itself, or the pointwise statement that uses the result (bias, activation).
 
 Source: Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", TOMS 2008; Van Zee and van de Geijn, BLIS.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
+from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
+
+from .streaming import step_of
+
+BLOCK_TILES = 8
+"""Tiles of rows in one task, if there are enough tasks."""
+TASKS_PER_THREAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +44,33 @@ class Tile:
         return self.vectors * self.lanes
 
 
-def tile_of(target: Target, bits: int) -> Tile:
-    """The register tile of a machine: accumulators, one row of the column operand and a broadcast fit the registers.
+def tile_of(target: Target, bits: int, rows: int | None, columns: int | None, has_rows: bool = True) -> Tile:
+    """The register tile with the fewest cycles: accumulators, one row of the column operand and a broadcast must fit the registers.
+
+    A step over the reduction costs `rows*vectors/2` cycles of multiply-adds, or its loads at two per cycle, or the latency of four
+    cycles with two units, whichever is most. Sizes that are not known count as large.
 
     Args:
         bits: width of an element of the sum.
+        rows, columns: extents of the two indices, if known.
+        has_rows: there is a row operand; without one the tile has one row.
     """
     lanes = max(1, target.vector_bits // bits)
-    rows, vectors = (12, 2) if target.vector_registers >= 32 and target.vector_bits >= 512 else (6, 2)
-    if target.vector_registers >= 32 and target.vector_bits < 512:
-        rows, vectors = 8, 3
-    if target.vector_bits < 256 and target.vector_registers < 32:
-        rows, vectors = 4, 2
-    return Tile(rows, vectors, lanes, 8 * rows)
+    most_rows, most_columns = rows or 4096, columns or 4096
+    best: tuple[float, int, int] | None = None
+    for height, width in product(range(1, 15) if has_rows else (1,), (1, 2, 3, 4) if has_rows else (1, 2, 4, 8)):
+        if height * width + width + 1 > target.vector_registers:
+            continue
+        steps = -(-most_rows // height) * -(-most_columns // (width * lanes))
+        cycles = max(height * width / 2, (height + width) / 2, 4.0)
+        found = (steps * cycles, width, -height)
+        if best is None or found < best:
+            best = found
+    assert best is not None
+    height, width = -best[2], best[1]
+    tasks = target.threads * TASKS_PER_THREAD
+    tiles = BLOCK_TILES if rows is None else max(1, min(BLOCK_TILES, rows // (height * tasks)))
+    return Tile(height, width, lanes, height * tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,42 +78,39 @@ class Roles:
     """What the indices of a contraction do.
 
     Attributes:
-        row: output index whose operand is broadcast.
+        row: output index whose operand is broadcast, or `None`.
         column: last output index, along vectors.
-        row_reads, column_reads: tensors read along rows only and along columns only.
+        row_reads: tensors read along rows only.
+        panels: tensors read along columns at plain indices.
+        windows: tensors read along columns in unit steps of the last subscript, shifted by other indices.
     """
 
-    row: str
+    row: str | None
     column: str
     row_reads: tuple[str, ...]
-    column_reads: tuple[str, ...]
+    panels: tuple[str, ...]
+    windows: tuple[str, ...]
 
 
 def roles_of(stage: Stage) -> Roles | None:
-    """The roles of the indices, or `None` if this is no contraction with plain subscripts."""
+    """The roles of the indices, or `None` if this is no contraction."""
     statement = stage.statement
     outputs = [index.name for index in statement.output_indices]
     reads = [read for read in statement.reads() if read.indices]
-    if len(outputs) < 2 or not statement.reduction_indices or not reads or statement.combine is not None:
+    if not outputs or not statement.reduction_indices or not reads or statement.combine is not None:
         return None
-    if not all(isinstance(subscript, IndexVar) for read in reads for subscript in read.indices):
+    if _depends_on_data(reads) or _uses_index_values(stage):
         return None
     column = outputs[-1]
-    used = {id(read): {s.name for s in read.indices if isinstance(s, IndexVar)} for read in reads}
-    if any(len(used[id(read)]) != len(read.indices) for read in reads):
-        return None
-    for row in reversed(outputs[:-1]):
-        rows = [read for read in reads if row in used[id(read)] and column not in used[id(read)]]
-        columns = [read for read in reads if column in used[id(read)] and row not in used[id(read)]]
-        rest = [read for read in reads if read not in rows and read not in columns]
-        bare = all(row not in used[id(read)] and column not in used[id(read)] for read in rest)
-        if rows and columns and bare and not _uses_index_values(stage):
-            return Roles(row, column, _tensors(rows), _tensors(columns))
+    for row in (*reversed(outputs[:-1]), None):
+        found = _roles(reads, row, column)
+        if found is not None:
+            return found
     return None
 
 
-def _tensors(reads: list[Read]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(read.tensor for read in reads))
+def _depends_on_data(reads: list[Read]) -> bool:
+    return any(isinstance(node, Read) for read in reads for index in read.indices for node in walk(index))
 
 
 def _uses_index_values(stage: Stage) -> bool:
@@ -97,56 +119,155 @@ def _uses_index_values(stage: Stage) -> bool:
     return any(isinstance(node, IndexVar) and id(node) not in subscripts for node in walk(stage.statement.value))
 
 
-def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
-    """The schedule of a contraction, or `None` if the stage is none."""
+def _roles(reads: list[Read], row: str | None, column: str) -> Roles | None:
+    rows: list[str] = []
+    panels: list[str] = []
+    windows: list[str] = []
+    for read in reads:
+        moves = [step_of(from_expr(index), column) for index in read.indices]
+        across = [row is not None and row in from_expr(index).indices for index in read.indices]
+        if any(move != 0 for move in moves):
+            if any(across):
+                return None
+            kind = panels if _is_plain(read) else windows if moves[-1] == 1 and not any(moves[:-1]) else None
+            if kind is None:
+                return None
+            kind.append(read.tensor)
+        elif any(across):
+            if sum(across) != 1 or not isinstance(read.indices[across.index(True)], IndexVar):
+                return None
+            rows.append(read.tensor)
+    if (
+        not (panels or windows)
+        or (row is not None and not rows)
+        or set(windows) & {*panels, *rows}
+        or set(panels) & set(rows)
+    ):
+        return None
+    return Roles(row, column, tuple(dict.fromkeys(rows)), tuple(dict.fromkeys(panels)), tuple(dict.fromkeys(windows)))
+
+
+def _is_plain(read: Read) -> bool:
+    names = [index.name for index in read.indices if isinstance(index, IndexVar)]
+    return len(names) == len(read.indices) == len(set(names))
+
+
+def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
+    """The schedule of a contraction, or `None` if the stage is none.
+
+    Args:
+        sizes: sizes of the call, as far as they are to be relied on, to choose the tile.
+    """
     stage = schedule.graph.stage(name)
     roles = roles_of(stage)
-    if roles is None or stage.attach.kind != "root":
+    if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
-    dtype = schedule.graph.program.tensor(stage.target).dtype.compute
-    tile = tile_of(target, dtype.bits)
-    outer = [index.name for index in stage.statement.output_indices if index.name not in (roles.row, roles.column)]
-    inner = [index.name for index in stage.statement.reduction_indices]
+    user = epilogue_of(schedule, name)
+    try:
+        return _scheduled(schedule, name, user, roles, target, sizes or {})
+    except CompileError:
+        return None if user is None else _scheduled(schedule, name, None, roles, target, sizes or {})
 
-    schedule = schedule.cache_write(name)
-    cache = _last(schedule, name, ".cache")
-    row, column = roles.row, roles.column
-    schedule = (
-        schedule.split(name, row, tile.block).split(name, f"{row}.inner", tile.rows).split(name, column, tile.columns)
+
+def epilogue_of(schedule: Schedule, name: str) -> str | None:
+    """The pointwise statement that alone uses the result, at exactly its indices; it becomes the copy out of the registers."""
+    graph = schedule.graph
+    stage = graph.stage(name)
+    users = graph.consumers(name)
+    if name in graph.outputs or len(users) != 1 or len(graph.stages_on(stage.target)) != 1:
+        return None
+    user = users[0]
+    outputs = tuple(index.name for index in user.statement.output_indices)
+    reads = [read for read in user.statement.reads() if graph.storage_name(read.tensor) == stage.target]
+    same = all(
+        read.tensor == stage.target
+        and tuple(i.name if isinstance(i, IndexVar) else "" for i in read.indices) == outputs
+        for read in reads
     )
-    order = (*outer, f"{row}.outer", f"{column}.outer", f"{row}.inner.outer", f"{row}.inner.inner", f"{column}.inner")
-    schedule = schedule.reorder(name, *order)
-    for leaf in (*outer, f"{row}.outer"):
-        schedule = schedule.parallel(name, leaf)
-    schedule = schedule.vectorize(name, f"{column}.inner")
+    ranges = [root.dom for root in stage.roots if root.kind == "output"]
+    fits = user.statement.operator == "=" and not user.relations and user.attach.kind == "root"
+    return user.name if same and fits and ranges == [root.dom for root in user.roots] else None
 
-    schedule = schedule.compute_at(cache, name, f"{row}.inner.outer")
-    for tensor in roles.column_reads:
-        schedule = _pack_columns(schedule, tensor, cache, column, tile)
+
+def _scheduled(
+    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, sizes: Mapping[str, int]
+) -> Schedule:
+    stage = schedule.graph.stage(name)
+    names = [index.name for index in stage.statement.output_indices]
+    inner = [index.name for index in stage.statement.reduction_indices]
+    dtype = schedule.graph.program.tensor(stage.target).dtype.compute
+    extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
+    row_extent = extents[roles.row] if roles.row is not None else 1
+    tile = tile_of(target, dtype.bits, row_extent, extents[roles.column], roles.row is not None)
+
+    if user is None:
+        schedule, copy, cache = schedule.cache_write(name), name, ""
+        cache = last_stage(schedule, name, ".cache")
+    else:
+        copy, cache = user, name
+    outer_names = [index.name for index in schedule.graph.stage(copy).statement.output_indices]
+    theirs = dict(zip(names, outer_names, strict=True))
+    column = theirs[roles.column]
+    outer = [theirs[index] for index in names if index not in (roles.row, roles.column)]
+    schedule = schedule.split(copy, column, tile.columns)
+    if roles.row is None:
+        schedule = schedule.reorder(copy, *outer, f"{column}.outer", f"{column}.inner")
+        place, block = f"{column}.outer", ""
+        for leaf in outer or [f"{column}.outer"]:
+            schedule = schedule.parallel(copy, leaf)
+    else:
+        row = theirs[roles.row]
+        schedule = schedule.split(copy, row, tile.block).split(copy, f"{row}.inner", tile.rows)
+        order = (f"{row}.outer", f"{column}.outer", f"{row}.inner.outer", f"{row}.inner.inner", f"{column}.inner")
+        schedule = schedule.reorder(copy, *outer, *order)
+        place, block = f"{row}.inner.outer", f"{row}.outer"
+        for leaf in (*outer, f"{row}.outer"):
+            schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
+
+    for tensor in roles.panels:
+        schedule = _pack_columns(schedule, tensor, cache, roles.column, tile)
+    for tensor in roles.windows:
+        schedule = _pad_rows(schedule, tensor, cache, tile)
     for tensor in roles.row_reads:
-        schedule = _pack_rows(schedule, tensor, cache, name, row, tile)
-    schedule = schedule.reorder(cache, *(index for index in outer), *inner, row, column)
+        assert roles.row is not None
+        schedule = _pack_rows(schedule, tensor, cache, copy, roles.row, block, tile)
+
+    rest = [index for index in names if index not in (roles.row, roles.column)]
+    rows = [roles.row] if roles.row is not None else []
+    schedule = schedule.reorder(cache, *rest, *inner, *rows, roles.column)
     schedule = schedule.storage(cache, "register", padded=True)
-    schedule = schedule.split(cache, row, tile.rows).split(cache, column, tile.columns)
-    return schedule.unroll(cache, f"{row}.inner").vectorize(cache, f"{column}.inner")
+    for index in rows:
+        schedule = schedule.split(cache, index, tile.rows)
+    schedule = schedule.split(cache, roles.column, tile.columns)
+    for index in rows:
+        schedule = schedule.unroll(cache, f"{index}.inner")
+    return schedule.vectorize(cache, f"{roles.column}.inner")
 
 
-def _last(schedule: Schedule, name: str, suffix: str) -> str:
+def _value(extent: object, sizes: Mapping[str, int]) -> int | None:
+    try:
+        return extent.evaluate(sizes)  # type: ignore[attr-defined]
+    except KeyError:
+        return None
+
+
+def last_stage(schedule: Schedule, name: str, suffix: str) -> str:
     """The stage that `cache_read` or `cache_write` has just added."""
     found = [stage for stage in schedule.stages if stage.startswith(f"{name}{suffix}")]
     return max(found, key=lambda stage: (len(stage), stage))
 
 
-def _position(schedule: Schedule, stage: str, index: str) -> int:
-    return [each.name for each in schedule.graph.stage(stage).statement.output_indices].index(index)
+def _copy_of(schedule: Schedule, tensor: str, cache: str) -> tuple[Schedule, str, list[str]]:
+    schedule = schedule.cache_read(tensor, cache)
+    copy = last_stage(schedule, tensor, ".cache")
+    return schedule, copy, [index.name for index in schedule.graph.stage(copy).statement.output_indices]
 
 
 def _pack_columns(schedule: Schedule, tensor: str, cache: str, column: str, tile: Tile) -> Schedule:
     """Panels `[..., column // columns, ..., column % columns]`, made once for all tasks."""
-    schedule = schedule.cache_read(tensor, cache)
-    copy = _last(schedule, tensor, ".cache")
-    at = _position(schedule, copy, column)
-    indices = [index.name for index in schedule.graph.stage(copy).statement.output_indices]
+    schedule, copy, indices = _copy_of(schedule, tensor, cache)
+    at = indices.index(column)
     rest = [number for number in range(len(indices)) if number != at]
     schedule = schedule.storage(copy, layout=((at, 0), *((number, 0) for number in rest), (at, tile.columns)))
     schedule = schedule.split(copy, column, tile.columns)
@@ -154,12 +275,20 @@ def _pack_columns(schedule: Schedule, tensor: str, cache: str, column: str, tile
     return schedule.parallel(copy, f"{column}.outer").vectorize(copy, f"{column}.inner")
 
 
-def _pack_rows(schedule: Schedule, tensor: str, cache: str, name: str, row: str, tile: Tile) -> Schedule:
+def _pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedule:
+    """A copy whose rows are one tile longer, so that the last tile reads inside the buffer."""
+    schedule, copy, indices = _copy_of(schedule, tensor, cache)
+    schedule = schedule.storage(copy, pad=tile.columns)
+    schedule = schedule.split(copy, indices[-1], tile.columns).vectorize(copy, f"{indices[-1]}.inner")
+    for leaf in indices[:-1] or [f"{indices[-1]}.outer"]:
+        schedule = schedule.parallel(copy, leaf)
+    return schedule
+
+
+def _pack_rows(schedule: Schedule, tensor: str, cache: str, copy: str, row: str, block: str, tile: Tile) -> Schedule:
     """Micro-panels `[row // rows, ..., row % rows]` of one block of rows, made by the task that uses them."""
-    schedule = schedule.cache_read(tensor, cache)
-    copy = _last(schedule, tensor, ".cache")
-    at = _position(schedule, copy, row)
-    indices = [index.name for index in schedule.graph.stage(copy).statement.output_indices]
+    schedule, packed, indices = _copy_of(schedule, tensor, cache)
+    at = indices.index(row)
     rest = [number for number in range(len(indices)) if number != at]
     layout = ((at, 0), *((number, 0) for number in rest), (at, tile.rows))
-    return schedule.compute_at(copy, name, f"{row}.outer").storage(copy, "local", layout=layout)
+    return schedule.compute_at(packed, copy, block).storage(packed, "local", layout=layout)

@@ -18,7 +18,7 @@ def fuse_rows(schedule: Schedule) -> Schedule:
     """Attach every temporary to the outermost loop of its last consumer, where that computes nothing twice."""
     for name in reversed(schedule.stages):
         stage = schedule.graph.stage(name)
-        if name not in schedule.graph.outputs and stage.attach.kind == "root":
+        if name not in schedule.graph.outputs and stage.attach.kind == "root" and not stage.relations:
             schedule = _attached(schedule, stage)
     return schedule
 
@@ -31,7 +31,7 @@ def _attached(schedule: Schedule, stage: Stage) -> Schedule:
         return schedule
     place = graph.runs_in(users[-1].name)
     loops = graph.stage(place).leaves
-    if len(loops) < 2 or graph.stage(place).kind(loops[0]) != "output":
+    if graph.stage(place).relations or len(loops) < 2 or graph.stage(place).kind(loops[0]) != "output":
         return schedule
     try:
         moved = schedule.compute_at(stage.name, place, loops[0])

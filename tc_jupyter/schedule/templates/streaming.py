@@ -31,12 +31,12 @@ def steps_along(stage: Stage, index: str) -> list[tuple[int | None, bool]]:
     found: list[tuple[int | None, bool]] = []
     for read in stage.statement.reads():
         if read.indices:
-            moves = [_step(from_expr(subscript), index) for subscript in read.indices]
+            moves = [step_of(from_expr(subscript), index) for subscript in read.indices]
             found.append((moves[-1], any(move != 0 for move in moves[:-1])))
     return found
 
 
-def _step(subscript: SizeExpr, index: str) -> int | None:
+def step_of(subscript: SizeExpr, index: str) -> int | None:
     """By how much a subscript grows per step of `index`, if that is the same everywhere."""
     if index not in subscript.indices:
         return 0
