@@ -1,10 +1,13 @@
 """Random comprehensions: the specialised program computes what the direct evaluator computes."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+import tc_jupyter as tc
 from tc_jupyter.program import Size
 from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.schedule import schedule_of
@@ -255,3 +258,19 @@ def test_random_comprehensions(program, fixed):
 @given(programs(), st.booleans())
 def test_two_thousand_random_comprehensions(program, fixed):
     compare(*program, fixed)
+
+
+def on_the_cpu_engine(text, data):
+    call_sac(text, *data)  # what is refused, or selects outside, is the subject of the other tests
+    (want,), _ = evaluate_all(text, *(from_numpy(array) for array in data))
+    got = tc.compile(text, language="sac", target="cpu")["f"](*data)
+    assert (tuple(got.shape), got.ravel().tolist()) == (want.shape, want.data)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
+@given(programs())
+def test_random_comprehensions_on_the_cpu_engine(program):
+    pytest.importorskip("llvmlite")
+    with contextlib.suppress(SacError, Refused, OutOfBounds):
+        on_the_cpu_engine(*program)
