@@ -13,7 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tc_jupyter.program import COMPARISONS, LOGICAL, Binary, Call, Expr, Program, Read, Select, Statement, Unary, children
+from tc_jupyter.program import (
+    COMPARISONS,
+    LOGICAL,
+    Binary,
+    Call,
+    Expr,
+    Program,
+    Read,
+    Select,
+    Statement,
+    Unary,
+    children,
+)
 from tc_jupyter.ranges import Ranges, SizeExpr, constant, minimum
 
 
