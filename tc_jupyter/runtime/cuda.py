@@ -398,8 +398,9 @@ class CudaRunner:
             MemoryError: the workspace or the copies do not fit.
         """
         own = {buffer.name: storage[buffer.name] for buffer in self.kernel.buffers}
-        if any(view.device == "cpu" for view in own.values()):
-            return self._staged(own, sizes, scalars)
+        for view in own.values():
+            if view.device == "cpu":
+                return self._staged(own, sizes, scalars)
         return self._run(own, sizes, scalars)
 
     def _staged(
@@ -435,17 +436,27 @@ class CudaRunner:
             if min(plan.grid) <= 0:
                 return None
             main, others = _streams(self.kernel, own)
-            with _stream_context(cupy, main):
+            if not others and int(cupy.cuda.get_current_stream().ptr) == main:
+                return self._start(cupy, device, plan, plan.gather(own, sizes, scalars))
+            with cupy.cuda.ExternalStream(main):
                 _order(cupy, others, main)
-                workspace = [cupy.empty(nbytes, np.uint8) for nbytes in plan.workspace]
-                record = cupy.zeros(RECORD, np.int64) if self.kernel.checks else None
-                where = [np.uint64(array.data.ptr) for array in workspace]
-                errors = np.uint64(0 if record is None else record.data.ptr)
-                plan.loaded.launch(device, plan.grid, plan.block, plan.gather(own, sizes, scalars, where, errors))
-                if self.synchronous:
-                    self._wait(cupy, plan)
+                failure = self._start(cupy, device, plan, plan.gather(own, sizes, scalars))
                 _order(cupy, (main,), *others)
-                return None if record is None else failure_of(record.get().tolist(), 1, values_of_checks(self.kernel))
+                return failure
+
+    def _start(self, cupy: Any, device: int, plan: _Plan, arguments: tuple[Any, ...]) -> Failure | None:
+        """Launch on the current stream; workspace comes from its pool, so it may be used again as soon as the launch is over."""
+        workspace = [cupy.empty(nbytes, np.uint8) for nbytes in plan.workspace]
+        arguments = (*arguments, *(np.uint64(array.data.ptr) for array in workspace))
+        if not self.kernel.checks:
+            plan.loaded.launch(device, plan.grid, plan.block, arguments)
+            if self.synchronous:
+                self._wait(cupy, plan)
+            return None
+        record = cupy.zeros(RECORD, np.int64)
+        plan.loaded.launch(device, plan.grid, plan.block, (*arguments, np.uint64(record.data.ptr)))
+        self._wait(cupy, plan)
+        return failure_of(record.get().tolist(), 1, values_of_checks(self.kernel))
 
     def _wait(self, cupy: Any, plan: _Plan) -> None:
         """Wait for the launch; what went wrong is this kernel's fault."""
@@ -456,9 +467,12 @@ class CudaRunner:
 
     def _plan(self, device: int, own: Mapping[str, ArrayView], sizes: Mapping[str, int]) -> _Plan:
         """The launch at these sizes, made at most once."""
-        aligned = all(view.address % 16 == 0 for view in own.values())
-        strides = tuple(own[b.name].strides for b in self.kernel.buffers if b.strided)
-        key = (device, aligned, strides, *(sizes[name] for name in self.kernel.sizes if name in sizes))
+        addresses = 0
+        for view in own.values():
+            addresses |= view.address
+        aligned = addresses % 16 == 0
+        strides = tuple([own[buffer.name].strides for buffer in self.kernel.buffers if buffer.strided])
+        key = (device, aligned, strides, *[sizes[name] for name in self.kernel.sizes if name in sizes])
         plan = self.plans.get(key)
         if plan is None:
             with self.lock:
@@ -531,15 +545,13 @@ def fit(kernel: Kernel, aligned: bool, sizes: Mapping[str, int]) -> Kernel:
 
 
 def gatherer(source: KernelSource) -> Callable[..., tuple[Any, ...]]:
-    """A function of (storage, sizes, scalars, workspace addresses, error record) that returns the arguments of a
-    launch.
+    """A function of (storage, sizes, scalars) that returns the arguments of a launch, up to workspace and error record.
 
     Every value is a NumPy scalar of the parameter's width: CuPy would pass a Python `int` as 64 and a `float` as
     double precision.
     """
     parts: list[str] = []
     scope: dict[str, Any] = {"pointer": np.uint64, "index": np.int32 if source.index_bits == 32 else np.int64}
-    spaces = 0
     for number, argument in enumerate(source.arguments):
         name = repr(argument.name)
         match argument.kind:
@@ -552,12 +564,9 @@ def gatherer(source: KernelSource) -> Callable[..., tuple[Any, ...]]:
             case "scalar":
                 scope[f"scalar{number}"] = scalar_converter(argument)
                 parts.append(f"scalar{number}(s[{name}])")
-            case "workspace":
-                parts.append(f"w[{spaces}]")
-                spaces += 1
             case _:
-                parts.append("e")
-    exec(f"def gather(b, v, s, w, e):\n    return ({''.join(part + ', ' for part in parts)})", scope)
+                break  # addresses of workspace and error record follow
+    exec(f"def gather(b, v, s):\n    return ({''.join(part + ', ' for part in parts)})", scope)
     return scope["gather"]
 
 
@@ -580,19 +589,13 @@ def _device_of(own: Mapping[str, ArrayView]) -> int:
 
 
 def _streams(kernel: Kernel, own: Mapping[str, ArrayView]) -> tuple[int, tuple[int, ...]]:
-    """The stream of the launch (that of the library of the first output) and the other streams on which arguments are
-    in use.
-    """
-    written = [own[buffer.name] for buffer in kernel.buffers if buffer.role != "input"]
-    main = written[0].library.stream(written[0].device) if written else 0
-    others = dict.fromkeys(view.library.stream(view.device) for view in own.values())
-    return main, tuple(other for other in others if other != main)
-
-
-def _stream_context(cupy: Any, handle: int) -> Any:
-    """Make a stream of any library CuPy's current one; nothing to do if it is."""
-    current = cupy.cuda.get_current_stream()
-    return current if int(current.ptr) == handle else cupy.cuda.ExternalStream(handle)
+    """The stream of the launch (of the library of the first output) and the others on which arguments are in use."""
+    first = next((own[buffer.name] for buffer in kernel.buffers if buffer.role != "input"), None)
+    if first is None:
+        return 0, ()
+    main = first.library.stream(first.device)
+    others = {view.library.stream(view.device) for view in own.values() if view.library is not first.library}
+    return main, tuple(others - {main})
 
 
 def _order(cupy: Any, first: Sequence[int], *then: int) -> None:

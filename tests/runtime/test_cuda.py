@@ -315,9 +315,17 @@ def test_the_module_is_loaded_from_a_file_named_after_its_bytes(tmp_path):
 
 
 def test_the_stream_of_the_output_is_used_and_others_are_ordered(cupy):
-    storage = {"A": on_device(np.ones(512, np.float32), stream=7), "O": on_device(np.zeros(512, np.float32), stream=5)}
+    storage = {
+        "A": on_device(np.ones(512, np.float32), stream=7, library="torch"),
+        "O": on_device(np.zeros(512, np.float32), stream=5),
+    }
     run(doubled(), storage, {"N": 512})
     assert cupy.log == [("enter", 5), ("wait", 5, 7), ("wait", 7, 5), ("leave", 5)]
+
+
+def test_a_library_on_another_stream_than_cupy(cupy):
+    run(doubled(), arrays(512, stream=9), {"N": 512})
+    assert cupy.log == [("enter", 9), ("leave", 9)]
 
 
 def test_one_stream_needs_no_events(cupy):
