@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tc_jupyter.runtime.doctor import Finding, Report, choose, doctor, installed
+from tc_jupyter.runtime.doctor import Finding, Report, choose, doctor, engine, installed
 
 GPU = Finding("gpu", "ok", "Some GPU, sm_90")
 NONE = Finding("gpu", "absent", "no driver")
@@ -43,6 +43,13 @@ def test_missing_parts_say_what_is_lost_and_how_to_get_them():
 
 def test_extra_looks_are_shown():
     assert "cache" in {finding.name for finding in doctor((lambda: Finding("cache", "ok", "3 entries"),)).findings}
+
+
+def test_the_engine_in_one_line():
+    assert engine("interpreter").startswith("interpreter (asked for")
+    assert engine().startswith(doctor().engine)
+    assert "cuda" in engine("cuda") or "GPU" in engine("cuda")
+    assert len(engine().splitlines()) == 1
 
 
 def test_versions_of_distributions():

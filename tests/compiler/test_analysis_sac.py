@@ -1,0 +1,58 @@
+"""What is known of a `%%sac` cell before a call, and calls from the public interface."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+CELL = """
+float[*] increment(float[*] A) { return { iv -> A[iv] + 1 }; }
+float[.,.] turn(float[.,.] A) { return { [i,j] -> A[j,i] }; }
+"""
+
+
+def floats(*shape):
+    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+
+
+def test_declared_ranks_are_analysed_and_open_ones_listed():
+    analysis = tc.analyze(CELL, "sac")
+    assert analysis.ok
+    assert set(analysis.open_functions) == {"increment", "turn"}
+    assert set(analysis.functions) == {"turn"}
+    assert analysis.open_functions["increment"][0].signature == "float[*] increment(float[*] A)"
+
+
+def test_mistakes_are_diagnostics():
+    analysis = tc.analyze(
+        "float[*] f(float[*] A) { return B; }\nfloat[*] g(float[*] A) { return { iv -> A[jv] }; }", "sac"
+    )
+    assert not analysis.ok
+    assert len(analysis.diagnostics) >= 2
+    assert tc.analyze("}{", "sac").diagnostics
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_compiled_and_called(target):
+    module = tc.compile(CELL, "sac", target=target)
+    assert list(module) == ["increment", "turn"]
+    for shape in [(4,), (2, 3), (2, 3, 2)]:
+        np.testing.assert_array_equal(module.increment(floats(*shape)), floats(*shape) + 1)
+    np.testing.assert_array_equal(module.turn(floats(2, 3)), floats(2, 3).T)
+    with pytest.raises(tc.CallError, match="TC651"):
+        module.turn(floats(3))
+
+
+def test_each_language_calls_the_other():
+    tc_cell = tc.compile("def twice(float(N) X) -> (Y) { Y(i) = 2 * X(i) }")
+    sac_cell = tc.compile(
+        "float[.] four(float[.] A) { return twice(twice(A)); }", "sac", known={"twice": tc_cell.twice}
+    )
+    np.testing.assert_array_equal(sac_cell.four(floats(5)), 4 * floats(5))
+
+
+def test_unknown_languages_are_refused():
+    with pytest.raises(ValueError):
+        tc.analyze("", "apl")
