@@ -19,7 +19,7 @@ import numpy as np
 from tc_jupyter.diagnostics import NO_SPAN, CallError, Code, Diagnostic, SourceText, Span, codes, nearest, render
 from tc_jupyter.program import Const, DType, Program, Size, Tensor
 
-from .arrays import ArgumentProblem, ArrayView, as_numpy, library_of, overlaps_itself, view_of
+from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
 
 Number: TypeAlias = int | float | bool
 
@@ -236,9 +236,7 @@ def _as_number(value: object) -> Number | None:
 def _element(view: ArrayView) -> Number:
     """The one element of a 0-dimensional array, wherever it is."""
     if view.device != "cpu":
-        from .cuda import read_element  # noqa: PLC0415  CuPy's door file
-
-        return read_element(view)
+        return device_memory().read_element(view)
     array = as_numpy(view)
     if view.dtype is DType.BFLOAT16 and array.dtype == np.uint16:
         return float((array.astype(np.uint32) << 16).view(np.float32).item())

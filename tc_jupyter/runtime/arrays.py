@@ -14,7 +14,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -116,6 +116,53 @@ class Library:
     allocate: Callable[[tuple[int, ...], DType, str], ArrayView]
     finish: Callable[[ArrayView], Any]
     stream: Callable[[str], int]
+
+
+class DeviceMemory(Protocol):
+    """What this file needs of the GPU; `cuda.py`, which knows CuPy, gives it to `use_device_memory`."""
+
+    def device_empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Any:
+        """A fresh CuPy array."""
+        ...
+
+    def device_copy(
+        self,
+        address: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: DType,
+        device: str,
+        owner: object,
+    ) -> Any:
+        """A row-major copy as a CuPy array."""
+        ...
+
+    def device_copy_into(self, target: ArrayView, source: ArrayView) -> None:
+        """Copy all elements."""
+        ...
+
+    def read_element(self, view: ArrayView) -> int | float | bool:
+        """The one element of a 0-dimensional array."""
+        ...
+
+
+_DEVICE_MEMORY: list[DeviceMemory] = []
+
+
+def use_device_memory(memory: DeviceMemory) -> None:
+    """Make arrays on a GPU usable; called once, by the file that knows CuPy."""
+    _DEVICE_MEMORY[:] = [memory]
+
+
+def device_memory() -> DeviceMemory:
+    """The operations on memory of the GPU.
+
+    Raises:
+        ArgumentProblem: nothing that knows a GPU was loaded.
+    """
+    if not _DEVICE_MEMORY:
+        raise ArgumentProblem("device", "an array on a GPU", "calls on a GPU need CuPy")
+    return _DEVICE_MEMORY[0]
 
 
 def _default_stream(_: str) -> int:
@@ -370,11 +417,9 @@ def _cupy_view(array: Any) -> ArrayView:
 
 
 def _cupy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
-    from .cuda import device_empty  # noqa: PLC0415  CuPy's door file
-
     if dtype is DType.BFLOAT16:
         raise ArgumentProblem("bfloat16", "CuPy has no bfloat16", "pass arrays of PyTorch or JAX")
-    return _cupy_view(device_empty(shape, dtype, device))
+    return _cupy_view(device_memory().device_empty(shape, dtype, device))
 
 
 def _cupy_stream(device: str) -> int:
@@ -583,9 +628,8 @@ def copied(view: ArrayView) -> ArrayView:
     """
     assert view.dtype is not None
     if view.device != "cpu":
-        from .cuda import device_copy  # noqa: PLC0415  CuPy's door file
-
-        copy = _cupy_view(device_copy(view.address, view.shape, view.strides, view.dtype, view.device, view.owner))
+        place = (view.address, view.shape, view.strides, view.dtype, view.device, view.owner)
+        copy = _cupy_view(device_memory().device_copy(*place))
         return replace(copy, dtype=view.dtype, dtype_name=view.dtype_name)
     target = empty(view.shape, storage_dtype(view.dtype))
     source = as_numpy(view)
@@ -598,9 +642,7 @@ def copy_into(target: ArrayView, source: ArrayView) -> None:
     if target.device == "cpu":
         np.copyto(as_numpy(target), as_numpy(source), casting="unsafe")
         return
-    from .cuda import device_copy_into  # noqa: PLC0415  CuPy's door file
-
-    device_copy_into(target, source)
+    device_memory().device_copy_into(target, source)
 
 
 def share_memory(first: ArrayView, second: ArrayView) -> bool:

@@ -40,7 +40,7 @@ from tc_jupyter.schedule import Target
 
 from . import nvrtc
 from .arguments import Number
-from .arrays import ArrayView, as_numpy, storage_dtype
+from .arrays import ArrayView, as_numpy, storage_dtype, use_device_memory
 from .cache import DiskCache, key_of
 from .cubin import MAX_STATIC_SHARED, multiprocessor
 from .launch import RECORD, Failure, bfloat16_bits, failure_of, integers, values_of_checks
@@ -701,3 +701,15 @@ def read_element(view: ArrayView) -> Number:
 def synchronize() -> None:
     """Wait until everything that was launched on the current device is done."""
     _cupy().cuda.runtime.deviceSynchronize()
+
+
+class _Memory:
+    """What `arrays` needs of the GPU."""
+
+    device_empty = staticmethod(device_empty)
+    device_copy = staticmethod(device_copy)
+    device_copy_into = staticmethod(device_copy_into)
+    read_element = staticmethod(read_element)
+
+
+use_device_memory(_Memory())
