@@ -100,14 +100,22 @@ def version() -> str:
 def host() -> tuple[str, str, tuple[str, ...]]:
     """Triple, processor name and features of this machine; the name can be masked by a hypervisor, the features are not."""
     llvm = binding()
-    features = tuple(sorted(name for name, on in llvm.get_host_cpu_features().items() if on))
+    features = tuple(sorted(name for name, on in _host_features().items() if on))
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
+
+
+def _host_features() -> dict[str, bool]:
+    """What LLVM finds; nothing on a processor that it does not know, which then runs code of the oldest kind."""
+    try:
+        return dict(binding().get_host_cpu_features())
+    except RuntimeError:
+        return {}
 
 
 @lru_cache(maxsize=1)
 def host_feature_string() -> str:
     """Every feature of the host switched on or off by name."""
-    return binding().get_host_cpu_features().flatten()
+    return ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(_host_features().items()))
 
 
 @lru_cache(maxsize=16)

@@ -481,3 +481,33 @@ def test_functions_of_libraries():
             made = pointwise(lambda a, f=function: Call(f, (a,), F32), {"A": F32}, F32, lanes)
             values = (np.random.default_rng(0).random(40) * 4 + 0.1).astype("f")
             compare(made, {"A": values, "Y": np.zeros(40, "f")}, {"N": 40})
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT16, F32, DType.FLOAT64], ids=lambda d: d.value)
+def test_reads_across_rows_are_turned_in_registers(isa, dtype):
+    # Packing of a transposed operand: P[jo, k, jj] = B[jo*32 + jj, k].
+    jo, jj = var("jo"), var("jj")
+    made = kernel(
+        [Buffer("B", dtype, (N, K)), Buffer("P", dtype, (blocks(N, 32), K, int64(32)), role="output")],
+        "NK",
+        loop(
+            "jo",
+            blocks(N, 32),
+            loop(
+                "k",
+                K,
+                loop(
+                    "jj",
+                    tile("jo", N, 32),
+                    Store("P", (jo, k, jj), Read("B", (add(mul(jo, 32), jj), k), dtype)),
+                    kind="vectorize",
+                ),
+            ),
+            kind="parallel",
+        ),
+    )
+    for n, depth in ((32, 16), (70, 37), (3, 5)):
+        arrays = {"B": sample(dtype, (n, depth), 1), "P": np.zeros(((n + 31) // 32, depth, 32), dtype.value)}
+        compare(made, arrays, {"N": n, "K": depth}, isa=isa)
+    assert "gather" not in emit_llvm(made, target(isa)).text.split("end.k.o")[0] or isa == "baseline"

@@ -9,7 +9,23 @@ from tc_jupyter.codegen.llvm import coefficients
 from tc_jupyter.program import Call, DType
 
 F64 = DType.FLOAT64
-ONE = ["exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tanh", "sigmoid", "erf", "sqrt", "rsqrt"]
+ONE = [
+    "exp",
+    "exp2",
+    "exp10",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sqrt",
+    "rsqrt",
+]
 MP = {
     "exp2": lambda x: mpmath.mpf(2) ** x,
     "exp10": lambda x: mpmath.mpf(10) ** x,

@@ -1,12 +1,14 @@
 """Vectorised loops of any length -> loops over vectors.
 
-* `find`: an innermost serial loop whose points are independent, or that reduces into one element, becomes a vectorised loop.
+* `find`: an innermost serial loop whose points are independent, or that reduces into one element, becomes a vectorised
+  loop.
 * `join`: a loop over vectors that the schedule wrote (`for o`, `for v in 0:min(16, n - 16*o)` vectorised) becomes one vectorised loop
   again, if its body uses `16*o + v` only.
-* `strip`: a vectorised loop without a small constant extent is cut into vectors. If its body only assigns, it stays whole as a
-  `stream`: a loop whose vectors may overlap, so that it needs no masks (`is_stream`).
+* `strip`: a vectorised loop without a small constant extent is cut into vectors. If its body only assigns, it stays whole as
+  a stream: a loop whose vectors may overlap, so that it needs no masks (`is_stream`).
 
-Worked example: `for i in 0:N (vectorize): s += A[i]` becomes `for i.o in 0:ceil(N/64)`, `for i.i in 0:min(64, N - 64*i.o)` (vectorised).
+Worked example: `for i in 0:N (vectorize): s += A[i]` becomes `for i.o in 0:ceil(N/64)` around
+`for i.i in 0:min(64, N - 64*i.o)`, vectorised.
 """
 
 from __future__ import annotations

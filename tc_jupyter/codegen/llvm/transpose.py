@@ -1,0 +1,135 @@
+"""Reads across rows: a block is loaded along the rows and turned in registers.
+
+A vectorised loop over `j` that reads `B[j, k]` takes its lanes from different rows, which is a slow gather. If neighbouring
+`k` follow, whole pieces of rows can be loaded and transposed: n vectors of n lanes in n log2(n) shuffles.
+
+Worked example: `for k in 0:K`, `for j in 0:32 (vectorize): P[k, j] = B[j, k]` becomes blocks of 16 iterations of `k` that are
+written out (`blocked`); before each block 32 pieces of 16 elements are read and turned (`turn`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, walk_statements
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64
+from tc_jupyter.schedule import Target
+
+from .builder import Builder, Value
+from .polynomial import mentions, polynomial, step
+from .prepare import constant_value, map_block, map_blocks, plus, substitute, times
+
+
+def blocked(block: Block, buffers: Mapping[str, Buffer], target: Target) -> Block:
+    """Cut loops over the contiguous index of such reads into written-out blocks and a rest."""
+    body: list[Stmt] = []
+    for stmt in block.body:
+        body += _blocked(stmt, buffers, target)
+    return replace(block, body=tuple(body))
+
+
+def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple[Stmt, ...]:
+    inner = _single(stmt)
+    if inner is None or not isinstance(stmt, For) or stmt.kind != "serial":
+        return (map_blocks(stmt, lambda child: blocked(child, buffers, target)),)
+    limit = constant_value(inner.extent)
+    reads = tuple(crossing_reads(inner, stmt.var, buffers))
+    count = constant_value(stmt.extent)
+    if not reads or limit is None or (count is not None and count < 4):
+        return (stmt,)
+    width = min(target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads)), limit)
+    if width < 2 or limit % width or width & (width - 1):
+        return (stmt,)
+    outer, step_name = f"{stmt.var}.o", f"{stmt.var}.i"
+    whole = Binary("//", stmt.extent, int64(width), DType.INT64)
+    position = plus(stmt.min, plus(times(IndexVar(outer), int64(width)), IndexVar(step_name)))
+    body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
+    main = For(outer, int64(0), whole, Block((For(step_name, int64(0), int64(width), body, "unroll", stmt.axis),)))
+    done = times(whole, int64(width))
+    rest = replace(stmt, min=plus(stmt.min, done), extent=Binary("-", stmt.extent, done, DType.INT64))
+    return main, rest
+
+
+def _single(stmt: Stmt) -> For | None:
+    """The vectorised loop of assignments that is all that a loop does."""
+    if not isinstance(stmt, For) or len(stmt.body.body) != 1:
+        return None
+    inner = stmt.body.body[0]
+    if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(inner.min) != 0:
+        return None
+    plain = all(
+        isinstance(s, Block) or (isinstance(s, Store) and s.reduce is None and not s.atomic)
+        for s in walk_statements(inner.body)
+    )
+    return inner if plain else None
+
+
+def crossing_reads(inner: For, var: str, buffers: Mapping[str, Buffer]) -> Iterator[Read]:
+    """Unconditional reads of contiguous inputs whose last index is `var + ...` and whose row is chosen by the vectorised loop."""
+    for stmt in walk_statements(inner.body):
+        if isinstance(stmt, Store):
+            for read in _plain_reads(stmt.value):
+                buffer = buffers.get(read.tensor)
+                if buffer is not None and _crosses(read, buffer, inner.var, var):
+                    yield read
+
+
+def _plain_reads(expr: Expr) -> Iterator[Read]:
+    """Reads that happen in any case."""
+    match expr:
+        case Read():
+            yield expr
+        case Select() | Binary(op="&&" | "||"):
+            return
+        case _:
+            for child in children(expr):
+                yield from _plain_reads(child)
+
+
+def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
+    if buffer.role != "input" or buffer.scope != "argument" or buffer.strided or len(read.indices) < 2:
+        return False
+    if buffer.dtype is DType.BOOL or any(mentions(where, var) for where in read.indices[:-1]):
+        return False
+    rows = [step(polynomial(where, {}), lane) for where in read.indices[:-1]]
+    last = polynomial(read.indices[-1], {})
+    linear = all(constant for _, constant in rows) and any(change != 0 for change, _ in rows)
+    return linear and step(last, var) == (1, True) and step(last, lane) == (0, True)
+
+
+def turn(b: Builder, rows: list[Value]) -> list[Value]:
+    """Transpose: `rows` are m vectors of n lanes, m a multiple of n, n a power of two; returns n vectors of m lanes."""
+    width = rows[0].lanes
+    columns: list[Value] | None = None
+    for start in range(0, len(rows), width):
+        part = rows[start : start + width]
+        for _ in range(width.bit_length() - 1):
+            pairs = [(part[k], part[k + width // 2]) for k in range(width // 2)]
+            part = [
+                half
+                for low, high in pairs
+                for half in (_interleave(b, low, high, 0), _interleave(b, low, high, width // 2))
+            ]
+        columns = (
+            part if columns is None else [_join(b, left, right) for left, right in zip(columns, part, strict=True)]
+        )
+    assert columns is not None
+    return columns
+
+
+def _interleave(b: Builder, left: Value, right: Value, start: int) -> Value:
+    """Lanes of one half of two vectors in turn."""
+    n = left.lanes
+    picks = ", ".join(f"i32 {k}, i32 {n + k}" for k in range(start, start + n // 2))
+    return b.op(f"shufflevector {left.typed}, {right.typed}, <{n} x i32> <{picks}>", left.dtype, n, "turn")
+
+
+def _join(b: Builder, left: Value, right: Value) -> Value:
+    """One vector after the other; the left one may be longer."""
+    n, m = left.lanes, right.lanes
+    if n > m:
+        picks = ", ".join(f"i32 {k if k < m else 0}" for k in range(n))
+        right = b.op(f"shufflevector {right.typed}, {right.type} poison, <{n} x i32> <{picks}>", right.dtype, n, "wide")
+    picks = ", ".join(f"i32 {k}" for k in range(n + m))
+    return b.op(f"shufflevector {left.typed}, {right.typed}, <{n + m} x i32> <{picks}>", left.dtype, n + m, "row")
