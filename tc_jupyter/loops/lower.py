@@ -71,6 +71,7 @@ from .ir import (
     expressions,
     walk_statements,
 )
+from .tails import split_tails
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def lower(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Ke
     graph = bounds.graph
     checks = tuple(checks)
     roots = [stage for stage in graph.stages if stage.attach.kind == "root"]
-    return tuple(_Nest(bounds, root, checks).kernel(number) for number, root in enumerate(roots))
+    return tuple(split_tails(_Nest(bounds, root, checks).kernel(number)) for number, root in enumerate(roots))
 
 
 @dataclass(slots=True)

@@ -99,14 +99,25 @@ def roles_of(stage: Stage) -> Roles | None:
     reads = [read for read in statement.reads() if read.indices]
     if not outputs or not statement.reduction_indices or not reads or statement.combine is not None:
         return None
-    if _depends_on_data(reads) or _uses_index_values(stage):
-        return None
     column = outputs[-1]
-    for row in (*reversed(outputs[:-1]), None):
-        found = _roles(reads, row, column)
-        if found is not None:
-            return found
-    return None
+    if not _depends_on_data(reads) and not _uses_index_values(stage):
+        for row in reversed(outputs[:-1]):
+            found = _roles(reads, row, column)
+            if found is not None:
+                return found
+    return _vector_roles(reads, column)
+
+
+def _vector_roles(reads: list[Read], column: str) -> Roles | None:
+    """A tile of one row: everything is read in unit steps along the columns, or not along them at all."""
+    windows: list[str] = []
+    for read in reads:
+        moves = [step_of(from_expr(index), column) for index in read.indices]
+        if moves[-1] not in (0, 1) or any(moves[:-1]):
+            return None
+        if moves[-1] == 1:
+            windows.append(read.tensor)
+    return Roles(None, column, (), (), tuple(dict.fromkeys(windows))) if windows else None
 
 
 def _depends_on_data(reads: list[Read]) -> bool:
@@ -224,10 +235,11 @@ def _scheduled(
         for leaf in (*outer, f"{row}.outer"):
             schedule = schedule.parallel(copy, leaf)
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
+    padded = roles.row is not None or (not _is_long(extents[roles.column], tile) and _can_pad(stage))
 
     for tensor in roles.panels:
         schedule = _pack_columns(schedule, tensor, cache, roles.column, tile)
-    for tensor in roles.windows:
+    for tensor in roles.windows if padded else ():
         schedule = _pad_rows(schedule, tensor, cache, tile)
     for tensor in roles.row_reads:
         assert roles.row is not None
@@ -236,13 +248,23 @@ def _scheduled(
     rest = [index for index in names if index not in (roles.row, roles.column)]
     rows = [roles.row] if roles.row is not None else []
     schedule = schedule.reorder(cache, *rest, *inner, *rows, roles.column)
-    schedule = schedule.storage(cache, "register", padded=True)
+    schedule = schedule.storage(cache, "register", padded=padded)
     for index in rows:
         schedule = schedule.split(cache, index, tile.rows)
     schedule = schedule.split(cache, roles.column, tile.columns)
     for index in rows:
         schedule = schedule.unroll(cache, f"{index}.inner")
     return schedule.vectorize(cache, f"{roles.column}.inner")
+
+
+def _is_long(columns: int | None, tile: Tile) -> bool:
+    """Whether so many tiles are full that a slow last one does not matter."""
+    return columns is None or columns % tile.columns == 0 or columns >= 64 * tile.columns
+
+
+def _can_pad(stage: Stage) -> bool:
+    reads = [read for read in stage.statement.reads() if read.indices]
+    return not _depends_on_data(reads) and not _uses_index_values(stage)
 
 
 def _value(extent: object, sizes: Mapping[str, int]) -> int | None:

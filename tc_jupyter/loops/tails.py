@@ -1,0 +1,137 @@
+"""Takes the last, shorter tile out of a loop over register tiles, so that all other tiles have constant lengths.
+
+Worked example:
+
+    for j.outer in 0:ceil(N/32)
+      allocate register T[32]
+      for j.inner in 0:min(32, N - 32*j.outer)  # vectorize
+        T[j.inner] += ...
+    ->
+    for j.outer in 0:ceil(N/32)
+      if N - 32*j.outer >= 32
+        allocate register T[32]
+        for j.inner in 0:32  # vectorize
+      else
+        allocate local T[32]
+        for j.inner in 0:N - 32*j.outer
+
+Source: Halide, "loop partitioning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import assert_never
+
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, walk
+
+from .ir import Allocate, Barrier, Block, Check, For, If, Intrinsic, Kernel, Stmt, Store, walk_statements
+
+CONSTANT = ("vectorize", "unroll")
+
+
+def split_tails(kernel: Kernel) -> Kernel:
+    """Separate full from shorter tiles in every loop around a register buffer that is written in loops of varying length."""
+    return replace(kernel, body=_block(kernel.body, frozenset()))
+
+
+def _block(block: Block, bound: frozenset[str]) -> Block:
+    return replace(block, body=tuple(_statement(stmt, bound) for stmt in block.body))
+
+
+def _statement(stmt: Stmt, bound: frozenset[str]) -> Stmt:
+    match stmt:
+        case For():
+            return _loop(stmt, bound | {stmt.var})
+        case Allocate() | Check():
+            return replace(stmt, body=_block(stmt.body, bound))
+        case If():
+            otherwise = None if stmt.otherwise is None else _block(stmt.otherwise, bound)
+            return If(stmt.condition, _block(stmt.then, bound), otherwise)
+        case Block():
+            return _block(stmt, bound)
+        case Store() | Barrier() | Intrinsic():
+            return stmt
+    assert_never(stmt)
+
+
+def _loop(loop: For, bound: frozenset[str]) -> For:
+    tails = _tails(loop.body, bound)
+    if not tails:
+        return replace(loop, body=_block(loop.body, bound))
+    tests = [Binary(">=", rest, Const(length, DType.INT64), DType.BOOL) for rest, length in tails.items()]
+    condition: Expr = reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), tests)
+    full = _block(_map_block(loop.body, lambda each: _full(each, tails)), bound)
+    short = _map_block(loop.body, lambda each: _short(each, tails))
+    return replace(loop, body=Block((If(condition, full, short),)))
+
+
+def _tails(body: Block, bound: frozenset[str]) -> dict[Expr, int]:
+    """What must be at least how long for full tiles: from loops that write registers and whose length is known here."""
+    registers = {
+        stmt.buffer.name
+        for stmt in walk_statements(body)
+        if isinstance(stmt, Allocate) and stmt.buffer.scope == "register"
+    }
+    found: dict[Expr, int] = {}
+    for loop in (stmt for stmt in walk_statements(body) if isinstance(stmt, For) and stmt.kind in CONSTANT):
+        parts = _shorter(loop.extent)
+        if parts is None or not _writes(loop, registers):
+            continue
+        rest, length = parts
+        if {node.name for node in walk(rest) if isinstance(node, IndexVar)} <= bound:
+            found[rest] = max(length, found.get(rest, 0))
+    return found
+
+
+def _shorter(extent: Expr) -> tuple[Expr, int] | None:
+    """`min(rest, length)` with a constant length."""
+    if isinstance(extent, Binary) and extent.op == "min":
+        for rest, length in ((extent.left, extent.right), (extent.right, extent.left)):
+            if isinstance(length, Const):
+                return rest, int(length.value)
+    return None
+
+
+def _writes(loop: For, registers: set[str]) -> bool:
+    return any(isinstance(stmt, Store) and stmt.buffer in registers for stmt in walk_statements(loop.body))
+
+
+def _full(stmt: Stmt, tails: Mapping[Expr, int]) -> Stmt:
+    if isinstance(stmt, For) and (parts := _shorter(stmt.extent)) is not None and tails.get(parts[0], 0) >= parts[1]:
+        return replace(stmt, extent=Const(parts[1], DType.INT64))
+    return stmt
+
+
+def _short(stmt: Stmt, tails: Mapping[Expr, int]) -> Stmt:
+    if (
+        isinstance(stmt, For)
+        and stmt.kind in CONSTANT
+        and (parts := _shorter(stmt.extent)) is not None
+        and parts[0] in tails
+    ):
+        return replace(stmt, kind="serial")
+    if isinstance(stmt, Allocate) and stmt.buffer.scope == "register":
+        return replace(stmt, buffer=replace(stmt.buffer, scope="local"))
+    return stmt
+
+
+def _map_block(block: Block, change: Callable[[Stmt], Stmt]) -> Block:
+    """Change every statement of a block, outer ones first."""
+    return replace(block, body=tuple(_map(change(stmt), change) for stmt in block.body))
+
+
+def _map(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
+    match stmt:
+        case For() | Allocate() | Check():
+            return replace(stmt, body=_map_block(stmt.body, change))
+        case If():
+            otherwise = None if stmt.otherwise is None else _map_block(stmt.otherwise, change)
+            return If(stmt.condition, _map_block(stmt.then, change), otherwise)
+        case Block():
+            return _map_block(stmt, change)
+        case Store() | Barrier() | Intrinsic():
+            return stmt
+    assert_never(stmt)
