@@ -886,3 +886,36 @@ def test_an_unknown_function_is_a_bug():
                 Call("frobnicate", (read("A", element()),), F32),
             )
         )
+
+
+@needs_nvrtc
+def test_a_large_private_array_is_workspace():
+    inner = Allocate(
+        local("T", 100_000), Block((store("T", (var("t"),), const(1.0)), store("O", (var("t"),), read("T", var("t")))))
+    )
+    made = kernel("k", (buffer("O", 64, role="output"),), (), loop("t", 64, inner, kind="threadIdx.x"))
+    source = emit_cuda(made, SM80)
+    assert source.workspace[0].shape == (int64(64), int64(100_000))
+    compiled(made, archs=("sm_80",))
+
+
+def test_a_long_loop_is_not_unrolled():
+    made = kernel(
+        "k",
+        (buffer("O", 4096, role="output"),),
+        (),
+        loop("i", 4096, store("O", (var("i"),), const(1.0)), kind="unroll"),
+    )
+    assert "#pragma unroll" not in text_of(made)
+
+
+def test_too_many_parameters_are_a_diagnostic():
+    names = [f"A{number}" for number in range(4100)]
+    made = kernel(
+        "k",
+        tuple(buffer(name, "N", role="output") for name in names),
+        ("N",),
+        *(store(name, (0,), const(1.0)) for name in names),
+    )
+    with pytest.raises(CompileError, match="4101 parameters"):
+        emit_cuda(made, SM80)

@@ -369,9 +369,7 @@ def test_every_weakened_copy_of_the_ordinary_product_is_caught():
     ]
     made_mutants = mutants(source.text, changes)
     assert len(made_mutants) > 10
-    survivors = [
-        name for name, text in made_mutants if not caught(made, source, text, [(130, 132, 36), (4, 4, 4)], F32)
-    ]
+    survivors = [name for name, text in made_mutants if not caught(made, source, text, [(4, 4, 4), (6, 8, 36)], F32)]
     assert survivors == []
 
 
@@ -395,6 +393,6 @@ def test_every_weakened_copy_of_the_tensor_product_is_caught():
     survivors = [
         name
         for name, text in made_mutants
-        if not caught(made, source, text, [(16, 8, 8), (16, 136, 40), (136, 136, 136)], F16)
+        if not caught(made, source, text, [(16, 8, 8), (16, 136, 40), (16, 8, 168)], F16)
     ]
     assert survivors == []

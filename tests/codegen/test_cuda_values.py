@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cuda_kernels import (
@@ -35,7 +37,7 @@ from cuda_simulation import compare, run_simulated
 
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.loops import Allocate, Barrier, Block, Check
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Select, Unary
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Select, Unary, int64
 from tc_jupyter.runtime import nvrtc
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
@@ -471,3 +473,25 @@ def test_private_workspace_is_one_per_thread():
         tolerance=1e-5,
         findings=("unwritten-output",),  # of the threads beyond the last element
     )
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+def test_fewer_blocks_than_iterations(blocks, bits):
+    """A striding kernel gives the same with any number of blocks; shared memory is not overwritten too early."""
+    at = add(mul(64, var("b")), var("t"))
+    fill = loop("t", 64, store("S", (var("t"),), read("A", at)), kind="threadIdx.x")
+    take = loop("t", 64, store("O", (at,), read("S", op("-", 63, var("t")))), kind="threadIdx.x")
+    inside = Allocate(local("S", 64, scope="shared"), Block((fill, Barrier(), take)))
+    made = kernel(
+        "k",
+        (buffer("A", 320), buffer("O", 320, role="output")),
+        ("N",),
+        loop("b", size("N"), inside, kind="blockIdx.x"),
+    )
+    source = emit_cuda(made, SM80, bits, large_grid=True)
+    fewer = replace(source, launch=replace(source.launch, grid=(int64(blocks), int64(1), int64(1))))
+    arrays = {"A": np.arange(320, dtype=np.float32), "O": np.zeros(320, np.float32)}
+    result, _ = run_simulated(fewer, made, arrays, {"N": 5}, {})
+    assert result.findings == ()
+    assert np.array_equal(arrays["O"], arrays["A"].reshape(5, 64)[:, ::-1].ravel())

@@ -78,6 +78,15 @@ from .vectors import VectorStore, plan_vector
 MAX_STATIC_SHARED = 48 << 10
 """Bytes of shared memory that may be declared statically."""
 
+MAX_PRIVATE = 16 << 10
+"""Bytes of an array of one thread beyond which it lies in memory that the launcher allocates."""
+
+MAX_PARAMETERS = 32764
+"""Bytes of parameters that a kernel may take."""
+
+MAX_UNROLL = 512
+"""Iterations beyond which a loop is not unrolled: the compiler would take too long."""
+
 INDENT = "    "
 
 
@@ -162,6 +171,8 @@ class _Emitter:
         self._check_shared()
         launch = Launch(self._extents(GRID_AXES), self._extents(THREAD_AXES), self.shared_bytes if self.dynamic else 0)
         arguments = self._arguments()
+        if 8 * len(arguments) > MAX_PARAMETERS:
+            self._refuse(f"kernel `{kernel.name}` needs {len(arguments)} parameters", "split the def into several")
         head = [*self._header(launch), *self._helper_lines(), *self._signature(entry, arguments, launch), "{"]
         lines = [*map(Line, head), *_without_unused(self.lines), Line("}")]
         text, line_map = _assemble(lines, entry, self.source)
@@ -463,7 +474,7 @@ class _Emitter:
         if loop.kind == "vectorize" and not _collective(loop) and self._vectorized(loop):
             return
         extent = bounds(loop.extent, self.scope.ranges)
-        if loop.kind in ("unroll", "vectorize") and extent[1] is not None:
+        if loop.kind in ("unroll", "vectorize") and extent[1] is not None and extent[1] <= MAX_UNROLL:
             self._line("#pragma unroll")
         with self._variable(loop) as name:
             low = index(loop.min, self.scope).text
@@ -752,6 +763,8 @@ class _Emitter:
             return self._thread_workspace(buffer, name)
         sized = _sized(buffer, shape)
         shape = shape[buffer.threads :]
+        if prod(shape) * buffer.dtype.bytes > MAX_PRIVATE:
+            return self._thread_workspace(replace(sized, shape=sized.shape[buffer.threads :], threads=0), name)
         kind = C_TYPES[buffer.dtype]
         note = comment_text(f"{buffer.name}: {buffer.dtype.value} ({', '.join(map(str, shape))}), one per thread")
         if not shape:
