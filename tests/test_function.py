@@ -391,6 +391,39 @@ def test_schedules_compute_the_same(module):
         f.with_schedule(module.mv.schedule())
 
 
+class OnDevice:
+    """Looks like an array of a GPU; nothing may touch its memory."""
+
+    dtype = np.dtype(np.float32)
+    __cuda_array_interface__ = {"version": 3, "shape": (4,), "typestr": "<f4", "data": (0xDEAD000, False)}  # noqa: RUF012
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_arrays_of_a_gpu_are_not_touched_by_other_engines(target):
+    f = tc.compile(CELL, target=target, allow=["TC232"]).whole
+    with pytest.raises(tc.CallError, match=r"TC609.*cuda:0"):
+        f(OnDevice())
+
+
+def test_an_engine_that_is_not_there_is_a_call_error(monkeypatch):
+    from tc_jupyter.runtime import cuda
+
+    if cuda.detect() is None:
+        f = tc.compile(CELL, target="cuda").whole
+        with pytest.raises(tc.CallError, match=r"TC903|TC609"):
+            f(floats(3))
+    pytest.importorskip("llvmlite")
+    from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, codes
+    from tc_jupyter.runtime import cpu, jit
+
+    def refuse(*_):
+        raise jit.Refused(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, "LLVM refused"))
+
+    monkeypatch.setattr(cpu, "load", refuse)
+    with pytest.raises(tc.CallError, match="LLVM refused"):
+        tc.compile(CELL, target="cpu").whole(floats(3))
+
+
 def sac_function(target="interpreter"):
     from tc_jupyter.compiler.open_definition import OpenDefinition
     from tc_jupyter.diagnostics import SourceText

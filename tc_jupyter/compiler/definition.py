@@ -20,7 +20,7 @@ from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
 from tc_jupyter.ranges import Ranges, SizeExpr, to_python
 from tc_jupyter.ranges.at_call import at_sizes
-from tc_jupyter.runtime import cpu, cuda, jit, threads
+from tc_jupyter.runtime import cpu, cuda, jit, nvrtc, threads
 from tc_jupyter.runtime.arguments import (
     Parameter,
     call_error,
@@ -138,18 +138,33 @@ class Definition:
         if out is not None:
             outputs = self._outputs(out, inputs, numbers)
             inputs = resolve_overlap(self.program, inputs, outputs, numbers.origins)
-        engine = engine_of(self.options.target, inputs.device)
+        engine = self._engine(inputs.device)
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
         constants = self._constants(inputs.sizes)
         if constants or (outputs and self.accumulates):
             layout = replace(layout, accumulate=bool(outputs) and self.accumulates, constants=constants)
-        ready = self.ready(engine, layout)
-        views = ready.kernel.run(inputs, numbers, outputs, self.options.check)
+        try:
+            views = self.ready(engine, layout).kernel.run(inputs, numbers, outputs, self.options.check)
+        except (jit.Refused, nvrtc.BackendError) as error:
+            raise call_error(error.diagnostic, self.program.source) from error
         if out is not None:
             return out
         results = tuple(inputs.library.finish(view) for view in views)
         return results[0] if len(results) == 1 else results
+
+    def _engine(self, device: str) -> str:
+        """The engine for arrays on a device.
+
+        Raises:
+            CallError: TC609, the engine that was asked for cannot reach them.
+        """
+        engine = engine_of(self.options.target, device)
+        if engine != "cuda" and device != "cpu":
+            message = f"the arrays are on `{device}`, and `target={engine!r}` works in the memory of the host"
+            help = "copy them to the host, or compile with `target=None`"
+            fail(codes.ARGUMENT_DEVICE, message, self.program.source, self.program.span, help=help)
+        return engine
 
     def numbers_at(self, sizes: Mapping[str, int]) -> Numbers:
         """Shapes and extents at the sizes of a call.
