@@ -396,3 +396,24 @@ def test_every_weakened_copy_of_the_tensor_product_is_caught():
         if not caught(made, source, text, [(16, 8, 8), (16, 136, 40), (16, 8, 168)], F16)
     ]
     assert survivors == []
+
+
+# --- machine code ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(cubin.find_nvdisasm() is None, reason="nvdisasm is not installed (extra sass)")
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("axpy", ["LDG.E.128", "STG.E.128"]),
+        ("simt", ["LDG.E.128", "LDS.128", "STS.128", "STG.E.128", "FFMA"]),
+        ("mma float16", ["LDGSTS", "LDSM", "HMMA.16816"]),
+        ("mma float32", ["LDGSTS", "LDSM", "HMMA.1688"]),
+        ("mma int8 columns first", ["LDGSTS", "LDSM", "IMMA.16832"]),
+        ("softmax of a warp", ["SHFL"]),
+    ],
+)
+def test_the_machine_code_has_wide_accesses_and_no_spills(name, expected):
+    text = cubin.sass(nvrtc.compile_cuda(emit_cuda(TEMPLATES[name], SM80).text, "sm_80").cubin)
+    assert [word for word in expected if word not in text] == []
+    assert not re.search(r"\b(LDL|STL)\b", text)
