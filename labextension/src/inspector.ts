@@ -81,8 +81,12 @@ export class Inspector extends Widget {
       return;
     }
     const cells = this.session.cellsOf(panel);
-    this.draw(panel, cells);
     const link = this.session.linkOf(panel);
+    if (link === null || !link.ready) {
+      // what was bound is gone with the kernel
+      this.states = null;
+    }
+    this.draw(panel, cells);
     if (link === null || link.state !== 'ready' || cells.length === 0) {
       return;
     }

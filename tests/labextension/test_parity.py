@@ -313,8 +313,8 @@ SAC_TOKENS = [
     "!",
     "%",
 ]
-# the parser is lax about these: a comma before `]`, nothing between brackets, a doubled `return`
-LAX = re.compile(r", \]|\[ \]|return return")
+# the parser is lax about these: a comma before `]` or `)`, nothing between brackets, a doubled `return`
+LAX = re.compile(r", [\])]|\[ \]|return return")
 
 
 def test_sac_corpus_cases_and_mutants() -> None:

@@ -92,6 +92,10 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
   switch (node.name) {
     case 'DigitName':
       return digitName(node, slice);
+    case 'TargetName':
+      return language === 'tc' && /^(and|or|not)$/.test(text(node, slice))
+        ? [{ from: node.from, to: node.to, code: 'TC107', message: `\`${text(node, slice)}\` is an operator of Python; here it is \`&&\`, \`||\`, \`!\`` }]
+        : [];
     case 'SizeName':
       return language === 'tc' ? pythonKeyword(node, slice) : [];
     case 'UpdateOp':
@@ -221,6 +225,9 @@ function generator(node: SyntaxNode, slice: Slice): Problem[] {
       children.push(child);
     }
   }
+  if (node.parent?.name === 'WithPart') {
+    return children.length === 5 ? variables(children[2]) : [];
+  }
   const names = node.parent?.name === 'Partition' ? patternNames(node.parent, slice) : null;
   const relations = children.filter(child => child.name === 'CompareOp');
   if (names === null || children.length < 3 || children.length % 2 === 0) {
@@ -232,6 +239,15 @@ function generator(node: SyntaxNode, slice: Slice): Problem[] {
   // `lb <= iv` or `iv < ub`: the relation tells on which side the names stand
   const side = text(relations[0], slice) === '<=' ? children[2] : children[0];
   return sameNames(side, names, slice);
+}
+
+// between the bounds of a with-loop stands a name or a list of names
+function variables(node: SyntaxNode): Problem[] {
+  let plain = node.name === 'VariableName' || node.name === 'ArrayLiteral';
+  for (let child = node.name === 'ArrayLiteral' ? node.firstChild : null; child; child = child.nextSibling) {
+    plain &&= ['[', ']', ',', 'VariableName', 'LineComment', 'BlockComment'].includes(child.name) || child.type.isError;
+  }
+  return plain ? [] : [{ from: node.from, to: node.to, code: 'TC101', message: 'between the bounds stands a name or a list of names' }];
 }
 
 function relation(node: SyntaxNode, wanted: string, slice: Slice): Problem[] {
