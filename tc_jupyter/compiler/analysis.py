@@ -91,7 +91,7 @@ class Analysis:
         return render(self.diagnostics, self.source, color)
 
     def raise_errors(self) -> Analysis:
-        """This analysis, if it is `ok`.
+        """The analysis itself, if it is `ok`.
 
         Raises:
             CompileError: with all messages, rendered.

@@ -63,7 +63,7 @@ def build(
     Raises:
         CompileError: TC503, a limit of the device.
     """
-    schedule = schedule if schedule is not None else default_schedule(program, ranges, target)
+    schedule = schedule if schedule is not None else default_schedule(program, ranges, target, dict(layout.hints))
     bounds = infer_symbolic(inject_inline(schedule.graph))
     inside: frozenset[int] = frozenset()
     kernels = lower(bounds)

@@ -46,7 +46,7 @@ from tc_jupyter.runtime.kernel import (
     root_of,
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, cpu_runner, interpreter_runner
-from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, schedule_of
+from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, schedule_of, size_class
 
 from .analysis import FunctionAnalysis
 from .build import Build, build
@@ -141,9 +141,10 @@ class Definition:
         engine = self._engine(inputs.device)
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
-        constants = self._constants(inputs.sizes)
-        if constants or (outputs and self.accumulates):
-            layout = replace(layout, accumulate=bool(outputs) and self.accumulates, constants=constants)
+        constants, hints = self._size_class(inputs.sizes)
+        if constants or hints or (outputs and self.accumulates):
+            accumulate = bool(outputs) and self.accumulates
+            layout = replace(layout, accumulate=accumulate, constants=constants, hints=hints)
         try:
             views = self.ready(engine, layout).kernel.run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
@@ -176,6 +177,12 @@ class Definition:
         if isinstance(numbers, Diagnostic):
             raise call_error(numbers, self.program.source)
         return numbers
+
+    def _size_class(self, sizes: Mapping[str, int]) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
+        """What the code of this call assumes of its sizes: constants, and typical values."""
+        if self.options.specialize:
+            return self._constants(sizes), ()
+        return ((), ()) if self.steps is not None else size_class(self.program, self.found.ranges, sizes)
 
     def _constants(self, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """The sizes that the code of this call is made for.
@@ -253,13 +260,16 @@ class Definition:
         extent_tests = [f"{text} >= 0" for _, _, shape in results for text in shape if text not in program.sizes]
         conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests]))
         roots = {name: root_of(program, name) for name in program.results}
-        return FastPlan(self.parameters, extents, tuple(results), conditions, roots)
+        by_shape = self.steps is None and any(statement.reduction_indices for statement in program.statements)
+        return FastPlan(self.parameters, extents, tuple(results), conditions, roots, by_shape)
 
-    def _fast_runners(self, strided: frozenset[str]) -> Sequence[CpuRunner] | None:
+    def _fast_runners(self, strided: frozenset[str], args: tuple[Any, ...]) -> Sequence[CpuRunner] | None:
         """The runners of a layout class if it runs on the CPU engine and none of its kernels reports positions."""
         if engine_of(self.options.target, "cpu") != "cpu":
             return None
-        steps = self.ready("cpu", Layout(strided, 64)).kernel.steps
+        sizes = read_inputs(self.program, self.parameters, args).sizes
+        constants, hints = self._size_class(sizes)
+        steps = self.ready("cpu", Layout(strided, 64, constants=constants, hints=hints)).kernel.steps
         runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
         simple = len(runners) == len(steps) and not any(step.kernel.checks for step in steps)
         return runners if simple else None

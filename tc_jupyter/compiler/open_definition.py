@@ -58,6 +58,16 @@ class OpenDefinition:
         self.latest: Definition | None = None
         self._entries: dict[tuple[tuple[DType, int], ...], list[_Entry]] = {}
         self._lock = threading.Lock()
+        self._start()
+
+    def _start(self) -> None:
+        """Where all ranks are declared, the program is there before any call."""
+        specialized = self.functions[0].specialized if len(self.functions) == 1 else None
+        if specialized is None or specialized.program is None:
+            return
+        analysis, _ = analyze_program(specialized.program)
+        if analysis.ok:
+            self.latest = Definition(analysis, self.options, None, _verifier(specialized))
 
     @property
     def name(self) -> str:

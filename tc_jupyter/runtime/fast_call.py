@@ -32,7 +32,7 @@ from .launch import CpuRunner, bfloat16_bits, python_text, slots
 from .memory import aligned_empty, empty
 
 CONTIGUOUS, ALIGNED = 0x1, 0x100
-_MOST_VARIANTS = 64
+_MOST_VARIANTS = 256
 
 Call = Callable[..., Any]
 
@@ -45,6 +45,7 @@ class FastPlan:
         extents: name of a computed extent (`T.0`) -> text.
         results: name, type and shape texts of every result, in order.
         conditions: texts that must be true; if one is not, the general path explains.
+        by_shape: the code depends on the class of the sizes.
     """
 
     parameters: tuple[Parameter, ...]
@@ -52,6 +53,7 @@ class FastPlan:
     results: tuple[tuple[str, DType, tuple[str, ...]], ...]
     conditions: tuple[str, ...]
     roots: Mapping[str, str]
+    by_shape: bool = False
 
 
 @dataclass(slots=True)
@@ -60,13 +62,14 @@ class FastCall:
 
     Attributes:
         general: all arguments as a tuple -> results; always right.
-        prepare: names of strided arguments -> the runners of that layout class, or `None` if it has no short way.
+        prepare: names of strided arguments, arguments -> the runners of that layout class, or `None` if it has no short way.
     """
 
     plan: FastPlan
     general: Callable[[tuple[Any, ...]], Any]
-    prepare: Callable[[frozenset[str]], Sequence[CpuRunner] | None]
-    variants: dict[tuple[int, ...], Call] = field(default_factory=dict[tuple[int, ...], Call])
+    prepare: Callable[[frozenset[str], tuple[Any, ...]], Sequence[CpuRunner] | None]
+    variants: dict[tuple[Any, ...], Call] = field(default_factory=dict[tuple[Any, ...], Call])
+    compiled: dict[tuple[int, ...], Call] = field(default_factory=dict[tuple[int, ...], Call])
 
     def dispatcher(self) -> Call:
         """A function of the positional arguments that takes the short way where it can."""
@@ -74,7 +77,8 @@ class FastCall:
         arrays = [k for k, parameter in enumerate(self.plan.parameters) if parameter.rank]
         names = "".join(f"a{k}, " for k in range(count))
         tests = [test for k, parameter in enumerate(self.plan.parameters) for test in _tests(k, parameter)]
-        key = "(" + "".join(f"a{k}.flags.num, " for k in arrays) + ")"
+        shapes = "".join(f"a{k}.shape, " for k in arrays) if self.plan.by_shape else ""
+        key = "(" + "".join(f"a{k}.flags.num, " for k in arrays) + shapes + ")"
         text = [
             "def call(*args):",
             f"    if len(args) == {count}:",
@@ -95,17 +99,23 @@ class FastCall:
         exec("\n".join(text), scope)
         return scope["call"]
 
-    def missing(self, key: tuple[int, ...], args: tuple[Any, ...]) -> Any:
+    def missing(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
         """Take the general way, and write the short one for the next call."""
         result = self.general(args)
-        if len(self.variants) < _MOST_VARIANTS and all(flags & ALIGNED for flags in key):
-            arrays = [parameter.name for parameter in self.plan.parameters if parameter.rank]
-            strided = frozenset(name for name, flags in zip(arrays, key, strict=True) if not flags & CONTIGUOUS)
-            runners = self.prepare(strided)
-            self.variants[key] = (
-                self.general_call if runners is None else compile_variant(self.plan, runners, self.general)
-            )
+        arrays = [parameter.name for parameter in self.plan.parameters if parameter.rank]
+        flags = key[: len(arrays)]
+        if len(self.variants) < _MOST_VARIANTS and all(each & ALIGNED for each in flags):
+            strided = frozenset(name for name, each in zip(arrays, flags, strict=True) if not each & CONTIGUOUS)
+            runners = self.prepare(strided, args)
+            self.variants[key] = self.general_call if runners is None else self._compiled(runners)
         return result
+
+    def _compiled(self, runners: Sequence[CpuRunner]) -> Call:
+        """The short way for these runners; shapes of one class share it."""
+        same = tuple(id(runner) for runner in runners)
+        if same not in self.compiled:
+            self.compiled[same] = compile_variant(self.plan, runners, self.general)
+        return self.compiled[same]
 
     def general_call(self, *args: Any) -> Any:
         """The general way with the arguments spread."""

@@ -149,13 +149,15 @@ class Layout:
         strided: names of arguments and results that are not row-major.
         index_bits: 32 or 64.
         accumulate: results are combined onto the content of `out=`.
-        constants: sizes that the code is made for on purpose.
+        constants: sizes that the code is made for.
+        hints: typical values of other sizes, by which tiles are chosen; the code is right for all values.
     """
 
     strided: frozenset[str]
     index_bits: int
     accumulate: bool = False
     constants: tuple[tuple[str, int], ...] = ()
+    hints: tuple[tuple[str, int], ...] = ()
 
 
 def layout_of(

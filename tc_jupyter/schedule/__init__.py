@@ -9,7 +9,7 @@ from .extents import loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .primitives import identity_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
-from .space import default_schedule
+from .space import default_schedule, size_class
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, stage_graph
 from .target import INTERPRETER, Target
 
@@ -39,6 +39,7 @@ __all__ = [
     "open_constraints",
     "schedule_of",
     "scope_of",
+    "size_class",
     "stage_graph",
     "steps_from_data",
     "steps_to_data",

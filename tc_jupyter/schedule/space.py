@@ -15,6 +15,8 @@ from .schedule import Schedule, schedule_of
 from .target import Target
 from .templates import contraction, general, reduction, rows, streaming
 
+Sized = tuple[str, int]
+
 
 def default_schedule(
     program: Program, ranges: Ranges, target: Target, sizes: Mapping[str, int] | None = None
@@ -59,3 +61,37 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target) -> Schedule:
         if found is not None:
             return found
     return general.default(schedule, name, target)
+
+
+SMALL = 8
+"""Sizes up to this one, of loops that are combined over, are constants of the code: windows, small factors."""
+
+
+def size_class(
+    program: Program, ranges: Ranges, sizes: Mapping[str, int]
+) -> tuple[tuple[Sized, ...], tuple[Sized, ...]]:
+    """What code for a call may assume of its sizes: constants, and typical values to choose tiles by.
+
+    Calls of one class share their code. Small extents of reductions are constants; other sizes of programs with reductions are
+    known up to a factor of two, and whether they are multiples of 64. Programs without reductions have one class.
+
+    Returns:
+        Names with values that the code is made for, and names with typical values.
+    """
+    reduced: set[str] = set()
+    for found in ranges.indices.values():
+        for index in found:
+            if index.kind == "reduction" and index.lower is not None and index.upper is not None:
+                reduced |= (index.upper - index.lower).names
+    if not reduced:
+        return (), ()
+    known = [(name, sizes[name]) for name in program.sizes if name in sizes]
+    constants = tuple((name, value) for name, value in known if name in reduced and 1 <= value <= SMALL)
+    fixed = {name for name, _ in constants}
+    return constants, tuple((name, _typical(value)) for name, value in known if name not in fixed)
+
+
+def _typical(value: int) -> int:
+    """A value of the same class: the next power of two, less one if `value` is large and no multiple of 64."""
+    power = 1 << max(0, value - 1).bit_length()
+    return power if value <= 64 or value % 64 == 0 else power - 1
