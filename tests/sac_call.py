@@ -6,7 +6,6 @@ from tc_jupyter.diagnostics import SourceText
 from tc_jupyter.program.check_sac import ArgumentType, bind_call, check_sac
 from tc_jupyter.program.expr import DType
 from tc_jupyter.syntax.sac_parser import parse_sac
-
 from tests.run_program import OutOfBounds, run_program
 
 

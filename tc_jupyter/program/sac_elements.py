@@ -14,7 +14,7 @@ from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import Expr, IndexVar, Read, int64
 from .sac_emit import Draft, NotSolvable, zero
-from .sac_helpers import item_or_single, unconditional
+from .sac_helpers import item_or_single, memory_order, read, unconditional
 from .sac_sizes import ONE, ZERO, Interval, add, ends, index_names, is_nonnegative, same, sub, substitute
 from .sac_sizes import value as number_of
 from .sac_values import (
@@ -274,11 +274,14 @@ class Elements(Work):
         dtype = storage(found.kind)
         shape = tuple(self._hull(self.bound(extent, NO_SPAN)) for extent in found.shape)
         box = (*(self._interval(name) for name in outer), *((ZERO, extent) for extent in shape))
-        name = self.out.new_temp(hint, dtype, box)
-        self.write(name, found, context, outer, NO_SPAN, hint)
-        result = replace(
-            self.reading(name, dtype, found.shape, before=tuple(IndexVar(n) for n in outer)), kind=found.kind
-        )
+        plain = tuple(range(len(box)))  # pieces and items have no axes in common
+        order = plain if found.expr is None else memory_order((*outer, *found.axes), found.expr)
+        name = self.out.new_temp(hint, dtype, tuple(box[place] for place in order))
+        self.write(name, found, context, outer, NO_SPAN, hint, order)
+        axes = self.axes(found.shape)
+        indices = tuple(IndexVar(index) for index in (*outer, *axes))
+        element = read(name, tuple(indices[place] for place in order), dtype)
+        result = Value(found.kind, found.shape, axes, element)
         self.stored_values[key] = (found, result)
         return result
 
@@ -312,18 +315,31 @@ class Elements(Work):
                 names |= index_names(self.out.box[name][0]) | index_names(self.out.box[name][1])
         return tuple(name for name in context.indices if name in names)
 
-    def write(self, target: str, found: Value, context: Context, outer: tuple[str, ...], span: Span, text: str) -> None:
-        """Statements that store all elements of `found` in `target`; its leading dimensions are the indices `outer`."""
+    def write(
+        self,
+        target: str,
+        found: Value,
+        context: Context,
+        outer: tuple[str, ...],
+        span: Span,
+        text: str,
+        order: tuple[int, ...] | None = None,
+    ) -> None:
+        """Statements that store all elements of `found` in `target`.
+
+        Its dimensions are the indices `outer`, then the axes of `found`, or these in another `order`.
+        """
         dtype = self.out.temps[target].dtype
         left = tuple((name, self.out.box[name]) for name in outer)
         away = tuple(name for name in context.indices if name not in outer)
         for piece in self.as_pieces(found, context):
             ranges = tuple(zip(piece.axes, piece.box, strict=True))
             several = found.pieces is not None
+            outputs = (*left, *((name, (self.bound(a, span), self.bound(b, span))) for name, (a, b) in ranges))
             self.out.add(
                 Draft(
                     target,
-                    (*left, *((name, (self.bound(a, span), self.bound(b, span))) for name, (a, b) in ranges)),
+                    outputs if order is None else tuple(outputs[place] for place in order),
                     convert(piece.expr, found.kind, dtype),
                     number=piece.number if several else None,
                     text=piece.text or text,

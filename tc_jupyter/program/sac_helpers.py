@@ -5,7 +5,7 @@ Worked example: `expr_text` of `N - 1` is `"N - 1"`; `read` of a 16-bit float is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
@@ -20,7 +20,7 @@ from .sac_ranks import Rank
 from .sac_signature import fits_shape, specificity
 from .sac_sizes import Interval, fold, maximum, minimum, same
 from .sac_sizes import value as number_of
-from .sac_values import Value, alone, narrows
+from .sac_values import Value, alone, narrows, reads_of
 
 
 def read(tensor: str, indices: tuple[Expr, ...], dtype: DType, span: Span = NO_SPAN) -> Expr:
@@ -239,3 +239,17 @@ def expr_text(expr: Expr) -> str:
                 return f"{node.function}({', '.join(text(a, 0) for a in node.arguments)})"
 
     return text(expr, 0)
+
+
+def memory_order(names: Sequence[str], expr: Expr | None) -> tuple[int, ...]:
+    """In which order a temporary stores its dimensions: that of the array it is made from, so that both are read in a row.
+
+    The array is the one read with the most of `names` as plain indices; the dimensions it has not come first.
+    """
+    best: list[str] = []
+    for node in reads_of(expr) if expr is not None else ():
+        plain = [index.name for index in node.indices if isinstance(index, IndexVar) and index.name in names]
+        if len(plain) > len(best) and len(set(plain)) == len(plain):
+            best = plain
+    rest = [place for place, name in enumerate(names) if name not in best]
+    return (*rest, *(names.index(name) for name in best))
