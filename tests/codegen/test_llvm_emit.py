@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ctypes
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -25,8 +27,10 @@ from llvm_kernels import (
 )
 
 from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Store
 from tc_jupyter.program import Call, Cast, DType, Read, Select, Unary, int64
+from tc_jupyter.runtime import cpu, jit
 
 N, M, K = size("N"), size("M"), size("K")
 i, j, k, v = var("i"), var("j"), var("k"), var("v")
@@ -511,3 +515,139 @@ def test_reads_across_rows_are_turned_in_registers(isa, dtype):
         arrays = {"B": sample(dtype, (n, depth), 1), "P": np.zeros(((n + 31) // 32, depth, 32), dtype.value)}
         compare(made, arrays, {"N": n, "K": depth}, isa=isa)
     assert "gather" not in emit_llvm(made, target(isa)).text.split("end.k.o")[0] or isa == "baseline"
+
+
+def test_deep_expressions_are_a_diagnostic():
+    value = read("A", i)
+    for _ in range(3000):
+        value = Unary("-", value, F32)
+    made = kernel(
+        [Buffer("A", F32, (N,)), Buffer("Y", F32, (N,), role="output")], "N", loop("i", N, Store("Y", (i,), value))
+    )
+    with pytest.raises(CompileError) as caught:
+        emit_llvm(made, target())
+    assert caught.value.diagnostics[0].code.number == "TC503"
+
+
+def innermost(made, isa: str, pattern: str) -> str:
+    """The block of the assembly with most matches."""
+    text = jit.assembly(emit_llvm(made, target(isa)).text, cpu.options_of(target(isa)))
+    blocks = re.split(r"\n\.L\w+:", text)
+    return max(blocks, key=lambda block: len(re.findall(pattern, block)))
+
+
+@pytest.mark.skipif(not jit.host()[0].startswith("x86_64"), reason="reads x86 assembly")
+@pytest.mark.parametrize(("isa", "rows", "columns"), [("avx512", 12, 32), ("avx512", 8, 48), ("avx2", 6, 16)])
+def test_register_tiles_do_not_spill(isa, rows, columns):
+    if cpu.cpu_target(1, isa).vector_bits < {"avx512": 512, "avx2": 256}[isa]:
+        pytest.skip(f"no {isa} here")
+    body = innermost(gemm(rows, columns), isa, r"vfmadd")
+    vectors = rows * columns * 32 // target(isa).vector_bits
+    assert len(re.findall(r"vfmadd\w+ps", body)) % vectors == 0
+    assert not re.search(r"[xyz]mm\d+, -?\d*\(%rsp\)|\(%rsp\), %[xyz]mm", body)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("n", [1, 7, 31, 32, 33, 100, 1000])
+def test_streams_overlap_and_align(isa, n):
+    # Two outputs of different alignment, one of them with streaming stores that a tiny cache makes come true.
+    made = kernel(
+        [
+            Buffer("A", F32, (add(N, 1),)),
+            Buffer("Y", F32, (add(N, 3),), role="output"),
+            Buffer("Z", F32, (N,), role="output"),
+        ],
+        "N",
+        loop(
+            "i",
+            N,
+            Store("Y", (add(i, 3),), read("A", add(i, 1)), streaming=True),
+            Store("Z", (op("-", add(i, 1), int64(1)),), op("*", read("A", i), const(2.0)), streaming=True),
+            kind="vectorize",
+        ),
+    )
+    small = replace(target(isa), llc_bytes=16)
+    source = emit_llvm(made, small)
+    assert "vectors of" in source.text
+    if small.arch.startswith("x86_64"):
+        assert "!nontemporal" in source.text
+        assert "sfence" in source.text
+    arrays = {"A": np.arange(n + 1, dtype="f"), "Y": np.full(n + 3, -1, "f"), "Z": np.zeros(n, "f")}
+    loaded = cpu.load(source, None, small)
+    for shift in range(3):
+        out = np.full(n + 3 + shift, -1, "f")
+        slots = (ctypes.c_int64 * 4)(arrays["A"].ctypes.data, out[shift:].ctypes.data, arrays["Z"].ctypes.data, n)
+        loaded.run(slots)
+        assert (out[: shift + 3] == -1).all()
+        np.testing.assert_array_equal(out[shift + 3 :], arrays["A"][1:])
+        np.testing.assert_array_equal(arrays["Z"], arrays["A"][:-1] * 2)
+
+
+def test_a_vector_loop_that_the_schedule_cut_is_joined():
+    source = emit_llvm(pointwise(lambda a: op("*", a, const(2.0)), {"A": F32}, F32, 16), target())
+    assert "the last one overlaps" in source.text
+
+
+def test_updates_in_place_do_not_overlap():
+    made = kernel(
+        [Buffer("Y", F32, (N,), role="inout")],
+        "N",
+        loop("i", N, Store("Y", (i,), op("*", read("Y", i), const(2.0))), kind="vectorize"),
+    )
+    assert "overlaps" not in emit_llvm(made, target()).text
+    compare(made, {"Y": sample(F32, 77, 1)}, {"N": 77})
+
+
+def test_plain_loops_become_vectors_only_where_that_is_safe():
+    def passes(*body, sizes="N", extra=()):
+        made = kernel(
+            [Buffer("A", F32, (add(N, 1),)), *extra, Buffer("Y", F32, (add(N, 1),), role="inout")],
+            sizes,
+            loop("i", N, *body),
+        )
+        return emit_llvm(made, target()).text.splitlines()[0]
+
+    assert passes(Store("Y", (i,), read("A", i))) == "; passes: vector"
+    assert passes(Store("Y", (int64(0),), read("A", i), reduce="max")) == "; passes: vector"
+    # A recurrence, a scatter, two reductions into one place: in order.
+    assert passes(Store("Y", (add(i, 1),), read("Y", i))) == "; passes: loops"
+    assert passes(Store("Y", (op("%", mul(i, 3), N),), read("A", i))) == "; passes: loops"
+    twice = Store("Y", (int64(0),), read("A", i), reduce="max")
+    assert passes(twice, replace(twice, reduce="+")) == "; passes: loops"
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16], ids=lambda d: d.value)
+def test_tiles_of_other_types(dtype):
+    made = gemm(4, 16, dtype)
+    if dtype.compute is not dtype:
+        jj, ii = var("jj"), var("ii")
+        row, column = add(mul(var("io"), 4), ii), add(mul(var("jo"), 16), jj)
+        product = op("*", read("A", row, k, dtype=dtype), read("B", k, column, dtype=dtype))
+        start = Store("C", (row, column), Cast(const(0.0), dtype))
+        inner = loop(
+            "jj",
+            tile("jo", N, 16),
+            start,
+            loop("k", K, Store("C", (row, column), product, reduce="+")),
+            kind="vectorize",
+        )
+        made = kernel(
+            [Buffer("A", dtype, (M, K)), Buffer("B", dtype, (K, N)), Buffer("C", dtype, (M, N), role="output")],
+            "MNK",
+            loop(
+                "io",
+                blocks(M, 4),
+                loop("jo", blocks(N, 16), loop("ii", tile("io", M, 4), inner, kind="unroll")),
+                kind="parallel",
+            ),
+        )
+    m, n, depth = 7, 21, 9
+    rng = np.random.default_rng(0)
+    a, b = ((rng.integers(0, 4, s) / 4).astype("f") for s in ((m, depth), (depth, n)))
+    store = (
+        (lambda x: (x.view(np.uint32) >> 16).astype(np.uint16))
+        if dtype is DType.BFLOAT16
+        else (lambda x: x.astype(dtype.value))
+    )
+    c = np.zeros((m, n), np.uint16 if dtype is DType.BFLOAT16 else dtype.value)
+    compare(made, {"A": store(a), "B": store(b), "C": c}, {"M": m, "N": n, "K": depth})

@@ -22,6 +22,8 @@ from math import prod
 from typing import assert_never
 
 from tc_jupyter.codegen.source import Argument, KernelSource, Launch
+from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText, render
+from tc_jupyter.diagnostics.codes import DEVICE_LIMIT
 from tc_jupyter.loops import (
     Allocate,
     Barrier,
@@ -107,7 +109,21 @@ def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
     Returns:
         `launch.grid[0]` is the number of tasks. `workspace` holds at most one buffer of bytes with scope `local`: the
         launcher gives every thread that many (a multiple of 64), 64-byte aligned, one after the other.
+
+    Raises:
+        CompileError: TC503, an expression is nested too deeply.
     """
+    try:
+        return _emit(kernel, target)
+    except RecursionError:
+        message = f"the expressions of `{kernel.name}` are nested too deeply to generate code"
+        diagnostic = Diagnostic(DEVICE_LIMIT, NO_SPAN, message, help="split the statement with a temporary")
+        source = SourceText("")
+        raise CompileError((diagnostic,), source, render((diagnostic,), source)) from None
+
+
+def _emit(kernel: Kernel, target: Target) -> KernelSource:
+    """From the kernel as it was lowered to text."""
     plan = tasks(kernel)
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}

@@ -160,6 +160,11 @@ def upper_limit(expr: Expr) -> int | None:
         case Binary(op="max"):
             left, right = upper_limit(expr.left), upper_limit(expr.right)
             return None if left is None or right is None else max(left, right)
+        case Binary(op="+" | "//", left=left_expr, right=Const(value=number)):
+            limit = upper_limit(left_expr)
+            if limit is None or (expr.op == "//" and number <= 0):
+                return None
+            return limit + int(number) if expr.op == "+" else limit // int(number)
         case _:
             return None
 

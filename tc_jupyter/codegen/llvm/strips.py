@@ -2,8 +2,8 @@
 
 * `find`: an innermost serial loop whose points are independent, or that reduces into one element, becomes a vectorised
   loop.
-* `join`: a loop over vectors that the schedule wrote (`for o`, `for v in 0:min(16, n - 16*o)` vectorised) becomes one vectorised loop
-  again, if its body uses `16*o + v` only.
+* `join`: a loop over vectors that the schedule wrote (`for o`, `for v in 0:min(16, n - 16*o)` vectorised) becomes one
+  vectorised loop again, if its body uses `16*o + v` only.
 * `strip`: a vectorised loop without a small constant extent is cut into vectors. If its body only assigns, it stays whole as
   a stream: a loop whose vectors may overlap, so that it needs no masks (`is_stream`).
 
