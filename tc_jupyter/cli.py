@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from tc_jupyter import __version__
-from tc_jupyter.diagnostics import CallError, CompileError, explain
+from tc_jupyter.diagnostics import CallError, CompileError, explain, nearest
+from tc_jupyter.diagnostics.codes import ALL
 
 KINDS = ("loops", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
@@ -27,19 +30,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _parser().print_help()
         return 2
     try:
-        return COMMANDS[options.command](options)
+        status = COMMANDS[options.command](options)
+        sys.stdout.flush()
     except (CompileError, CallError) as problem:
         print(problem, file=sys.stderr)
         return 1
     except BrokenPipeError:
+        # the reader went away (`| head`); the interpreter would complain once more when it closes the stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        return 130
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tc-jupyter", description="Index notation: inferred ranges, generated kernels."
     )
-    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     check = commands.add_parser("check", help="ranges, preconditions and every mistake of a file")
@@ -75,6 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _version() -> str:
+    try:
+        return version("tc_jupyter")
+    except PackageNotFoundError:
+        return "from a checkout that is not installed"
+
+
 def _file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .tc or .sac file, or - for standard input")
     parser.add_argument("--language", choices=("tc", "sac"), help="default: by the file's ending, else tc")
@@ -92,8 +108,7 @@ def _read(options: argparse.Namespace) -> tuple[str, str, str]:
     try:
         return Path(options.file).read_text(encoding="utf-8", errors="replace"), options.file, language
     except OSError as problem:
-        print(f"tc-jupyter: cannot read {options.file}: {problem.strerror}", file=sys.stderr)
-        raise SystemExit(2) from None
+        raise SystemExit(_refuse(f"cannot read {options.file}: {problem.strerror}")) from None
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -108,25 +123,38 @@ def _check(options: argparse.Namespace) -> int:
 
 def _emit(options: argparse.Namespace) -> int:
     from tc_jupyter.function import compile  # noqa: PLC0415
+    from tc_jupyter.runtime.nvrtc import BackendError  # noqa: PLC0415
 
+    sizes = _sizes(options.size)
     text, _, language = _read(options)
     module = compile(text, language=language)
     if options.name is not None and options.name not in module:
-        print(f"tc-jupyter: no def {options.name!r}; there are {', '.join(module)}", file=sys.stderr)
-        return 2
-    sizes = _sizes(options.size)
-    for name in [options.name] if options.name else list(module):
-        print(module[name].source(options.kind, **sizes))
+        return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
+    known = {size for found in module.analysis.functions.values() for size in found.program.sizes}
+    unknown = [size for size in sizes if size not in known]
+    if unknown and not module.analysis.open_functions:
+        return _refuse(f"--size: no def has a size {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}")
+    try:
+        for name in [options.name] if options.name else list(module):
+            print(module[name].source(options.kind, **sizes))
+    except (ValueError, RuntimeError, BackendError) as problem:
+        print(f"tc-jupyter: {problem}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _refuse(message: str) -> int:
+    """Say why a call cannot be used; returns its exit status."""
+    print(f"tc-jupyter: {message}", file=sys.stderr)
+    return 2
 
 
 def _sizes(pairs: Sequence[str]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
-        if not name or not value.lstrip("-").isdigit():
-            print(f"tc-jupyter: --size {pair!r}: expected NAME=INTEGER", file=sys.stderr)
-            raise SystemExit(2)
+        if not name or not (value.isascii() and value.isdigit()):
+            raise SystemExit(_refuse(f"--size {pair!r}: expected NAME=INTEGER, and a size is not negative"))
         sizes[name] = int(value)
     return sizes
 
@@ -134,9 +162,9 @@ def _sizes(pairs: Sequence[str]) -> dict[str, int]:
 def _explain(options: argparse.Namespace) -> int:
     try:
         print(explain(options.code))
-    except KeyError as problem:
-        print(f"tc-jupyter: {problem.args[0]}", file=sys.stderr)
-        return 2
+    except KeyError:
+        close = nearest(options.code.upper(), tuple(ALL))
+        return _refuse(f"there is no message {options.code!r}" + (f"; did you mean {close}?" if close else ""))
     return 0
 
 
@@ -149,8 +177,7 @@ def _bench(options: argparse.Namespace) -> int:
 def _gpu_check(options: argparse.Namespace) -> int:
     tests = Path(__file__).parent.parent / "tests" / "gpu" / "check.py"
     if not tests.exists():
-        print("tc-jupyter: gpu-check runs the tests of a checkout; this is an installed package", file=sys.stderr)
-        return 2
+        return _refuse("gpu-check runs the tests of a checkout; this is an installed package")
     command = [sys.executable, str(tests), "--seconds", str(options.seconds)]
     return subprocess.run([*command, *(["--json", options.json] if options.json else [])], check=False).returncode
 
@@ -165,15 +192,10 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _lab(options: argparse.Namespace) -> int:
-    source = Path(__file__).parent.parent / "examples" / "quickstart.ipynb"
-    if not source.exists():
-        source = Path(__file__).parent / "suites" / "quickstart.ipynb"
-    if not source.exists():
-        print(
-            "tc-jupyter: the quickstart notebook is part of the source checkout, not of this installation",
-            file=sys.stderr,
-        )
-        return 2
+    places = (Path(__file__).parent.parent / "examples", Path(sysconfig.get_path("data")) / "share" / "tc_jupyter")
+    source = next((found for place in places if (found := place / "quickstart.ipynb").exists()), None)
+    if source is None:
+        return _refuse("the quickstart notebook is missing from this installation")
     folder = Path(options.folder or tempfile.mkdtemp(prefix="tc_jupyter-"))
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder / "quickstart.ipynb"

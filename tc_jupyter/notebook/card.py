@@ -98,7 +98,7 @@ def _open(name: str, analysis: Analysis, sources: Mapping[str, str]) -> str:
 
 
 def _ranges(blocks: list[StatementRows]) -> str:
-    if not any(block.rows for block in blocks):
+    if not blocks:
         return ""
     head = _row(["statement", "range", "index", "because"], "th", f"{_MUTED};border-bottom:1px solid {_LINE}")
     return f'<table style="{_TABLE};margin:4px 0"><thead>{head}</thead><tbody>{"".join(map(_block, blocks))}</tbody></table>'

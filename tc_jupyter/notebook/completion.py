@@ -8,6 +8,7 @@ Worked example: in a cell `%%tc` with `def mv(float(R,C) Mat`, completing `Ma` o
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -27,7 +28,8 @@ _CELL_LINE = re.compile(r"\s*%%(tc|sac)(?:\s|$)")
 _OTHER_MAGIC = re.compile(r"\s*(%%(time|timeit|capture|prun)\b.*)?$")
 _LINE_MAGIC = re.compile(r"\s*%tc\s+(.*)$")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_FRAGMENT = re.compile(r"[-\w]*\Z")
+_FRAGMENT = re.compile(r"\w*\Z")
+_OPTION_CHARACTERS = "-_" + string.ascii_letters + string.digits
 _SAC_TYPES = frozenset({"auto", *SCALAR_TYPES}) - {"byte", "half"}
 
 Offers = Iterable[tuple[str, str]]
@@ -50,6 +52,10 @@ def matcher(context: CompletionContext) -> SimpleMatcherResult:
     assert found is not None
     if context.cursor_line == number:
         return _result(_option_offers(before), before) if found.end() <= len(before) else _nothing()
+    # the word being typed is no offer, unless it stands in another place as well
+    here = context.cursor_line
+    typed = len(before) - len(_fragment(before))
+    lines[here] = before[:typed] + " " + lines[here][len(before) :]
     body = "\n".join(lines[number + 1 :])
     return _result(_cell_offers(found.group(1), body, _namespace()), before, within=True)
 
@@ -69,12 +75,15 @@ def _nothing() -> SimpleMatcherResult:
 
 
 def _result(offers: Offers, before: str, within: bool = False) -> SimpleMatcherResult:
-    found = _FRAGMENT.search(before)
-    fragment = found.group() if found else ""
-    if within:
-        fragment = fragment.rpartition("-")[2]
+    fragment = _fragment(before) if within else before[len(before.rstrip(_OPTION_CHARACTERS)) :]
     chosen = [SimpleCompletion(text=text, type=kind) for text, kind in offers if text.startswith(fragment)]
     return SimpleMatcherResult(completions=chosen, matched_fragment=fragment, suppress=True)
+
+
+def _fragment(before: str) -> str:
+    """The part of a word that ends at the cursor."""
+    found = _FRAGMENT.search(before)
+    return found.group() if found else ""
 
 
 def _namespace() -> Mapping[str, Any]:

@@ -31,6 +31,7 @@ _NUMBERS: list[Any] = [
     (r"(?:\d+\.(?!\.)\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?", Number.Float),
     (r"\d+[eE][+-]?\d+[fF]?", Number.Float),
     (r"\d+[uUlL]*\b", Number.Integer),
+    (r"\d\w*", Name),
 ]
 
 

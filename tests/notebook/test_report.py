@@ -1,0 +1,56 @@
+"""The value of a cell: its display bundle, its pickle."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+
+import tc_jupyter as tc
+from tc_jupyter.compiler.definition import Options
+from tc_jupyter.notebook.report import JSON_LIMIT, MIME, Report
+
+CONV = "def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }"
+
+
+def report(text: str, **options) -> Report:
+    return Report(tc.analyze(text), Options(text, **options), "cpu (test)")
+
+
+def test_the_bundle():
+    made = report(CONV)
+    bundle = made._repr_mimebundle_()
+    assert list(bundle) == [MIME, "text/html", "text/plain"]
+    assert bundle["text/plain"] == repr(made)
+    data = bundle[MIME]
+    assert data["schema"] == "tc-jupyter/analysis/1"
+    assert data["functions"] == tc.analyze(CONV).to_json()["functions"]
+    assert (data["source"], data["language"], data["package"]) == (CONV, "tc", tc.__version__)
+    assert "__global__" in data["html"]
+    json.dumps(data)
+
+
+def test_a_large_cell_is_saved_small():
+    text = "\n".join(CONV.replace("conv", f"conv{i}") for i in range(60))
+    bundle = report(text).bundle()
+    assert len(json.dumps(bundle[MIME])) < 3 * JSON_LIMIT
+    assert "html" not in bundle[MIME]
+    assert "__global__" not in bundle["text/html"]
+    assert "conv59" in bundle["text/html"]
+
+
+def test_pickling_keeps_text_and_options_and_makes_functions_again():
+    made = report(CONV, target="interpreter", allow=("TC322",))
+    again = pickle.loads(pickle.dumps(made))
+    assert repr(again) == repr(made)
+    assert again.bound is None
+    assert again.functions["conv"].options.target == "interpreter"
+    b = np.arange(4, dtype=np.float32)
+    assert again.functions["conv"](b, b[:2]).tolist() == made.functions["conv"](b, b[:2]).tolist()
+
+
+def test_a_report_of_mistakes_has_no_functions():
+    made = report("def f(float(N, K) A) -> (B) { B(i) = A(i, k) }")
+    assert dict(made.functions) == {}
+    assert "TC204" in made.bundle()["text/html"]

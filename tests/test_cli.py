@@ -1,0 +1,228 @@
+"""Every command of `tc-jupyter`, with good and bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter import cli
+
+ROOT = Path(__file__).parents[1]
+GOOD = "def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }\n"
+BAD = "def f(float(N, K) A) -> (B) { B(i) = A(i, k) }\n"
+DATA = "def look(float(V) L, int32(B) I) -> (O) { O(b) = L(I(b)) }\n"
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    return lambda text: monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+@pytest.fixture
+def run(capsys):
+    """`run("check", ...)` -> (exit status, standard output, standard error)."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        try:
+            status = cli.main(arguments)
+        except SystemExit as stop:
+            status = stop.code
+        answer = capsys.readouterr()
+        return status, answer.out, answer.err
+
+    return call
+
+
+@pytest.fixture
+def good(tmp_path):
+    path = tmp_path / "conv.tc"
+    path.write_text(GOOD, encoding="utf-8")
+    return str(path)
+
+
+# check
+
+
+def test_check_shows_signature_ranges_reasons_and_conditions(run, good):
+    status, out, err = run("check", good)
+    assert status == 0
+    assert err == ""
+    assert "conv(float32(N) B, float32(K) W) -> (float32 A(N - K + 1))" in out
+    assert "0 <= i < N - K + 1  output     0 <= i + k < N  (B); round 2" in out
+    assert "checked at call: K <= N + 1  (range of `i`)" in out
+
+
+def test_check_reads_standard_input(run, stdin):
+    stdin(GOOD)
+    assert "0 <= k < K" in run("check", "-")[1]
+
+
+def test_check_reports_mistakes_with_the_name_of_the_file(run, tmp_path):
+    path = tmp_path / "f.tc"
+    path.write_text(BAD, encoding="utf-8")
+    status, out, _ = run("check", str(path))
+    assert status == 1
+    assert "error[TC204]" in out
+    assert f"--> {path}:1:36" in out
+
+
+def test_check_json_is_the_analysis(run, good):
+    status, out, _ = run("check", good, "--json")
+    assert status == 0
+    assert json.loads(out) == tc.analyze(GOOD).to_json()
+
+
+def test_check_allow_and_strict(run, stdin):
+    stdin(DATA)
+    assert "TC323" in run("check", "-")[1]
+    stdin(DATA)
+    assert "TC323" not in run("check", "-", "--allow", "TC323")[1]
+    sizes = "def f(float(N) X) -> (Y) { Y(i) = X(i) + X(3) }"
+    stdin(sizes)
+    assert run("check", "-")[0] == 0
+    stdin(sizes)
+    status, out, _ = run("check", "-", "--strict")
+    assert (status, "error[TC322]" in out) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["missing.tc", "."])
+def test_a_file_that_cannot_be_read(run, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run("check", name)
+    assert status == 2
+    assert out == ""
+    assert err.startswith(f"tc-jupyter: cannot read {name}: ")
+
+
+@pytest.mark.parametrize("text", [b"", b"\x00\xff\xfe", b"def", b"(" * 2000, "déf f() {}".encode()])
+def test_any_bytes_give_messages(run, tmp_path, text):
+    path = tmp_path / "f.tc"
+    path.write_bytes(text)
+    status, out, _ = run("check", str(path))
+    assert status == 1
+    assert "error[TC1" in out
+
+
+# emit
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("loops", "for"), ("cuda", "__global__"), ("llvm", "define"), ("asm", "ret")],
+)
+def test_emit(run, good, kind, expected):
+    status, out, err = run("emit", good, "--kind", kind)
+    assert (status, err) == (0, "")
+    assert expected in out
+
+
+def test_emit_one_def_of_several(run, stdin):
+    stdin(GOOD + DATA)
+    status, out, _ = run("emit", "-", "--def", "look", "--size", "V=3")
+    assert status == 0
+    assert "look" in out
+    assert "conv" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--def", "nothing"], "no def 'nothing'; there are conv"),
+        (["--size", "N"], "--size 'N': expected NAME=INTEGER"),
+        (["--size", "N=x"], "expected NAME=INTEGER"),
+        (["--size", "N=-3"], "a size is not negative"),
+        (["--size", "M=3"], "no def has a size 'M'; there are K, N"),
+        (["--kind", "fortran"], "invalid choice: 'fortran'"),
+    ],
+)
+def test_emit_refuses(run, good, arguments, said):
+    status, out, err = run("emit", good, *arguments)
+    assert status == 2
+    assert out == ""
+    assert said in err
+
+
+def test_emit_of_a_text_with_mistakes_shows_them(run, stdin):
+    stdin(BAD)
+    status, out, err = run("emit", "-")
+    assert (status, out) == (1, "")
+    assert "error[TC204]" in err
+
+
+def test_emit_of_a_kind_that_does_not_exist_for_the_def(run, good):
+    status, _, err = run("emit", good, "--kind", "rewrites")
+    assert status == 1
+    assert "rewrites" in err
+    assert "Traceback" not in err
+
+
+# explain, doctor, lab, bench, gpu-check
+
+
+@pytest.mark.parametrize("code", ["TC204", "tc204", "reduction-missing"])
+def test_explain(run, code):
+    status, out, _ = run("explain", code)
+    assert status == 0
+    assert out.startswith("## TC204")
+
+
+def test_explain_an_unknown_code(run):
+    status, _, err = run("explain", "TC999")
+    assert status == 2
+    assert "there is no message 'TC999'" in err
+
+
+def test_doctor(run):
+    status, out, _ = run("doctor")
+    assert status == 0
+    assert out.startswith("engine: ")
+    assert "numpy" in out
+
+
+def test_lab_makes_a_copy_and_keeps_changes(run, tmp_path):
+    folder = tmp_path / "new" / "folder"
+    status, out, _ = run("lab", "--folder", str(folder), "--dry-run")
+    copy = folder / "quickstart.ipynb"
+    assert status == 0
+    assert out.strip().endswith(f"-m jupyterlab {copy}")
+    assert copy.read_bytes() == (ROOT / "examples" / "quickstart.ipynb").read_bytes()
+    copy.write_text("mine", encoding="utf-8")
+    run("lab", "--folder", str(folder), "--dry-run")
+    assert copy.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("command", ["check", "emit", "explain", "bench", "gpu-check", "doctor", "lab"])
+def test_every_command_has_help(run, command):
+    status, out, _ = run(command, "--help")
+    assert status == 0
+    assert out.startswith(f"usage: tc-jupyter {command}")
+
+
+def test_no_command_and_a_wrong_one(run):
+    status, out, _ = run()
+    assert status == 2
+    assert "check" in out
+    assert run("nonsense")[0] == 2
+
+
+def test_a_reader_that_goes_away_is_no_error(good):
+    code = "import sys; sys.argv[1:] = ['explain', 'TC204']; from tc_jupyter.cli import main; raise SystemExit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
