@@ -93,7 +93,8 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
     case 'DigitName':
       return digitName(node, slice);
     case 'TargetName':
-      return language === 'tc' && /^(and|or|not)$/.test(text(node, slice))
+      // the first statement may well write a tensor of this name
+      return language === 'tc' && /^(and|or|not)$/.test(text(node, slice)) && node.parent?.parent?.prevSibling?.name.endsWith('Statement')
         ? [{ from: node.from, to: node.to, code: 'TC107', message: `\`${text(node, slice)}\` is an operator of Python; here it is \`&&\`, \`||\`, \`!\`` }]
         : [];
     case 'SizeName':
