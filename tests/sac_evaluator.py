@@ -247,6 +247,8 @@ class Evaluator:
             case "transpose":
                 shape = first.shape[::-1]
                 return Array(shape, [first.at(p[::-1]).data[0] for p in positions([0] * len(shape), shape)])
+            case "genarray" if any(n < 0 for n in first.data):
+                raise SacError("negative extent")
             case "genarray":
                 return Array((*first.data, *operands[1].shape), operands[1].data * math.prod(first.data))
             case "min" | "max":
