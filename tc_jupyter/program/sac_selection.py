@@ -16,7 +16,7 @@ from tc_jupyter.syntax.tree import Name
 from .expr import Const, Expr, IndexVar
 from .sac_bounds import Constraint
 from .sac_elements import Elements
-from .sac_emit import Draft, identity
+from .sac_emit import Draft, identity, zero
 from .sac_helpers import chained, located
 from .sac_sizes import ONE, ZERO, is_nonnegative, sub
 from .sac_sizes import value as number_of
@@ -61,9 +61,10 @@ class Selections(Elements):
                 f"{len(indices)} indices select from an array of rank {array.rank}",
                 help=f"its shape is {self.shape_text(array.shape)}",
             )
+        small = array.items is not None
         for index, extent in zip(indices, array.shape, strict=False):
             self.constraints.append(Constraint(index, extent, context.guards, node.span))
-            self.check_constant_index(index, extent, array.shape[len(indices) :], node.span, context)
+            self.check_constant_index(index, extent, array.shape[len(indices) :], node.span, context, is_vector=small)
         shape = array.shape[len(indices) :]
         numbers = tuple(number_of(index) for index in indices)
         if array.items is not None and None not in numbers and array.extents is not None:
@@ -71,7 +72,10 @@ class Selections(Elements):
             start = 0
             for number, extent in zip(numbers, array.extents, strict=False):
                 start = start * extent + (number or 0)
+            inside = all(0 <= (n or 0) < extent for n, extent in zip(numbers, array.extents, strict=False))
             items = array.items[start * stride : (start + 1) * stride]
+            if not inside:  # nothing is selected: a loop around it is empty
+                items = (zero(compute(array.kind)),) * stride
             return Value(array.kind, shape, items=items) if shape else scalar(items[0], array.kind)
         axes = self.axes(shape)
         return Value(
@@ -79,14 +83,16 @@ class Selections(Elements):
         )
 
     def check_constant_index(
-        self, index: Expr, extent: Expr, rest: Sequence[Expr], span: Span, context: Context
+        self, index: Expr, extent: Expr, rest: Sequence[Expr], span: Span, context: Context, *, is_vector: bool
     ) -> None:
-        """Refuse an index that leaves the axis whatever the sizes; where nothing may be selected (empty loops) nothing is said."""
+        """Refuse an index that leaves the axis whatever the sizes, unless a condition or an empty loop may protect it."""
         at, size = number_of(index), number_of(extent)
-        if at is None or (at >= 0 and (size is None or at < size)):
+        if at is None or context.guards or (at >= 0 and (size is None or at < size)):
             return
-        loops = [sub(*reversed(self.out.box[name])) for name in context.indices]
-        if all(is_nonnegative(sub(count, ONE)) for count in (*loops, *rest)):
+        counts = [*(sub(*reversed(self.out.box[name])) for name in context.indices), *rest]
+        if not all(is_nonnegative(sub(count, ONE)) for count in counts) and (size is None or not is_vector):
+            return  # for other arrays the range of the statement decides
+        if not any(is_nonnegative(sub(ZERO, count)) for count in counts):
             self.refuse(
                 codes.SELECTION_OUT_OF_BOUNDS,
                 span,
@@ -133,7 +139,7 @@ class Selections(Elements):
                 extent = array.shape[len(at)]
                 self.constraints.append(Constraint(component, extent, context.guards, node.span))
                 others = [e for k, e in enumerate(array.shape) if k != len(at)]
-                self.check_constant_index(component, extent, others, node.span, context)
+                self.check_constant_index(component, extent, others, node.span, context, is_vector=False)
                 at.append(component)
         while len(at) < array.rank:
             keep()
