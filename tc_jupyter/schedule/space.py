@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tc_jupyter.program import Program
+from tc_jupyter.program import IndexVar, Program, Statement, walk
 from tc_jupyter.ranges import Ranges
 
 from .schedule import Schedule, schedule_of
 from .target import Target
-from .templates import contraction, general, reduction, rows, streaming
+from .templates import contraction, general, reduction, rows, streaming, transposing
 
 Sized = tuple[str, int]
 
@@ -56,7 +56,7 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target) -> Schedule:
     """The first template that takes the statement; stages inside others keep their plain loops."""
     if any(True for _ in schedule.graph.attached(name)):
         return general.default(schedule, name, target)
-    for template in (reduction.default, streaming.default):
+    for template in (reduction.default, transposing.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:
             return found
@@ -64,7 +64,7 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target) -> Schedule:
 
 
 SMALL = 8
-"""Sizes up to this one, of loops that are combined over, are constants of the code: windows, small factors."""
+"""Windows of up to this size are constants of the code."""
 
 
 def size_class(
@@ -72,26 +72,45 @@ def size_class(
 ) -> tuple[tuple[Sized, ...], tuple[Sized, ...]]:
     """What code for a call may assume of its sizes: constants, and typical values to choose tiles by.
 
-    Calls of one class share their code. Small extents of reductions are constants; other sizes of programs with reductions are
-    known up to a factor of two, and whether they are multiples of 64. Programs without reductions have one class.
+    Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
+    in a subscript (`h + kh`). Typical values are kept for sizes of results of reductions, up to a factor of two below 64; above,
+    only whether they are multiples of 64. Programs without reductions have one class.
 
     Returns:
         Names with values that the code is made for, and names with typical values.
     """
-    reduced: set[str] = set()
-    for found in ranges.indices.values():
-        for index in found:
-            if index.kind == "reduction" and index.lower is not None and index.upper is not None:
-                reduced |= (index.upper - index.lower).names
-    if not reduced:
-        return (), ()
+    windows: set[str] = set()
+    shaped: set[str] = set()
+    for statement in program.statements:
+        found = {index.index: index for index in ranges.indices[statement.name]}
+        if not statement.reduction_indices:
+            continue
+        for name, index in found.items():
+            if index.lower is None or index.upper is None:
+                continue
+            names = (index.upper - index.lower).names
+            if index.kind == "output":
+                shaped |= names
+            elif _is_window(statement, name):
+                windows |= names
     known = [(name, sizes[name]) for name in program.sizes if name in sizes]
-    constants = tuple((name, value) for name, value in known if name in reduced and 1 <= value <= SMALL)
+    constants = tuple((name, value) for name, value in known if name in windows and 1 <= value <= SMALL)
     fixed = {name for name, _ in constants}
-    return constants, tuple((name, _typical(value)) for name, value in known if name not in fixed)
+    return constants, tuple((name, _typical(value)) for name, value in known if name in shaped and name not in fixed)
+
+
+def _is_window(statement: Statement, index: str) -> bool:
+    """Whether a subscript combines `index` with another index."""
+    for read in statement.reads():
+        for subscript in read.indices:
+            names = {node.name for node in walk(subscript) if isinstance(node, IndexVar)}
+            if index in names and len(names) > 1:
+                return True
+    return False
 
 
 def _typical(value: int) -> int:
-    """A value of the same class: the next power of two, less one if `value` is large and no multiple of 64."""
-    power = 1 << max(0, value - 1).bit_length()
-    return power if value <= 64 or value % 64 == 0 else power - 1
+    """A value of the same class: 4, 8, 16, 32, 64, or 4096 and 4095 for larger ones that are multiples of 64 or not."""
+    if value > 64:
+        return 4096 if value % 64 == 0 else 4095
+    return max(4, 1 << max(0, value - 1).bit_length())

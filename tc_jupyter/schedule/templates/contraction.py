@@ -12,7 +12,7 @@ Source: Goto and van de Geijn, "Anatomy of high-performance matrix multiplicatio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from tc_jupyter.diagnostics import CompileError
@@ -27,6 +27,8 @@ from .streaming import step_of
 BLOCK_TILES = 8
 """Tiles of rows in one task, if there are enough tasks."""
 TASKS_PER_THREAD = 4
+MOST_ROWS_ALONE = 64
+"""Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,8 @@ def _scheduled(
     extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
     row_extent = extents[roles.row] if roles.row is not None else 1
     tile = tile_of(target, dtype.bits, row_extent, extents[roles.column], roles.row is not None)
+    if row_extent is not None and row_extent <= MOST_ROWS_ALONE:
+        tile = replace(tile, block=-(-row_extent // tile.rows) * tile.rows)
 
     if user is None:
         schedule, copy, cache = schedule.cache_write(name), name, ""
@@ -237,8 +241,11 @@ def _scheduled(
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
     padded = roles.row is not None or (not _is_long(extents[roles.column], tile) and _can_pad(stage))
 
+    alone = (
+        row_extent is not None and row_extent <= MOST_ROWS_ALONE and (bool(outer) or _is_small(extents[roles.column]))
+    )
     for tensor in roles.panels:
-        schedule = _pack_columns(schedule, tensor, cache, roles.column, tile)
+        schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, (copy, block) if alone else None)
     for tensor in roles.windows if padded else ():
         schedule = _pad_rows(schedule, tensor, cache, tile)
     for tensor in roles.row_reads:
@@ -255,6 +262,10 @@ def _scheduled(
     for index in rows:
         schedule = schedule.unroll(cache, f"{index}.inner")
     return schedule.vectorize(cache, f"{roles.column}.inner")
+
+
+def _is_small(columns: int | None) -> bool:
+    return columns is not None and columns <= MOST_ROWS_ALONE
 
 
 def _is_long(columns: int | None, tile: Tile) -> bool:
@@ -286,14 +297,18 @@ def _copy_of(schedule: Schedule, tensor: str, cache: str) -> tuple[Schedule, str
     return schedule, copy, [index.name for index in schedule.graph.stage(copy).statement.output_indices]
 
 
-def _pack_columns(schedule: Schedule, tensor: str, cache: str, column: str, tile: Tile) -> Schedule:
-    """Panels `[..., column // columns, ..., column % columns]`, made once for all tasks."""
+def _pack_columns(
+    schedule: Schedule, tensor: str, cache: str, column: str, tile: Tile, place: tuple[str, str] | None
+) -> Schedule:
+    """Panels `[..., column // columns, ..., column % columns]`, made once for all tasks, or at `place` by their user."""
     schedule, copy, indices = _copy_of(schedule, tensor, cache)
     at = indices.index(column)
     rest = [number for number in range(len(indices)) if number != at]
     schedule = schedule.storage(copy, layout=((at, 0), *((number, 0) for number in rest), (at, tile.columns)))
     schedule = schedule.split(copy, column, tile.columns)
     schedule = schedule.reorder(copy, f"{column}.outer", *(indices[number] for number in rest), f"{column}.inner")
+    if place is not None:
+        return schedule.vectorize(copy, f"{column}.inner").compute_at(copy, *place).storage(copy, "local")
     return schedule.parallel(copy, f"{column}.outer").vectorize(copy, f"{column}.inner")
 
 
