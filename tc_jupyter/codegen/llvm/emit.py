@@ -1200,8 +1200,11 @@ class _Function:
         self.b.branch_if(some, body, end)
         self.b.label(body)
         with self.scope():
-            numbers = ", ".join(f"i64 {lane}" for lane in range(limit))
-            counts = arith.broadcast(self.b, count, limit)
+            # The narrower the numbers, the fewer registers the comparison takes.
+            narrow = DType.INT32 if limit <= 64 else DType.INT16
+            kind = register_type(narrow)
+            numbers = ", ".join(f"{kind} {lane}" for lane in range(limit))
+            counts = arith.broadcast(self.b, arith.cast(self.b, count, narrow, self.f16c), limit)
             mask = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, limit, "inside")
             self.lanes(stmt, limit, mask)
         self.b.branch(end)
