@@ -333,6 +333,7 @@ class _DefChecker:
             help = f"parameters are read-only: write a copy, as in `{copy.replace(name, name + '2', 1)} = {copy}`"
             scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help)
             self.declared[name] = None
+            self.result_spans[name] = result.name.span
             return
         self.new_tensor(result.name, "result")
         self.declared[name] = None

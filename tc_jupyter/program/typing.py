@@ -214,6 +214,8 @@ def settle(typed: Typed, dtype: DType | None = None) -> Typed:
         else:
             value = typed.exact if holds(typed.exact, wanted) else wrap(typed.exact, wanted)
         return Typed(Const(value, wanted.compute, typed.span), wanted)
+    if not wanted.is_float:
+        wanted = typed.dtype  # a fraction keeps its own type; that it does not fit is reported elsewhere
     return Typed(_retype(typed.expr, wanted), wanted)
 
 
