@@ -20,7 +20,7 @@ _MAGICS = {"cell": ("tc", "sac"), "line": ("tc",)}
 def load(shell: Any) -> None:
     """Add magics, completion, display of functions and benchmarks, short errors of calls, and the comm."""
     unload(shell)
-    magics = TcMagics(shell)
+    magics = TcMagics(shell, comm.front_end)
     shell.register_magics(magics)
     shell.Completer.custom_matchers.append(matcher)
     shell.display_formatter.mimebundle_formatter.for_type(Function, _show_function)

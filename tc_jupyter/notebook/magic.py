@@ -28,6 +28,10 @@ from .options import SUBCOMMANDS, TARGETS, line_help, parser
 from .report import Report
 
 
+def _none_attached() -> str:
+    return "none attached"
+
+
 @magics_class
 class TcMagics(Magics, Configurable):
     """The magics and their settings (`%config TcMagics`)."""
@@ -38,7 +42,9 @@ class TcMagics(Magics, Configurable):
     strict = Bool(False, help="a condition on sizes that is not proved is an error").tag(config=True)
     short_errors = Bool(True, help="show messages instead of a Python traceback").tag(config=True)
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: Any, front_end: Callable[[], str] = _none_attached) -> None:
+        """Make the magics of a shell; `front_end` says in words which front end is attached."""
+        self._front_end = front_end
         Configurable.__init__(self, parent=shell)
         Magics.__init__(self, shell=shell)
         if shell is not None and self not in shell.configurables:
@@ -127,11 +133,9 @@ class TcMagics(Magics, Configurable):
         return commands[command](arguments)
 
     def _status(self) -> str:
-        from .comm import front_end  # noqa: PLC0415  (only this asks)
-
         rows = [
             ("engine", doctor.engine(self.target or None)),
-            ("front end", front_end()),
+            ("front end", self._front_end()),
             ("functions", ", ".join(self._functions()) or "none yet: run a %%tc cell"),
             ("cache", _cache_line()),
         ]

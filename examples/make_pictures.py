@@ -1,0 +1,115 @@
+"""Draw the pictures of the README: cells as JupyterLab shows them, in Chromium.
+
+    python examples/make_pictures.py            # writes examples/cell.png and examples/call_error.png
+
+Needs the extra `test` and Chromium. The notebook, the settings and the server's folders are temporary.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+from playwright.sync_api import Page, sync_playwright
+
+HERE = Path(__file__).resolve().parent
+CELLS = [
+    "%load_ext tc_jupyter\nimport numpy as np",
+    "%%tc\ndef blur(float(H, W) Image, float(K) Kernel) -> (Out) {\n"
+    "    Row(y, x) +=! Image(y, x + k) * Kernel(k)\n"
+    "    Out(y, x) +=! Row(y + k, x) * Kernel(k)\n}",
+    "blur(np.ones((480, 640), np.float32), np.ones(900, np.float32))",
+]
+PICTURES = {"cell.png": 1, "call_error.png": 2}
+
+
+def free_port() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return made.getsockname()[1]
+
+
+def write(folder: Path) -> None:
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / "cells.ipynb")
+
+
+def serve(folder: Path, port: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.token="]
+    command += [f"--ServerApp.root_dir={folder}", "--LabApp.news_url=", f"--LabApp.workspaces_dir={folder / 'workspaces'}"]
+    private = {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "RUNTIME")}
+    settings = folder / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    settings.joinpath("notification.jupyterlab-settings").write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
+    built = HERE.parent / "tc_jupyter" / "labextension"
+    if built.exists():  # the front end of this checkout, also where the package is not installed
+        extensions = folder / "data" / "labextensions"
+        extensions.mkdir(parents=True)
+        shutil.copytree(built, extensions / "tc-jupyter")
+        private["JUPYTER_DATA_DIR"] = str(folder / "data")
+    environment = {**os.environ, **private, "PYTHONPATH": str(HERE.parent), "IPYTHONDIR": str(folder / "ipython")}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def wait_for(url: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=2).read()
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+def draw(page: Page, url: str) -> None:
+    page.goto(f"{url}/lab/tree/cells.ipynb?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell .cm-content", timeout=60_000)
+    page.get_by_text("| Idle").wait_for(timeout=60_000)  # the kernel is connected
+    page.keyboard.press("Control+b")
+    for number in range(len(CELLS)):
+        cell = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{number}']").first
+        cell.locator(".cm-content").first.click()
+        page.keyboard.press("Control+Enter")
+        cell.locator(".jp-InputPrompt", has_text=str(number + 1)).first.wait_for(timeout=60_000)
+        if number:
+            cell.locator(".jp-OutputArea-output").first.wait_for(timeout=60_000)
+    page.mouse.move(5, 5)
+    page.locator(".jp-Notebook .jp-Cell[data-windowed-list-index='0'] .jp-InputPrompt").first.click()
+    for name, number in PICTURES.items():
+        cell = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{number}']").first
+        cell.scroll_into_view_if_needed()
+        cell.screenshot(path=HERE / name)
+        print(f"{name}: {(HERE / name).stat().st_size // 1000} kB")
+
+
+def main() -> None:
+    chromium = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder, port = Path(name), free_port()
+        write(folder)
+        server = serve(folder, port)
+        try:
+            wait_for(f"http://127.0.0.1:{port}/api")
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+            page = browser.new_page(viewport={"width": 1000, "height": 1200}, device_scale_factor=1.5)
+            draw(page, f"http://127.0.0.1:{port}")
+            browser.close()
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+if __name__ == "__main__":
+    main()
