@@ -3,8 +3,8 @@
 One reply for each request, in any order; a failure is a reply of kind `error`. The handler may run on a thread of its own beside a
 running cell: it reads the namespace, writes nothing to it, prints nothing and starts no GPU.
 
-Worked example: `Channel(shell).answer({"v": 1, "kind": "check", "id": "a", "cell": "c", "version": 1, "magic": "%%tc", "source": ""})`
-is `{"v": 1, "kind": "check", "id": "a", "cell": "c", "version": 1, "analysis": {...}}`.
+Worked example: `{"v": 1, "kind": "check", "id": "a", "cell": "c", "version": 1, "magic": "%%tc", "source": "def ..."}` is answered
+with `{"v": 1, "kind": "check", "id": "a", "cell": "c", "version": 1, "analysis": {...}}`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from tc_jupyter import __version__, ide
+from tc_jupyter.function import Function
 
-from .magic import known_functions
 from .options import parser
 
 TARGET = "tc_jupyter"
@@ -157,7 +157,7 @@ class Channel:
 
     def open(self) -> None:
         """Open the comm. Pages that listen attach at once, others when they look for it."""
-        from comm import create_comm  # noqa: PLC0415  (only a kernel needs it)
+        from comm import create_comm  # noqa: PLC0415  # pyright: ignore  (only a kernel needs it; pyright finds this file)
 
         self.comm = create_comm(target_name=TARGET, data={"v": VERSION, "package": __version__})
         self.comm.on_msg(self.receive)
@@ -221,10 +221,10 @@ class Channel:
     # what a text may call --------------------------------------------------------------------------------------------------------
 
     def _functions(self) -> dict[str, Any]:
-        """The functions of the namespace, by the names that cells use; the namespace may change meanwhile."""
-        if self.shell is None:
-            return {}
-        return dict(known_functions(self.shell.user_ns.copy()))
+        """The functions of the namespace, by the names they have there and as they are written; a running cell may add more."""
+        namespace: dict[str, Any] = {} if self.shell is None else self.shell.user_ns.copy()
+        found = {name: value for name, value in namespace.items() if isinstance(value, Function)}
+        return {function.written_name: function for function in found.values()} | found
 
     def _known(self, request: Json) -> dict[str, Any]:
         """Functions that the text may call: those of the namespace, then those of cells above that were not run."""

@@ -1,0 +1,171 @@
+"""What the fixed words of both languages mean: keywords, types, operators, functions.
+
+Worked example: `function_doc("hypot", "tc")` is `FunctionDoc("hypot", ("a", "b"), "sqrt(a*a + b*b) without overflow")`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tc_jupyter.program import FUNCTIONS
+from tc_jupyter.program.sac_primitives import builtin_names, primitive
+from tc_jupyter.syntax import SCALAR_TYPES
+from tc_jupyter.syntax.sac_parser import BASES
+
+LANGUAGES = ("tc", "sac")
+
+TC_KEYWORDS: dict[str, str] = {
+    "def": "starts a definition: `def name(type(sizes) A, ...) -> (B, ...) { statements }`",
+    "where": "conditions of a statement: ranges `i in 0:N`, names `x = value`, accesses `exists A(i)`",
+    "in": "gives an index its range: `where i in 0:N`; the upper end is not included",
+    "exists": "an access that takes part in finding ranges and is not evaluated: `where exists A(i, k)`",
+}
+SAC_KEYWORDS: dict[str, str] = {
+    "return": "the results of a function",
+    "with": "a with-loop: `with { (lower <= iv < upper) : value; } : genarray(shape, default)`",
+}
+CONSTANTS: dict[str, str] = {
+    "true": "the truth value, of type `bool`",
+    "false": "the truth value, of type `bool`",
+    "inf": "infinity, a float of the type that it meets",
+    "nan": "not a number, a float of the type that it meets",
+}
+REDUCTIONS = ("min", "max")
+"""Functions that are reductions, too: `min=!`."""
+
+_ASSIGN = "combines the values over the indices that are not on the left"
+TC_OPERATORS: dict[str, str] = {
+    "=": "assigns; every index of the right side is on the left",
+    "+=": f"adds to what is there; {_ASSIGN}",
+    "+=!": f"sum from 0; {_ASSIGN}",
+    "*=": f"multiplies what is there; {_ASSIGN}",
+    "*=!": f"product from 1; {_ASSIGN}",
+    "min=": f"minimum with what is there; {_ASSIGN}",
+    "min=!": f"minimum; {_ASSIGN}",
+    "max=": f"maximum with what is there; {_ASSIGN}",
+    "max=!": f"maximum; {_ASSIGN}",
+    "->": "parameters to the left, results to the right",
+    "+": "sum",
+    "-": "difference, or the negative",
+    "*": "product",
+    "/": "quotient; of two integers it is rounded down",
+    "%": "remainder, with the sign of the divisor for integers",
+    "<": "less than",
+    "<=": "at most",
+    ">": "greater than",
+    ">=": "at least",
+    "==": "equal",
+    "!=": "not equal",
+    "&&": "and; the right side counts only where the left one holds",
+    "||": "or; the right side counts only where the left one does not hold",
+    "!": "not",
+    "?": "`condition ? value : other`: only the chosen value is read",
+    ":": "between the values of `? :`, or between the ends of a range; the upper end is not included",
+}
+SAC_OPERATORS: dict[str, str] = {
+    **{op: text for op, text in TC_OPERATORS.items() if "=!" not in op and op not in ("+=", "*=", "min=", "max=", ":")},
+    "=": "gives a value a name; a later use sees it",
+    "->": "pattern to value: `{ [i, j] -> a[j, i] }`",
+    "++": "joins two arrays along the first axis",
+    "|": "the bounds of the pattern follow: `| [0] <= [i] < [n]`",
+    ".": "an axis without a name; in a bound the smallest or largest legal index",
+    "...": "zero or more axes without a name",
+    ":": "between the values of `? :`",
+}
+
+_SAC_FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "shape": (("a",), "the shape vector of `a`, of length `dim(a)`"),
+    "dim": (("a",), "the rank of `a`, a scalar"),
+    "sel": (("v", "a"), "the element or subarray of `a` at index vector `v`"),
+    "take": (("v", "a"), "`v[k]` elements of axis `k` from the start, from the end if negative"),
+    "drop": (
+        ("v", "a"),
+        "the rest after removing `v[k]` elements of axis `k` from the start, from the end if negative",
+    ),
+    "sum": (("a",), "the sum of all elements, 0 of an empty array"),
+    "prod": (("a",), "the product of all elements, 1 of an empty array"),
+    "minval": (("a",), "the smallest element"),
+    "maxval": (("a",), "the largest element"),
+    "reverse": (("a",), "the first axis backwards"),
+    "transpose": (("a",), "the axes in reverse order"),
+    "genarray": (("shape", "value"), "an array of frame `shape` filled with `value`"),
+    "++": (("a", "b"), "`a` and `b` joined along the first axis"),
+    "neg": (("a",), "the negative, element by element"),
+    "!": (("a",), "not, element by element"),
+    "tof": (("a",), "to `float`, element by element"),
+    "toi": (("a",), "to `int`, element by element"),
+    "tod": (("a",), "to `double`, element by element"),
+    "tol": (("a",), "to `long`, element by element"),
+    "tob": (("a",), "to `bool`, element by element"),
+}
+
+_NUMBERS = {
+    "bool": "`true` or `false`, one byte",
+    "float16": "IEEE 754 number of 16 bits; computed in `float32`, rounded when stored",
+    "bfloat16": "number of 16 bits with the range of `float32`; computed in `float32`, rounded when stored",
+    "float32": "IEEE 754 number of 32 bits",
+    "float64": "IEEE 754 number of 64 bits",
+}
+_OTHER_NAMES = {"int": "int32", "byte": "uint8", "half": "float16", "float": "float32", "double": "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDoc:
+    """A builtin function: name, names of its parameters (`...`: any number more), one line."""
+
+    name: str
+    parameters: tuple[str, ...]
+    text: str
+
+    @property
+    def label(self) -> str:
+        """`hypot(a, b)`."""
+        return f"{self.name}({', '.join(self.parameters)})"
+
+
+def function_doc(name: str, language: str) -> FunctionDoc | None:
+    """A builtin function of a language, by any of its names."""
+    word = (primitive(name) or name) if language == "sac" else name
+    if language == "sac" and word in _SAC_FUNCTIONS:
+        return FunctionDoc(name, *_SAC_FUNCTIONS[word])
+    if word in FUNCTIONS:
+        found = FUNCTIONS[word]
+        inside = found.signature[len(found.name) + 1 : -1]
+        return FunctionDoc(name, tuple(inside.split(", ")), found.document)
+    if language == "sac" and word in SAC_OPERATORS:
+        return FunctionDoc(name, ("a",) if word == "!" else ("a", "b"), SAC_OPERATORS[word])
+    return None
+
+
+def functions(language: str) -> tuple[FunctionDoc, ...]:
+    """All builtin functions, by name."""
+    names = builtin_names() if language == "sac" else sorted(FUNCTIONS)
+    found = (function_doc(name, language) for name in names)
+    return tuple(each for each in found if each is not None)
+
+
+def types(language: str) -> tuple[str, ...]:
+    """Names of element types."""
+    return tuple(sorted(BASES if language == "sac" else SCALAR_TYPES))
+
+
+def type_doc(name: str, language: str) -> str:
+    """What an element type is: `another name of `float32`: IEEE 754 number of 32 bits`."""
+    plain = BASES.get(name, name) if language == "sac" else _OTHER_NAMES.get(name, name)
+    if plain in _NUMBERS:
+        text = _NUMBERS[plain]
+    else:
+        bits, signed = plain.strip("uint"), not plain.startswith("u")
+        low, high = ("-2^" + str(int(bits) - 1), int(bits) - 1) if signed else ("0", int(bits))
+        text = f"integer of {bits} bits, from {low} to 2^{high} - 1; overflow wraps"
+    return text if plain == name else f"another name of `{plain}`: {text}"
+
+
+def keywords(language: str) -> dict[str, str]:
+    """Keywords and what they mean."""
+    return SAC_KEYWORDS if language == "sac" else TC_KEYWORDS
+
+
+def operators(language: str) -> dict[str, str]:
+    """Operators and what they mean."""
+    return SAC_OPERATORS if language == "sac" else TC_OPERATORS
