@@ -18,6 +18,7 @@ from itertools import product
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, walk
 from tc_jupyter.ranges import from_expr
+from tc_jupyter.schedule.primitives import constant_extent
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -27,6 +28,8 @@ from .streaming import step_of
 BLOCK_TILES = 8
 """Tiles of rows in one task, if there are enough tasks."""
 TASKS_PER_THREAD = 4
+MOST_STEPS = 160
+"""Multiply-adds of vectors in an unrolled loop body."""
 MOST_ROWS_ALONE = 64
 """Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
 
@@ -256,12 +259,25 @@ def _scheduled(
     rows = [roles.row] if roles.row is not None else []
     schedule = schedule.reorder(cache, *rest, *inner, *rows, roles.column)
     schedule = schedule.storage(cache, "register", padded=padded)
+    schedule = _unroll_windows(schedule, cache, inner, tile)
     for index in rows:
         schedule = schedule.split(cache, index, tile.rows)
     schedule = schedule.split(cache, roles.column, tile.columns)
     for index in rows:
         schedule = schedule.unroll(cache, f"{index}.inner")
     return schedule.vectorize(cache, f"{roles.column}.inner")
+
+
+def _unroll_windows(schedule: Schedule, cache: str, inner: list[str], tile: Tile) -> Schedule:
+    """Unroll the innermost reduction loops of constant length, as long as the code stays small."""
+    steps = 1
+    for index in reversed(inner):
+        length = constant_extent(schedule.graph.stage(cache), index)
+        if length is None or steps * length * tile.rows * tile.vectors > MOST_STEPS:
+            break
+        steps *= length
+        schedule = schedule.unroll(cache, index)
+    return schedule
 
 
 def _is_small(columns: int | None) -> bool:
