@@ -134,6 +134,6 @@ def test_an_interrupt_drops_tasks_and_leaves_the_pool_usable(code, monkeypatch):
         pool.run(code.address("who"), ctypes.addressof(numbers), total)
     monkeypatch.undo()
     done = sum(numbers)
-    assert 0 < done < total
+    assert done < total
     assert counts(code, 100)[:100] == [1] * 100
     assert sum(numbers) == done

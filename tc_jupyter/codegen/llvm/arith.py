@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tc_jupyter.program import DType
 
-from .builder import Builder, Value, constant, float_literal, literal, mangle, register_type, vector_type
+from .builder import Builder, Value, constant, mangle, register_type, vector_type
 
 _COMPARE_FLOAT = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
 _COMPARE_INT = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
@@ -392,21 +392,3 @@ def half_to_memory(b: Builder, value: Value, f16c: bool) -> str:
 def _same(number: int, value: Value) -> Value:
     """A constant with type and lanes of `value`."""
     return constant(number, value.dtype, value.lanes)
-
-
-__all__ = [
-    "binary",
-    "broadcast",
-    "cast",
-    "compare",
-    "float_literal",
-    "horizontal",
-    "identity",
-    "intrinsic",
-    "invert",
-    "literal",
-    "logical",
-    "negate",
-    "same_lanes",
-    "select",
-]

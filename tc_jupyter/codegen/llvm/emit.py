@@ -66,7 +66,6 @@ from .builder import (
     constant,
     flatten,
     index,
-    literal,
     mangle,
     memory_type,
     register_type,
@@ -1554,6 +1553,3 @@ def _line_map(lines: list[str]) -> tuple[str, tuple[tuple[int, str], ...]]:
         else:
             kept.append(line)
     return "\n".join(kept) + "\n", tuple(marks)
-
-
-__all__ = ["emit_llvm", "literal", "register_type"]
