@@ -18,9 +18,8 @@ from itertools import product
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, walk
 from tc_jupyter.ranges import from_expr
-from tc_jupyter.schedule.primitives import constant_extent
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
 from .streaming import step_of
@@ -253,7 +252,8 @@ def _scheduled(
         schedule = _pad_rows(schedule, tensor, cache, tile)
     for tensor in roles.row_reads:
         assert roles.row is not None
-        schedule = _pack_rows(schedule, tensor, cache, copy, roles.row, block, tile)
+        again = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
+        schedule = _pack_rows(schedule, tensor, cache, roles.row, tile, None if again else (copy, block))
 
     rest = [index for index in names if index not in (roles.row, roles.column)]
     rows = [roles.row] if roles.row is not None else []
@@ -338,10 +338,22 @@ def _pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedu
     return schedule
 
 
-def _pack_rows(schedule: Schedule, tensor: str, cache: str, copy: str, row: str, block: str, tile: Tile) -> Schedule:
-    """Micro-panels `[row // rows, ..., row % rows]` of one block of rows, made by the task that uses them."""
+def _indices_of(stage: Stage, tensor: str) -> set[str]:
+    """The indices that a tensor is read at."""
+    reads = [read for read in stage.statement.reads() if read.tensor == tensor]
+    return {node.name for read in reads for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
+
+
+def _pack_rows(
+    schedule: Schedule, tensor: str, cache: str, row: str, tile: Tile, place: tuple[str, str] | None
+) -> Schedule:
+    """Micro-panels `[row // rows, ..., row % rows]`: of one block of rows at `place`, or once for all tasks that need the same."""
     schedule, packed, indices = _copy_of(schedule, tensor, cache)
     at = indices.index(row)
     rest = [number for number in range(len(indices)) if number != at]
     layout = ((at, 0), *((number, 0) for number in rest), (at, tile.rows))
-    return schedule.compute_at(packed, copy, block).storage(packed, "local", layout=layout)
+    if place is not None:
+        return schedule.compute_at(packed, *place).storage(packed, "local", layout=layout)
+    schedule = schedule.storage(packed, layout=layout).split(packed, row, tile.rows)
+    schedule = schedule.reorder(packed, f"{row}.outer", *(indices[number] for number in rest), f"{row}.inner")
+    return schedule.parallel(packed, f"{row}.outer")
