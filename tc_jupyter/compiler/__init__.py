@@ -3,6 +3,7 @@
 Every stage is kept in the result (`Analysis`, `Build`), so nobody computes one twice.
 """
 
-from .analysis import Analysis, FunctionAnalysis, analyze, analyze_program
+from .analysis import Analysis, analyze
+from .function_analysis import FunctionAnalysis, analyze_program
 
 __all__ = ["Analysis", "FunctionAnalysis", "analyze", "analyze_program"]

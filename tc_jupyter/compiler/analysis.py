@@ -11,49 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Severity, SourceText, Span, codes, render
 from tc_jupyter.program import Program, check_tc
-from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
 
-
-@runtime_checkable
-class HasProgram(Protocol):
-    """A compiled function of an earlier cell, as far as analysis needs it."""
-
-    @property
-    def program(self) -> Program:
-        """The checked program."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionAnalysis:
-    """What is known of one def, also when it has errors.
-
-    Attributes:
-        program: the checked program; with errors, as far as it could be understood.
-        ranges: range of every index, box of every tensor; an unknown range has no ends.
-        conditions: what must hold.
-        ok: the def has no error.
-    """
-
-    program: Program
-    ranges: Ranges
-    conditions: Preconditions
-    ok: bool
-
-    @property
-    def name(self) -> str:
-        """The name of the def as written."""
-        return self.program.name
-
-    @property
-    def preconditions(self) -> tuple[Precondition, ...]:
-        """What must hold for the accesses, writes and ranges."""
-        return self.conditions.items
+from .analysis_json import to_json
+from .analysis_sac import analyze_sac
+from .function_analysis import FunctionAnalysis, analyze_program
 
 
 @dataclass(frozen=True)
@@ -82,9 +48,7 @@ class Analysis:
 
     def to_json(self) -> dict[str, Any]:
         """The data of `tc-jupyter/analysis/1`: functions, ranges, preconditions, diagnostics."""
-        from .analysis_json import to_json  # noqa: PLC0415  (the JSON form reads analyses)
-
-        return to_json(self)
+        return to_json(self.source, self.functions.values(), self.diagnostics)
 
     def render(self, color: bool = False) -> str:
         """All messages as text."""
@@ -124,9 +88,9 @@ def analyze(
     """
     source = SourceText(text, name)
     if language == "sac":
-        from .analysis_sac import analyze_sac  # noqa: PLC0415  (only cells in that language pay for it)
-
-        return analyze_sac(source, strict, frozenset(allow), known)
+        sac = analyze_sac(source, known)
+        shown = finish(sac.messages, strict, frozenset(allow), sac.allow)
+        return Analysis(source, language, shown, sac.functions, None, sac.open_functions)
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
     parsed = parse_tc(source)
@@ -139,15 +103,6 @@ def analyze(
         messages += said
     shown = finish(messages, strict, frozenset(allow), parsed.allow)
     return Analysis(source, language, shown, functions, parsed)
-
-
-def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis, tuple[Diagnostic, ...]]:
-    """Ranges and preconditions of one checked program, and what is said about them."""
-    ranges = infer_ranges(program)
-    conditions = preconditions(program, ranges)
-    said = (*ranges.diagnostics, *conditions.diagnostics)
-    ok = ok and not any(diagnostic.is_error for diagnostic in said)
-    return FunctionAnalysis(program, ranges, conditions, ok), said
 
 
 def programs_of(known: Mapping[str, Any] | None) -> dict[str, Program]:

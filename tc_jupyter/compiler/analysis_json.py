@@ -5,23 +5,26 @@ Bounds are Python expressions over the size names; `line` counts from 0 and `cha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, SourceText, Span
 from tc_jupyter.program import CallSite, Statement, Tensor
 from tc_jupyter.ranges import IndexRange, Precondition, SizeExpr, from_expr, to_python
 
-from .analysis import Analysis, FunctionAnalysis
+from .function_analysis import FunctionAnalysis
 
 SCHEMA = "tc-jupyter/analysis/1"
 
 
-def to_json(analysis: Analysis) -> dict[str, Any]:
-    """The whole analysis as JSON-ready data."""
+def to_json(
+    source: SourceText, functions: Iterable[FunctionAnalysis], diagnostics: Iterable[Diagnostic]
+) -> dict[str, Any]:
+    """A whole analysis as JSON-ready data."""
     return {
         "schema": SCHEMA,
-        "functions": [function_json(found, analysis.source) for found in analysis.functions.values()],
-        "diagnostics": [diagnostic_json(diagnostic, analysis.source) for diagnostic in analysis.diagnostics],
+        "functions": [function_json(found, source) for found in functions],
+        "diagnostics": [diagnostic_json(diagnostic, source) for diagnostic in diagnostics],
     }
 
 

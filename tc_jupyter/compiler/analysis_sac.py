@@ -10,17 +10,33 @@ Worked example: `float[.] twice(float[.] v) { return v * 2; }` has the size `v_0
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tc_jupyter.diagnostics import SourceText
+from tc_jupyter.diagnostics import Diagnostic, SourceText, Span
 from tc_jupyter.program import check_sac
 from tc_jupyter.syntax import parse_sac
 
-from .analysis import Analysis, FunctionAnalysis, analyze_program, finish
+from .function_analysis import FunctionAnalysis, analyze_program
 
 
-def analyze_sac(source: SourceText, strict: bool, allow: frozenset[str], known: Mapping[str, Any] | None) -> Analysis:
-    """Analyse a `%%sac` cell; the arguments are those of `analyze`."""
+@dataclass(frozen=True, slots=True)
+class SacAnalysis:
+    """What is known of a cell: every message found, and places where the text silences some.
+
+    Attributes:
+        functions: those with one definition whose ranks are declared.
+        open_functions: every function, with all its definitions.
+    """
+
+    messages: tuple[Diagnostic, ...]
+    functions: dict[str, FunctionAnalysis]
+    open_functions: Mapping[str, Any]
+    allow: tuple[tuple[str, Span], ...]
+
+
+def analyze_sac(source: SourceText, known: Mapping[str, Any] | None) -> SacAnalysis:
+    """Analyse a `%%sac` cell; `known` are the functions of earlier cells, by name."""
     parsed = parse_sac(source)
     checked = check_sac(parsed.unit, source, known)
     functions: dict[str, FunctionAnalysis] = {}
@@ -32,5 +48,4 @@ def analyze_sac(source: SourceText, strict: bool, allow: frozenset[str], known: 
                 messages += said
                 if len(group) == 1:
                     functions[name] = found
-    shown = finish(messages, strict, allow, parsed.allow)
-    return Analysis(source, "sac", shown, functions, None, checked.functions)
+    return SacAnalysis(tuple(messages), functions, checked.functions, tuple(parsed.allow))

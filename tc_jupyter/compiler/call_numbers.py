@@ -28,7 +28,7 @@ from tc_jupyter.runtime.cuda import device_copy
 from tc_jupyter.runtime.kernel import Numbers, root_of
 from tc_jupyter.runtime.launch import Failure
 
-from .analysis import FunctionAnalysis
+from .function_analysis import FunctionAnalysis
 
 
 class CallNumbers:

@@ -48,9 +48,9 @@ from tc_jupyter.runtime.kernel import (
 from tc_jupyter.runtime.launch import CpuRunner, Runner, cpu_runner, interpreter_runner
 from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, schedule_of, size_class
 
-from .analysis import FunctionAnalysis
 from .build import Build, build
 from .call_numbers import CallNumbers
+from .function_analysis import FunctionAnalysis
 
 Verify = Callable[[Mapping[str, int], Mapping[str, Any]], Diagnostic | None]
 """More conditions of a call: sizes and scalars -> what is wrong with them."""

@@ -32,8 +32,8 @@ from tc_jupyter.runtime.arguments import (
 from tc_jupyter.runtime.arrays import ArrayView, host_values, library_of
 from tc_jupyter.syntax.sac_parser import BASES
 
-from .analysis import analyze_program
 from .definition import Definition, Options
+from .function_analysis import analyze_program
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read
 
-from .primitives import constant_extent
-from .stage import Split, Stage, StageGraph
+from .stage import Split, Stage, StageGraph, constant_extent
 
 
 @dataclass(frozen=True, slots=True)

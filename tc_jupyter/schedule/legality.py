@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
+
 from tc_jupyter.diagnostics import Code, codes
 from tc_jupyter.program import Expr, IndexVar, Read, walk
 from tc_jupyter.ranges import SizeExpr, constant, from_expr, interval, nonnegative
@@ -256,8 +258,6 @@ def _witness_at(graph: StageGraph, writer: Stage, reader: Stage, depth: int, siz
 
 
 def _element(graph: StageGraph, read: Read, roots: dict[str, int], sizes: dict[str, int]) -> tuple[int, ...]:
-    import numpy as np  # noqa: PLC0415  (only here)
-
     columns = {name: np.array([value]) for name, value in roots.items()}
     shift = view_shift(graph, read.tensor)
     if any(isinstance(node, Read) and node.indices for index in read.indices for node in walk(index)):

@@ -27,7 +27,23 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
-from .stage import ANNOTATIONS, GPU_AXES, SCOPES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, Tensorize
+from .intrinsics import match_intrinsic
+from .legality import check_with
+from .lineage import leaf_domain
+from .stage import (
+    ANNOTATIONS,
+    GPU_AXES,
+    SCOPES,
+    Attach,
+    Fuse,
+    IterVar,
+    Split,
+    Stage,
+    StageGraph,
+    Storage,
+    Tensorize,
+    constant_extent,
+)
 
 # --- loops of one stage ----------------------------------------------------------------------------------------------
 
@@ -185,8 +201,6 @@ def tensorize(graph: StageGraph, stage: str, axes: tuple[str, ...], intrinsic: s
     Raises:
         CompileError: TC403 (no leaf), TC410 (not the innermost leaves, or extents, dtypes or operator do not match).
     """
-    from .intrinsics import match_intrinsic  # noqa: PLC0415  (the table of intrinsics reads stages)
-
     old = find_stage(graph, stage)
     for axis in axes:
         _leaf(graph, old, axis)
@@ -262,6 +276,8 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"`{old.target}` is written by several statements"
     elif any(tensor.view_of == old.target for tensor in graph.program.tensors):
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
+    elif inside := next(graph.attached(stage), None):
+        problem = f"`{inside.name}` is computed in its loops"
     if problem is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
     return _valid(graph, _attach(graph, old, Attach("inline")), old)
@@ -285,8 +301,6 @@ def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageG
         CompileError: TC403 (no leaf), TC401 (loops differ, or already attached), TC407 (a dependence would run backwards, with
             a witness, or this cannot be excluded).
     """
-    from .legality import check_with  # noqa: PLC0415  (legality reads graphs, primitives make them)
-
     late, early = find_stage(graph, stage), find_stage(graph, other)
     _leaf(graph, early, axis)
     problem = check_with(graph, late, early, axis)
@@ -451,8 +465,6 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
 
     Source: TVM, `Schedule.rfactor`; Suriana et al., "Parallel associative reductions in Halide", CGO 2017.
     """
-    from .lineage import leaf_domain  # noqa: PLC0415  (lineage reads stages)
-
     old = find_stage(graph, stage)
     _leaf(graph, old, axis)
     if old.kind(axis) != "reduction":
@@ -571,6 +583,8 @@ def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: st
     if name in graph.outputs:
         return "it writes a result", "results are computed at root; use `cache_write`, or `compute_with` to share loops"
     family = {stage.name for stage in graph.stages_on(producer.target)}
+    if consumer.attach.kind == "inline":
+        return f"`{consumer.name}` is inlined and has no loops", legal
     if consumer.name in family or any(stage in family for stage, _ in graph.attach_path(consumer.name)):
         return f"`{consumer.name}` runs inside `{name}`", legal
     consumers = graph.consumers(graph.stages_on(producer.target)[0].name)
@@ -640,7 +654,7 @@ def attach_points(graph: StageGraph, producer: Stage) -> str:
     """The leaves at which a stage may be computed, as text."""
     points = ["root"]
     consumers = graph.consumers(producer.name)
-    for stage in graph.stages:
+    for stage in (each for each in graph.stages if each.attach.kind != "inline"):
         for leaf in stage.leaves:
             inside = {s.name for s in graph.stages if (stage.name, leaf) in graph.attach_path(s.name)} | {stage.name}
             if consumers and producer.name not in inside and all(c.name in inside for c in consumers):
@@ -662,29 +676,6 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
         for leaf, kind in stage.annotations:
             if kind == annotation:
                 return f"`{leaf}` is bound to it already", "bind each axis once in a stage"
-    return None
-
-
-def constant_extent(stage: Stage, axis: str) -> int | None:
-    """Largest number of iterations of an axis if it does not depend on sizes, else `None`."""
-    for root in stage.roots:
-        if root.name == axis:
-            extent = root.dom[1] - root.dom[0]
-            return extent.constant if extent.is_constant else None
-    for relation in stage.relations:
-        if isinstance(relation, Split) and axis in (relation.outer, relation.inner):
-            parent = constant_extent(stage, relation.parent)
-            if relation.factor is not None:
-                if axis == relation.inner:
-                    return relation.factor if parent is None else min(relation.factor, parent)
-                return None if parent is None else -(-parent // relation.factor)
-            assert relation.nparts is not None
-            if axis == relation.outer:
-                return relation.nparts if parent is None else min(relation.nparts, parent)
-            return None if parent is None else -(-parent // relation.nparts)
-        if isinstance(relation, Fuse) and axis == relation.fused:
-            outer, inner = constant_extent(stage, relation.outer), constant_extent(stage, relation.inner)
-            return None if outer is None or inner is None else outer * inner
     return None
 
 
@@ -832,7 +823,6 @@ __all__ = [
     "compute_inline",
     "compute_root",
     "compute_with",
-    "constant_extent",
     "find_stage",
     "fuse",
     "identity_of",

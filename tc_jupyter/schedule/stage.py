@@ -289,3 +289,26 @@ def stage_graph(program: Program, ranges: Ranges) -> StageGraph:
         leaves = tuple(root.name for root in roots)
         stages.append(Stage(statement, roots, leaves=leaves, evaluates=statement.name))
     return StageGraph(program, dict(ranges.boxes), tuple(stages), program)
+
+
+def constant_extent(stage: Stage, axis: str) -> int | None:
+    """Largest number of iterations of an axis if it does not depend on sizes, else `None`."""
+    for root in stage.roots:
+        if root.name == axis:
+            extent = root.dom[1] - root.dom[0]
+            return extent.constant if extent.is_constant else None
+    for relation in stage.relations:
+        if isinstance(relation, Split) and axis in (relation.outer, relation.inner):
+            parent = constant_extent(stage, relation.parent)
+            if relation.factor is not None:
+                if axis == relation.inner:
+                    return relation.factor if parent is None else min(relation.factor, parent)
+                return None if parent is None else -(-parent // relation.factor)
+            assert relation.nparts is not None
+            if axis == relation.outer:
+                return relation.nparts if parent is None else min(relation.nparts, parent)
+            return None if parent is None else -(-parent // relation.nparts)
+        if isinstance(relation, Fuse) and axis == relation.fused:
+            outer, inner = constant_extent(stage, relation.outer), constant_extent(stage, relation.inner)
+            return None if outer is None or inner is None else outer * inner
+    return None

@@ -1,0 +1,48 @@
+"""What is known of one def: its checked program, ranges and preconditions.
+
+Worked example: `analyze_program(program)` of `o(i) = A(i)` gives `0 <= i < N`, no precondition and no message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tc_jupyter.diagnostics import Diagnostic
+from tc_jupyter.program import Program
+from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionAnalysis:
+    """What is known of one def, also when it has errors.
+
+    Attributes:
+        program: the checked program; with errors, as far as it could be understood.
+        ranges: range of every index, box of every tensor; an unknown range has no ends.
+        conditions: what must hold.
+        ok: the def has no error.
+    """
+
+    program: Program
+    ranges: Ranges
+    conditions: Preconditions
+    ok: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the def as written."""
+        return self.program.name
+
+    @property
+    def preconditions(self) -> tuple[Precondition, ...]:
+        """What must hold for the accesses, writes and ranges."""
+        return self.conditions.items
+
+
+def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis, tuple[Diagnostic, ...]]:
+    """Ranges and preconditions of one checked program, and what is said about them."""
+    ranges = infer_ranges(program)
+    conditions = preconditions(program, ranges)
+    said = (*ranges.diagnostics, *conditions.diagnostics)
+    ok = ok and not any(diagnostic.is_error for diagnostic in said)
+    return FunctionAnalysis(program, ranges, conditions, ok), said
