@@ -67,7 +67,7 @@ def _tc_items(parsed: tree.Parsed, source: SourceText) -> Iterable[_Item]:
         first = item.statements[0].span.start if item.statements else item.span.end - 1
         opening = _find(source.text, "{", item.signature_span.start, first, parsed.comments)
         head = Span(item.span.start, opening + 1)
-        yield from _tc_head(item, head, parsed.comments, gap=number > 0)
+        yield from _tc_head(item, head, parsed.comments, source, gap=number > 0)
         for statement in item.statements:
             yield _Item(statement.span, statement_text(statement), _INDENT)
         closing = _find(
@@ -80,7 +80,7 @@ def _tc_items(parsed: tree.Parsed, source: SourceText) -> Iterable[_Item]:
         yield _Item(Span(closing, closing + 1), "}")
 
 
-def _tc_head(item: tree.Def, head: Span, comments: tuple[Span, ...], gap: bool) -> Iterable[_Item]:
+def _tc_head(item: tree.Def, head: Span, comments: tuple[Span, ...], source: SourceText, gap: bool) -> Iterable[_Item]:
     """The signature; with comments inside, one parameter on a line, so that each comment stays at its parameter."""
     last = item.params[-1].span.end if item.params else head.start
     if not any(head.start <= comment.start < last for comment in comments):
@@ -95,7 +95,8 @@ def _tc_head(item: tree.Def, head: Span, comments: tuple[Span, ...], gap: bool) 
             Span(param.span.start, param.span.end), f"{tc_type_text(param.type)} {param.name.name}{comma}", _INDENT
         )
     results = ", ".join((f"{tc_type_text(r.type)} " if r.type else "") + r.name.name for r in item.results)
-    yield _Item(Span(last, head.end), f") -> ({results}) {{")
+    closing = _find(source.text, ")", last, head.end, comments)
+    yield _Item(Span(closing, head.end), f") -> ({results}) {{")
 
 
 def _sac_items(parsed: sac_tree.SacParsed, source: SourceText) -> Iterable[_Item]:

@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from tc_jupyter import __version__, ide
@@ -58,7 +59,7 @@ def read_options(magic: str) -> Options:
         words = magic.split()[1:]
     strict, allow, target = False, list[str](), None
     queue = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    for word, following in zip(queue, [*queue[1:], ""], strict=True):
+    for word, following in pairwise([*queue, ""]):
         if word == "--strict":
             strict = True
         elif word == "--allow" and re.fullmatch(r"[Tt][Cc]\d{3}", following):
