@@ -9,13 +9,14 @@ Worked example: `o(i) +=! A(i,j) * B(j)` on its default schedule becomes the ker
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from tc_jupyter.program import (
     Binary,
     Cast,
+    Const,
     DType,
     Expr,
     IndexVar,
@@ -44,6 +45,8 @@ from tc_jupyter.ranges import (
     to_expr,
 )
 from tc_jupyter.schedule import (
+    ExactSets,
+    Piece,
     Stage,
     StageBounds,
     StageGraph,
@@ -97,7 +100,8 @@ def lower(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Ke
     graph = bounds.graph
     checks = tuple(checks)
     roots = [stage for stage in graph.stages if stage.attach.kind == "root"]
-    return tuple(split_tails(_Nest(bounds, root, checks).kernel(number)) for number, root in enumerate(roots))
+    sets = ExactSets(bounds)
+    return tuple(split_tails(_Nest(bounds, root, checks, sets).kernel(number)) for number, root in enumerate(roots))
 
 
 @dataclass(slots=True)
@@ -116,14 +120,24 @@ class _Nest:
     bounds: SymbolicBounds
     root: Stage
     checks: tuple[PointCheck, ...]
+    sets: ExactSets
     names: dict[str, str] = field(default_factory=dict)
     places: dict[str, _Place] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
+    guards: dict[str, tuple[Piece, ...] | None] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
 
     @property
     def graph(self) -> StageGraph:
         return self.bounds.graph
+
+    def needed(self, name: str) -> tuple[Piece, ...] | None:
+        """See `ExactSets.guard`; boxes that are known to hold only what is needed are not looked at."""
+        if self.bounds[name].exact:
+            return None
+        if name not in self.guards:
+            self.guards[name] = self.sets.guard(name)
+        return self.guards[name]
 
     # --- the kernel --------------------------------------------------------------------------------------------------
 
@@ -423,11 +437,26 @@ class _StageLoops:
 
     def _guard(self, reductions: bool) -> Expr | None:
         """What no loop extent guarantees, as one condition."""
-        guard: Expr | None = None
-        for value, limit in open_constraints(self.stage, self.bounds.lineage, reductions):
-            test = Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
-            guard = test if guard is None else Binary("&&", guard, test, DType.BOOL)
-        return guard
+        tests = [
+            Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
+            for value, limit in open_constraints(self.stage, self.bounds.lineage, reductions)
+        ]
+        needed = self._needed()
+        return _joined("&&", tests if needed is None else [*tests, needed])
+
+    def _needed(self) -> Expr | None:
+        """Whether somebody needs the element at the present point, where the box of the stage holds others too."""
+        pieces = self.nest.needed(self.stage.name)
+        if pieces is None:
+            return None
+        alternatives: list[Expr] = []
+        for piece in pieces:
+            tests: list[Expr] = []
+            for e, is_equality in piece:
+                here = self.nest.expr(e.substitute(self.bounds.lineage.values))
+                tests.append(Binary("==" if is_equality else ">=", here, to_expr(constant(0)), DType.BOOL))
+            alternatives.append(_joined("&&", tests) or Const(True, DType.BOOL))
+        return _joined("||", alternatives) or Const(False, DType.BOOL)
 
     # --- stores ------------------------------------------------------------------------------------------------------
 
@@ -547,6 +576,11 @@ class _StageLoops:
         )
         buffer, self.accumulator = self.accumulator, None
         return Block((Allocate(buffer, body),))
+
+
+def _joined(op: str, parts: Sequence[Expr]) -> Expr | None:
+    """All parts with one logical operator; `None` if there is none."""
+    return reduce(lambda a, b: Binary(op, a, b, DType.BOOL), parts) if parts else None
 
 
 def loop_expr(value: SizeExpr) -> Expr:

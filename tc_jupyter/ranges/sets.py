@@ -453,6 +453,14 @@ class IntegerSet:
         """The points where further `constraints` are >= 0 and `equalities` are 0."""
         return self.intersect(IntegerSet.build(self.dims, constraints, equalities))
 
+    def as_map(self, inputs: Sequence[str]) -> IntegerMap:
+        """The pairs `(first dimensions, the others)`; `inputs` are the first dimensions. The inverse of `IntegerMap.wrapped`."""
+        isl, count = _isl(), len(inputs)
+        if self.dims[:count] != tuple(inputs):
+            raise ValueError(f"{tuple(inputs)} are not the first of {self.dims}")
+        raw = isl.Map.from_range(self.here()).move_dims(isl.dim_type.in_, 0, isl.dim_type.out, 0, count)
+        return IntegerMap(self.dims[:count], self.dims[count:], raw, self.symbols)
+
     def apply(self, mapping: IntegerMap) -> IntegerSet:
         """The image under a map; dimensions match by position."""
         raw = _limited(lambda: self.here().apply(mapping.here()))

@@ -5,6 +5,7 @@ A schedule never changes ranges, shapes or results. No loops exist here; `loops.
 """
 
 from .bounds import Bounds, Range, StageNeed, infer_bound
+from .exact_sets import ExactNeed, ExactSets, Piece
 from .extents import loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .primitives import identity_of
@@ -18,8 +19,11 @@ __all__ = [
     "INTERPRETER",
     "Attach",
     "Bounds",
+    "ExactNeed",
+    "ExactSets",
     "Fuse",
     "IterVar",
+    "Piece",
     "Range",
     "Schedule",
     "Split",

@@ -6,14 +6,17 @@ Worked example (`schedule.md`, Ex. 6): `C(i,j) = B(i,j) * 3` over 4 x 4, `i, j` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tc_jupyter.diagnostics import codes
+import numpy as np
+
+from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.ranges import Extremum, SizeExpr, constant, to_python
 
+from .exact_sets import ExactNeed, ExactSets
 from .extents import loop_extent
 from .infer_bound import (
     Request,
@@ -22,11 +25,12 @@ from .infer_bound import (
     extent_between,
     infer_symbolic,
     pass_down,
-    variable,
 )
 from .inline import inject_inline
+from .notes import notes_of
 from .primitives import refuse
-from .stage import Stage, StageGraph
+from .sized import sized_graph
+from .stage import Fuse, Relation, Split, Stage, StageGraph, children_of, parents_of
 from .visits import Enumeration, Need, TooManyPoints
 
 
@@ -64,9 +68,11 @@ class StageNeed:
         elements_per_visit: exact number of elements needed, one per visit.
         hull_per_visit: elements of the smallest box around them.
         tvm_per_visit: elements that TVM's intervals give.
-        computed_per_visit: elements of the box that the generated loops run over.
+        computed_per_visit: elements that the generated loops compute.
+        distinct: different elements that are needed at all.
         exact: at every visit nothing is computed that is not needed.
         region: box that the generated loops run over, as text per dimension.
+        element_bytes: size of an element.
     """
 
     stage: str
@@ -75,8 +81,10 @@ class StageNeed:
     hull_per_visit: tuple[int, ...]
     tvm_per_visit: tuple[int, ...]
     computed_per_visit: tuple[int, ...]
+    distinct: int
     exact: bool
     region: tuple[str, ...]
+    element_bytes: int
 
     @property
     def elements(self) -> int:
@@ -92,6 +100,21 @@ class StageNeed:
     def tvm(self) -> int:
         """Total of TVM's boxes over all visits."""
         return sum(self.tvm_per_visit)
+
+    @property
+    def computed(self) -> int:
+        """Total that the generated loops compute."""
+        return sum(self.computed_per_visit)
+
+    @property
+    def memory(self) -> int:
+        """Bytes held at a time: the largest box of any visit."""
+        return max(self.hull_per_visit, default=0) * self.element_bytes
+
+    @property
+    def tvm_memory(self) -> int:
+        """Bytes that TVM's boxes hold at a time."""
+        return max(self.tvm_per_visit, default=0) * self.element_bytes
 
 
 class AxisRanges(Mapping[str, Range]):
@@ -120,17 +143,32 @@ class Bounds(Mapping[str, AxisRanges]):
     Attributes:
         graph: the graph as scheduled, inlined stages included.
         symbolic: the boxes that loops are generated from, and the requests behind them.
-        tvm: the same with TVM's interval rules.
+        sized: the same at the given sizes; `symbolic` itself if there are none.
+        tvm: as `sized` with TVM's interval rules.
         sizes: the given sizes; empty for symbolic bounds.
     """
 
     graph: StageGraph
     symbolic: SymbolicBounds
+    sized: SymbolicBounds
     tvm: SymbolicBounds
     sizes: Mapping[str, int] = field(default_factory=dict)
 
     def __getitem__(self, stage: str) -> AxisRanges:
-        found = self.symbolic[stage]
+        return self._axes(self.sized[stage])
+
+    def tvm_axes(self, stage: str) -> AxisRanges:
+        """The ranges that TVM's rules give: inner loops of splits always have the whole factor."""
+        found = self.tvm[stage]
+        low = {name: ends[0] for name, ends in found.domain.items()}
+        return AxisRanges(
+            {
+                axis: Range(self._number(low.get(axis, constant(0))), self._number(found.lineage.extents[axis]))
+                for axis in found.stage.axes
+            }
+        )
+
+    def _axes(self, found: StageBounds) -> AxisRanges:
         ranges: dict[str, Range] = {}
         down = pass_down(found.stage, found.lineage)
         leaves = found.stage.leaves
@@ -154,10 +192,41 @@ class Bounds(Mapping[str, AxisRanges]):
 
     @property
     def exact(self) -> bool:
-        """Whether no stage computes an element that is not needed."""
+        """Whether no stage is known to compute an element that is not needed."""
         if self.sizes:
             return all(self.stage(name).exact for name in self)
-        return all(self.symbolic[name].exact for name in self)
+        return all(self._is_exact(name) for name in self)
+
+    def _is_exact(self, name: str) -> bool:
+        """For all sizes: the box holds only what is needed, or the loops test what is."""
+        sets = self._generated
+        return self.symbolic[name].exact or sets.is_box(name) or sets.guard(name) is not None
+
+    @cached_property
+    def sets(self) -> ExactSets:
+        """The exact needs as integer sets; at the given sizes, else for all sizes."""
+        return ExactSets(self.sized)
+
+    @cached_property
+    def _generated(self) -> ExactSets:
+        """The sets that loops are generated from."""
+        return ExactSets(self.symbolic) if self.sizes else self.sets
+
+    def need(self, stage: str) -> ExactNeed:
+        """What a stage must compute as a map from visits to elements, for all sizes where no sizes are given.
+
+        Returns:
+            `mapping` is an `IntegerMap` from the loops around the stage (`path`) to elements in logical coordinates. Where the
+            exact set is no integer set, or the set library is absent, `exact` is False, `reason` says why, and `mapping` is the
+            box of the loops, or `None` if that is none either.
+
+        Raises:
+            CompileError: TC411 for an unknown stage.
+
+        Source: `schedule.md` 3, `need(P)`.
+        """
+        self._require_stage(stage)
+        return self.sets.need(stage)
 
     @cached_property
     def needs(self) -> Mapping[str, Need]:
@@ -168,41 +237,87 @@ class Bounds(Mapping[str, AxisRanges]):
             TooManyPoints: the space is too large to enumerate.
         """
         self._require_sizes()
-        return Enumeration(self.symbolic, self.sizes).run()
+        return Enumeration(self.sized, self.sizes).run()
 
     def stage(self, name: str) -> StageNeed:
         """The numbers of one stage.
 
         Raises:
             CompileError: TC411 for an unknown stage, or without sizes.
+            TooManyPoints: the space is too large to enumerate.
         """
         self._require_sizes()
-        if name not in self.symbolic.stages:
-            names = ", ".join(f"`{stage}`" for stage in self)
-            raise refuse(
-                self.graph, codes.FOREIGN_SCHEDULE, None, f"there is no stage `{name}`", f"the stages are {names}"
-            )
+        self._require_stage(name)
         need = self.needs[name]
         exact, hull = need.per_visit(), need.hull_per_visit()
         tvm = self._boxes_per_visit(self.tvm[name], need)
-        computed = self._boxes_per_visit(self.symbolic[name], need)
-        return StageNeed(name, len(need.visits), exact, hull, tvm, computed, exact == computed, self.region(name))
+        found = self.symbolic[name]
+        tested = not found.exact and self._generated.guard(name) is not None
+        computed = exact if tested else self._boxes_per_visit(found, need)
+        distinct = len(np.unique(need.elements, axis=0))
+        nbytes = max(1, self.graph_of(name).program.tensor(found.stage.target).dtype.bits // 8)
+        same = exact == computed
+        return StageNeed(name, len(need.visits), exact, hull, tvm, computed, distinct, same, self.region(name), nbytes)
+
+    def graph_of(self, name: str) -> StageGraph:
+        """The graph whose stages the bounds describe: inlined ones have been substituted."""
+        self._require_stage(name)
+        return self.sized.graph
+
+    def _require_stage(self, name: str) -> None:
+        if name in self.symbolic.stages:
+            return
+        names = ", ".join(f"`{stage}`" for stage in self)
+        inlined = any(stage.name == name for stage in self.graph.stages)
+        message = f"`{name}` is inlined" if inlined else f"there is no stage `{name}`"
+        raise refuse(self.graph, codes.FOREIGN_SCHEDULE, None, message, f"the stages are {names}")
 
     def region(self, name: str) -> tuple[str, ...]:
         """The box that the loops of a stage run over, one half-open interval per dimension, as text."""
-        box = self.symbolic[name].box
-        return tuple(str(Range(self._number(low), self._number(extent))) for low, extent in box)
+        return self._region(self.sized[name])
+
+    def _region(self, bounds: StageBounds) -> tuple[str, ...]:
+        return tuple(str(Range(self._number(low), self._number(extent))) for low, extent in bounds.box)
 
     def _boxes_per_visit(self, bounds: StageBounds, need: Need) -> tuple[int, ...]:
         """Number of elements of a symbolic box at every visit."""
-        engine = Enumeration(self.symbolic, self.sizes)
-        count = len(need.visits)
-        loops = {variable(*loop): need.visits[:, column] for column, loop in enumerate(need.path)}
-        total = [1] * count
-        for _, extent in bounds.box:
-            values = engine.number(extent, loops, count)
-            total = [t * max(0, int(v)) for t, v in zip(total, values, strict=True)]
-        return tuple(total)
+        return Enumeration(self.sized, self.sizes).box_counts(need.path, bounds.box, need.visits)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether counts are available: every size is given, or there is none."""
+        return all(name in self.sizes for name in self.graph.program.sizes)
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Notes about what is computed needlessly (TC402), again (TC408), or known only with numbers (TC409)."""
+        return notes_of(self)
+
+    def table(self) -> str:
+        """One line per stage: visits, elements by TVM's rules, of the boxes, needed and computed, bytes held, region.
+
+        Numbers per visit stand in parentheses, each different one once, in order of first occurrence. Without sizes only whether
+        the region is exact, and the region.
+        """
+        if not self.has_numbers:
+            rows = [("stage", "exact", "region")]
+            rows += [(name, "yes" if self._is_exact(name) else "no", " x ".join(self.region(name))) for name in self]
+            return _aligned(rows)
+        rows = [("stage", "visits", "TVM", "hull", "exact", "computed", "bytes", "region")]
+        rows += [self._row(name) for name in self]
+        return _aligned(rows)
+
+    def _row(self, name: str) -> tuple[str, ...]:
+        region = " x ".join(self.region(name)) or "()"
+        try:
+            need = self.stage(name)
+        except TooManyPoints as problem:
+            return name, "?", "?", "?", str(problem), "?", "?", region
+        counts = (need.tvm_per_visit, need.hull_per_visit, need.elements_per_visit, need.computed_per_visit)
+        return name, str(need.visits), *map(_counts_text, counts), str(need.memory), region
+
+    def __str__(self) -> str:
+        return f"{self.loops()}\n\n{self.table()}"
 
     def _require_sizes(self) -> None:
         missing = [name for name in self.graph.program.sizes if name not in self.sizes]
@@ -218,13 +333,13 @@ class Bounds(Mapping[str, AxisRanges]):
             keep_trivial: show loops of one iteration as well.
         """
         lines: list[str] = []
-        for stage in self.symbolic.graph.stages:
+        for stage in self.sized.graph.stages:
             if stage.attach.kind == "root":
                 self._nest(stage, 0, keep_trivial, lines)
         return "\n".join(lines)
 
     def _nest(self, stage: Stage, depth: int, keep: bool, lines: list[str]) -> None:
-        graph, ranges = self.symbolic.graph, self[stage.name]
+        graph, ranges = self.sized.graph, self[stage.name]
         shared = 0
         if stage.attach.kind == "with":
             other = graph.stage(stage.attach.stage)
@@ -246,50 +361,91 @@ class Bounds(Mapping[str, AxisRanges]):
                     self._nest(each, depth, keep, lines)
                 if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     after.append((each, depth))
-        lines.append("  " * depth + stage.statement.text)
+        tested = not self.symbolic[stage.name].exact and self._generated.guard(stage.name) is not None
+        note = "   # only elements that are needed" if tested else ""
+        lines.append("  " * depth + stage.statement.text + note)
         for each, at in after:
             self._nest(each, at, keep, lines)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-ready data: axes, boxes, attach paths, requests; counts when all sizes are given."""
-        stages: list[dict[str, Any]] = []
-        for name in self:
-            found = self.symbolic[name]
-            entry: dict[str, Any] = {
-                "name": name,
-                "attach": {
-                    "kind": found.stage.attach.kind,
-                    "stage": found.stage.attach.stage,
-                    "axis": found.stage.attach.axis,
-                },
-                "path": [list(loop) for loop in self.symbolic.graph.attach_path(name)],
-                "axes": [
-                    {
-                        "name": axis,
-                        "kind": found.stage.kind(axis),
-                        "leaf": axis in found.stage.leaves,
-                        "annotation": found.stage.annotation(axis),
-                        "min": str(_text(span.min)),
-                        "extent": str(_text(span.extent)),
-                    }
-                    for axis, span in self[name].items()
-                ],
-                "region": list(self.region(name)),
-                "requests": [self._request(request) for request in found.requests],
-                "exact": found.exact,
+        """JSON-ready data, schema `tc-jupyter/bounds/1`.
+
+        Per stage: attachment and attach path, every axis with its range and the one of TVM's rules, the region by both, the
+        requests of the consumers, the exact set as text, and with all sizes the counts (visits, elements by TVM's rules, of the
+        boxes, needed and computed, in total and per visit, bytes held by both).
+        """
+        stages = [self._stage_json(name) for name in self]
+        return {
+            "schema": "tc-jupyter/bounds/1",
+            "sizes": dict(self.sizes),
+            "exact": self.exact if not self.sizes else all(stage["exact"] for stage in stages),
+            "stages": stages,
+            "loops": self.loops(),
+            "diagnostics": [
+                {"code": note.code.number, "name": note.code.name, "message": note.message, "help": note.help}
+                for note in self.diagnostics
+            ],
+        }
+
+    def _stage_json(self, name: str) -> dict[str, Any]:
+        found, attach = self.sized[name], self.sized[name].stage.attach
+        need = self.need(name)
+        entry: dict[str, Any] = {
+            "name": name,
+            "target": found.stage.target,
+            "statement": found.stage.statement.text,
+            "output": name in self.sized.graph.outputs,
+            "attach": {"kind": attach.kind, "stage": attach.stage, "axis": attach.axis},
+            "path": [list(loop) for loop in self.sized.graph.attach_path(name)],
+            "scope": found.stage.storage.scope,
+            "axes": self._axes_json(name),
+            "relations": [_relation_json(relation) for relation in found.stage.relations],
+            "region": list(self.region(name)),
+            "tvm_region": list(self._region(self.tvm[name])),
+            "requests": [self._request(request) for request in found.requests],
+            "tvm_requests": [self._request(request) for request in self.tvm[name].requests],
+            "need": {
+                "exact": need.exact,
+                "reason": need.reason,
+                "path": list(need.path),
+                "set": None if need.mapping is None else str(need.mapping.here()),
+            },
+            "exact": self._is_exact(name),
+        }
+        return entry | self._counts(name) if self.has_numbers else entry
+
+    def _axes_json(self, name: str) -> list[dict[str, Any]]:
+        stage, tvm = self.sized[name].stage, self.tvm_axes(name)
+        return [
+            {
+                "name": axis,
+                "kind": stage.kind(axis),
+                "leaf": axis in stage.leaves,
+                "annotation": stage.annotation(axis),
+                "min": _text(span.min),
+                "extent": _text(span.extent),
+                "tvm_min": _text(tvm[axis].min),
+                "tvm_extent": _text(tvm[axis].extent),
             }
-            if self.sizes or not self.graph.program.sizes:
-                entry |= self._counts(name)
-            stages.append(entry)
-        return {"schema": "tc-jupyter/bounds/1", "sizes": dict(self.sizes), "stages": stages}
+            for axis, span in self[name].items()
+        ]
 
     def _counts(self, name: str) -> dict[str, Any]:
         try:
             need = self.stage(name)
         except TooManyPoints as problem:
             return {"counts": None, "because": str(problem)}
+        totals = {"exact": need.elements, "hull": need.hull, "tvm": need.tvm, "computed": need.computed}
+        per_visit = {
+            "exact": need.elements_per_visit,
+            "hull": need.hull_per_visit,
+            "tvm": need.tvm_per_visit,
+            "computed": need.computed_per_visit,
+        }
         return {
-            "counts": {"visits": need.visits, "exact": need.elements, "hull": need.hull, "tvm": need.tvm},
+            "counts": {"visits": need.visits, **totals, "distinct": need.distinct},
+            "per_visit": {key: list(values[:MOST_VISITS]) for key, values in per_visit.items()},
+            "memory": {"bytes": need.memory, "tvm_bytes": need.tvm_memory},
             "exact": need.exact,
         }
 
@@ -298,11 +454,39 @@ class Bounds(Mapping[str, AxisRanges]):
             None if ends is None else str(Range(self._number(ends[0]), self._number(ends[1] + 1 - ends[0])))
             for ends in request.box
         ]
-        return {"consumer": request.consumer, "box": box, "exact": request.exact}
+        return {"consumer": request.consumer, "tensor": request.read.tensor, "box": box, "exact": request.exact}
+
+
+MOST_VISITS = 4096
+"""Visits whose counts `to_json` lists."""
+
+
+def _relation_json(relation: Relation) -> dict[str, Any]:
+    match relation:
+        case Split():
+            kind = {"kind": "split", "factor": relation.factor, "nparts": relation.nparts}
+        case Fuse():
+            kind = {"kind": "fuse"}
+    return kind | {"parents": list(parents_of(relation)), "children": list(children_of(relation))}
 
 
 def _text(value: int | SizeExpr) -> str:
     return str(value) if isinstance(value, int) else shown(value)
+
+
+def _counts_text(per_visit: tuple[int, ...]) -> str:
+    """`80 (16)`: the total, and each different count of a visit."""
+    if len(per_visit) == 1:
+        return str(per_visit[0])
+    different = list(dict.fromkeys(per_visit))
+    shown = ", ".join(map(str, different[:6])) + (", ..." if len(different) > 6 else "")
+    return f"{sum(per_visit)} ({shown})"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bounds:
@@ -333,7 +517,10 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
             sizes_text = ", ".join(f"`{name}`" for name in graph.program.sizes) or "none"
             raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"the sizes are {sizes_text}")
     plain = inject_inline(graph)
-    return Bounds(graph, infer_symbolic(plain), infer_symbolic(plain, tvm=True), given)
+    symbolic = infer_symbolic(plain)
+    numbers = sized_graph(plain, given)
+    sized = infer_symbolic(numbers) if given else symbolic
+    return Bounds(graph, symbolic, sized, infer_symbolic(numbers, tvm=True), given)
 
 
 __all__ = ["AxisRanges", "Bounds", "Range", "StageNeed", "infer_bound", "shown"]

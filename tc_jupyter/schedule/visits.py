@@ -10,7 +10,7 @@ Used for the numbers of the inspector and as the oracle of the tests; code gener
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -106,6 +106,22 @@ class Enumeration:
         rows, back = np.unique(table, axis=0, return_inverse=True)
         found = [value.evaluate({**self.sizes, **dict(zip(names, map(int, row), strict=True))}) for row in rows]
         return np.array(found, np.int64)[back.reshape(-1)]
+
+    def box_counts(
+        self, path: tuple[tuple[str, str], ...], box: Sequence[tuple[SizeExpr, SizeExpr]], visits: Ints | None = None
+    ) -> tuple[int, ...]:
+        """Number of elements of a box (minimum and extent per dimension) at every visit.
+
+        Args:
+            path: the loops of a visit, outermost first.
+            visits: one row per visit; all iterations of `path` by default.
+        """
+        rows = self._visits(path) if visits is None else visits
+        loops = {variable(*loop): rows[:, column] for column, loop in enumerate(path)}
+        total = np.ones(len(rows), np.int64)
+        for _, extent in box:
+            total *= np.maximum(self.number(extent, loops, len(rows)), 0)
+        return tuple(map(int, total))
 
     # --- one stage ---------------------------------------------------------------------------------------------------
 

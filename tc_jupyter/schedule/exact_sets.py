@@ -1,0 +1,393 @@
+"""What every stage must compute, as integer sets: the phases of InferBound without boxes, for all sizes at once.
+
+The formula of `schedule.md` 3 on sets of the set library:
+
+    need(P) = union over consumers C and reads a of P in C of a(need(C) joined with leaves_to_roots(C)),
+              every loop that is not on P's attach path projected out
+
+Worked example (`schedule.md`, Ex. 6): `i, j` of `C` over 4 x 4 fused and split by 3, B attached at the outer loop `o`. `need(B)` is
+`{ [o] -> [i, j] : 3*o <= 4*i + j < 3*o + 3 }` inside 4 x 4: three elements per visit, which no box can say.
+
+A product of a size with a loop (a fused axis whose inner extent is a size) is no integer set: the answer is then the box of
+`infer_bound.py`, `exact=False`, and a reason. The same holds without the set library and where data decide what is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tc_jupyter.program import Binary, Expr, Read, Select, Size, children, walk
+from tc_jupyter.ranges import (
+    Answer,
+    Condition,
+    IntegerMap,
+    IntegerSet,
+    Scope,
+    SizeExpr,
+    Unknown,
+    floor_div,
+    from_expr,
+    index,
+    mod,
+    to_condition,
+)
+
+from .extents import loop_extent
+from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
+from .stage import Fuse, IterVar, Split, Stage, StageGraph
+from .visits import Enumeration, TooManyPoints
+
+Alternative = tuple[SizeExpr, ...]
+"""One AND of constraints `e >= 0`."""
+Piece = tuple[tuple[SizeExpr, bool], ...]
+"""One AND of constraints: `(e, True)` says `e == 0`, `(e, False)` says `e >= 0`."""
+
+NOMINAL = 13
+"""Value of every size where the set and the box are compared: a prime, larger than most factors of examples."""
+WORTH = 0.75
+MOST_PIECES = 4
+MOST_TESTS = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactNeed:
+    """What a stage must compute.
+
+    Attributes:
+        stage: its name.
+        path: the loops that make a visit, outermost first, by the names of `variable`.
+        dims: names of the dimensions of the tensor.
+        mapping: visit -> needed elements (logical indices); sizes are parameters. `None` where neither the set nor its box is one.
+        exact: the map is what is needed, not only a box around it.
+        reason: why it is not, else empty.
+        needs_numbers: it would be exact at given sizes (TC409).
+    """
+
+    stage: str
+    path: tuple[str, ...]
+    dims: tuple[str, ...]
+    mapping: IntegerMap | None
+    exact: bool
+    reason: str = ""
+    needs_numbers: bool = False
+
+
+@dataclass(slots=True)
+class ExactSets:
+    """The exact needs of all stages of a graph, made on demand and kept."""
+
+    bounds: SymbolicBounds
+    found: dict[str, ExactNeed] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> StageGraph:
+        """The graph that the bounds belong to."""
+        return self.bounds.graph
+
+    def need(self, name: str) -> ExactNeed:
+        """The need of one stage; those of its consumers are made first."""
+        if name not in self.found:
+            self.found[name] = self._need(self.graph.stage(name))
+        return self.found[name]
+
+    def is_box(self, name: str) -> bool:
+        """Whether the box that loops are generated from is known to hold nothing that is not needed."""
+        bounds, need = self.bounds[name], self.need(name)
+        if bounds.stage.storage.padded or not need.exact or need.mapping is None:
+            return False
+        try:
+            box = self.box(bounds.stage, need.path, need.dims)
+            return box.is_subset(need.mapping.wrapped()) is Answer.YES
+        except Unknown:
+            return False
+
+    def guard(self, name: str) -> tuple[Piece, ...] | None:
+        """What a point of the stage's box must satisfy to be needed, as an OR of ANDs; `None` where no test pays.
+
+        A test pays where at most `WORTH` of the box is needed at `NOMINAL` sizes, and only where it is short and the loops are not
+        vectors or intrinsics, which it would break. Elements are named by the stage's roots, loops around it as in `variable`.
+        """
+        stage, need = self.bounds[name].stage, self.need(name)
+        plain = not stage.storage.padded and stage.tensorize is None and not _has_vectors(stage)
+        if not plain or not self._users(stage) or not need.exact or need.mapping is None:
+            return None
+        try:
+            needed = need.mapping.wrapped()
+            box = self._context(stage, need.path, need.dims)
+            if box.is_subset(needed) is Answer.YES or not self._pays(stage, needed):
+                return None
+            pieces = needed.simplified(box).pieces()
+        except (Unknown, TooManyPoints):
+            return None
+        if len(pieces) > MOST_PIECES or sum(map(len, pieces)) > MOST_TESTS:
+            return None
+        roots = {dim: index(root.name) for dim, root in zip(need.dims, _outputs(stage), strict=True)}
+        return tuple(tuple((e.substitute(roots), equal) for e, equal in piece) for piece in pieces)
+
+    def _context(self, stage: Stage, path: tuple[str, ...], dims: tuple[str, ...]) -> IntegerSet:
+        """What holds inside the loops: the box, or where its ends are choices, all visits and the whole tensor."""
+        try:
+            return self.box(stage, path, dims)
+        except Unknown:
+            constraints = self._visits(stage)
+            for name, (low, high) in zip(dims, self._ranges(stage), strict=True):
+                constraints += [index(name) - low, high - 1 - index(name)]
+            return IntegerSet.build((*path, *dims), constraints)
+
+    def _pays(self, stage: Stage, needed: IntegerSet) -> bool:
+        """Whether the boxes have clearly more points than the set at nominal sizes."""
+        values = {name: NOMINAL for name in self._names(stage)}
+        counts = Enumeration(self.bounds, values).box_counts(self.path(stage), self._loop_box(stage))
+        return needed.count(values) <= WORTH * sum(counts)
+
+    def _names(self, stage: Stage) -> frozenset[str]:
+        ends = [end for pair in (*self._ranges(stage), *self._loop_box(stage)) for end in pair]
+        ends += [self.bounds[name].lineage.extents[leaf] for name, leaf in self.path(stage)]
+        return frozenset(self.graph.program.sizes).union(*(end.names - end.indices for end in ends))
+
+    # --- one stage ---------------------------------------------------------------------------------------------------
+
+    def path(self, stage: Stage) -> tuple[tuple[str, str], ...]:
+        """The loops of a visit, outermost first; empty for stages that compute everything."""
+        return tuple(reversed(path_points(self.graph, stage))) if self._users(stage) else ()
+
+    def _users(self, stage: Stage) -> tuple[Stage, ...]:
+        graph = self.graph
+        if stage.name in graph.outputs or stage.attach.kind == "with" or graph.is_interleaved(stage.name):
+            return ()
+        return graph.consumers(graph.stages_on(stage.target)[0].name)
+
+    def _need(self, stage: Stage) -> ExactNeed:
+        path = tuple(variable(*loop) for loop in self.path(stage))
+        dims = tuple(f"{stage.name}.{k}" for k in range(len(self._ranges(stage))))
+        try:
+            return ExactNeed(stage.name, path, dims, self._set(stage, path, dims).as_map(path), True)
+        except Unknown as unknown:
+            reason, numbers = unknown.reason, not unknown.is_skipped and not isinstance(unknown, _OnData)
+        try:
+            box = self.box(stage, path, dims).as_map(path)
+        except Unknown:
+            box = None
+        return ExactNeed(stage.name, path, dims, box, False, reason, numbers)
+
+    def box(self, stage: Stage, path: tuple[str, ...], dims: tuple[str, ...]) -> IntegerSet:
+        """The box that loops are generated from, over all visits; raises `Unknown`."""
+        constraints = self._visits(stage)
+        for name, (low, extent) in zip(dims, self._loop_box(stage), strict=True):
+            constraints += [index(name) - low, low + extent - 1 - index(name)]
+        return IntegerSet.build((*path, *dims), constraints)
+
+    def _loop_box(self, stage: Stage) -> list[tuple[SizeExpr, SizeExpr]]:
+        domain = self.bounds[stage.name].domain
+        return [domain[root.name] for root in stage.roots if root.kind == "output"]
+
+    def _visits(self, stage: Stage) -> list[SizeExpr]:
+        """Every loop of the path inside its range."""
+        constraints: list[SizeExpr] = []
+        path = self.path(stage)
+        for depth, (name, leaf) in enumerate(path):
+            owner = self.graph.stage(name)
+            placed = frozenset(axis for other, axis in path[:depth] if other == name)
+            extent = loop_extent(owner, self.bounds[name].lineage, leaf, placed)
+            loop = index(variable(name, leaf))
+            constraints += [loop, extent - 1 - loop]
+        return constraints
+
+    def _ranges(self, stage: Stage) -> list[tuple[SizeExpr, SizeExpr]]:
+        return [root.dom for root in stage.roots if root.kind == "output"]
+
+    def _set(self, stage: Stage, path: tuple[str, ...], dims: tuple[str, ...]) -> IntegerSet:
+        """Pairs (visit, needed element); raises `Unknown` where they are no integer set."""
+        inside: list[SizeExpr] = []
+        for name, (low, high) in zip(dims, self._ranges(stage), strict=True):
+            inside += [index(name) - low, high - 1 - index(name)]
+        users = self._users(stage)
+        if not users:
+            return IntegerSet.build((*path, *dims), inside)
+        total = IntegerSet.empty((*path, *dims))
+        for user in users:
+            for read in user.statement.reads():
+                if self.graph.storage_name(read.tensor) == self.graph.storage_name(stage.target):
+                    total = self._request(stage, user, read, path, dims).union(total)
+        return total.constrain(inside).coalesced()
+
+    # --- one read of one consumer ------------------------------------------------------------------------------------
+
+    def points(self, user: Stage) -> IntegerSet:
+        """The points at which a stage runs: its visit, then its roots.
+
+        Raises:
+            Unknown: its need is not known exactly.
+        """
+        need = self.need(user.name)
+        if not need.exact or need.mapping is None:
+            raise Unknown(need.reason, not need.needs_numbers)
+        names = {dim: root_dim(user, root.name) for dim, root in zip(need.dims, _outputs(user), strict=True)}
+        known = need.mapping.wrapped().rename(names)
+        reductions = [root for root in user.roots if root.kind == "reduction"]
+        dims = (*known.dims, *(root_dim(user, root.name) for root in reductions))
+        constraints: list[SizeExpr] = []
+        for root in reductions:
+            here = index(root_dim(user, root.name))
+            constraints += [here - root.dom[0], root.dom[1] - 1 - here]
+        own = {root.name: index(root_dim(user, root.name)) for root in user.roots}
+        constraints += [limit.substitute(own) - 1 - value.substitute(own) for value, limit in user.limits]
+        return _extended(known, dims).constrain(constraints)
+
+    def leaf_values(self, user: Stage, wanted: frozenset[str]) -> dict[str, SizeExpr]:
+        """The leaves `wanted` of a stage in terms of its roots and its visit, counted from 0.
+
+        Raises:
+            Unknown: a fused axis whose inner extent is no number.
+        """
+        bounds = self.bounds[user.name]
+        values = {name: index(root_dim(user, name)) - low for name, (low, _) in bounds.domain.items()}
+        for relation in user.relations:
+            if not _leaves_below(user, relation) & wanted:
+                continue
+            if isinstance(relation, Split):
+                factor = bounds.lineage.factors[relation.parent]
+                values[relation.outer] = floor_div(values[relation.parent], factor)
+                values[relation.inner] = mod(values[relation.parent], factor)
+            else:
+                row = bounds.lineage.extents[relation.inner]
+                if not row.is_constant:
+                    raise Unknown(f"`{relation.inner}` of `{user.name}` is fused, and its extent is no number")
+                values[relation.fused] = values[relation.outer] * row + values[relation.inner]
+        return {leaf: values[leaf] for leaf in user.leaves if leaf in wanted}
+
+    def loop_values(self, user: Stage, path: tuple[str, ...]) -> dict[str, SizeExpr]:
+        """The loops `path` at a point of a stage: its own leaves from its roots, the loops around it as they are."""
+        leaves = frozenset(leaf for leaf in user.leaves if variable(user.name, leaf) in path)
+        shared: dict[str, str] = {}
+        if user.attach.kind == "with":
+            other = self.graph.stage(user.attach.stage)
+            depth = other.leaves.index(user.attach.axis) + 1
+            pairs = zip(other.leaves[:depth], user.leaves, strict=False)
+            shared = {variable(other.name, theirs): mine for theirs, mine in pairs}
+            leaves |= frozenset(mine for theirs, mine in shared.items() if theirs in path)
+        own = self.leaf_values(user, leaves)
+        values = {variable(user.name, leaf): value for leaf, value in own.items()}
+        values |= {theirs: own[mine] for theirs, mine in shared.items() if theirs in path}
+        return {name: values.get(name, index(name)) for name in path}
+
+    def element(self, user: Stage, read: Read) -> list[SizeExpr] | None:
+        """The element that `read` reads at a point, in coordinates of the storage; `None` where data decide."""
+        if any(isinstance(node, Read) and node.indices for subscript in read.indices for node in walk(subscript)):
+            return None
+        shift = view_shift(self.graph, read.tensor)
+        scope = self._scope(user)
+        return [from_expr(s, scope) + by for s, by in zip(read.indices, shift, strict=True)]
+
+    def _scope(self, user: Stage) -> Scope:
+        own = {root.name: index(root_dim(user, root.name)) for root in user.roots}
+        return Scope(sizes=scope_of(self.graph).sizes, indices=own)
+
+    def reached(self, user: Stage, read: Read) -> tuple[Alternative, ...]:
+        """Under which constraints on its roots the stage evaluates `read`; conditions on data count as true."""
+        return alternatives(conditions_around(user.statement.value, read, self._scope(user)))
+
+    def _request(
+        self, stage: Stage, user: Stage, read: Read, path: tuple[str, ...], dims: tuple[str, ...]
+    ) -> IntegerSet:
+        element = self.element(user, read)
+        if element is None:
+            raise _OnData(f"where `{user.name}` reads depends on data")
+        points = self.points(user)
+        loops = self.loop_values(user, path)
+        # a loop that the consumer's own storage is shared over is any of its values
+        free = [name for name in path if loops[name] == index(name) and name not in points.dims]
+        fresh = {name: f"at {name}" for name in path}
+        equalities = [index(fresh[name]) - loops[name] for name in path if name not in free]
+        equalities += [index(name) - value for name, value in zip(dims, element, strict=True)]
+        total = IntegerSet.empty((*path, *dims))
+        for holds in self.reached(user, read):
+            part = points.apply(IntegerMap.build(points.dims, (*fresh.values(), *dims), holds, equalities))
+            total = part.rename({new: name for name, new in fresh.items()}).union(total)
+        return total.constrain(self._visits(stage)) if free else total
+
+
+class _OnData(Unknown):
+    """Elements of tensors decide what is read."""
+
+
+def root_dim(stage: Stage, root: str) -> str:
+    """The name of a root in a set of points."""
+    return f"{stage.name}:{root}"
+
+
+def _outputs(stage: Stage) -> tuple[IterVar, ...]:
+    return tuple(root for root in stage.roots if root.kind == "output")
+
+
+def _leaves_below(stage: Stage, relation: Split | Fuse) -> frozenset[str]:
+    """The leaves that descend from what a relation derives."""
+    below = {relation.outer, relation.inner} if isinstance(relation, Split) else {relation.fused}
+    for other in stage.relations[stage.relations.index(relation) + 1 :]:
+        if isinstance(other, Split) and other.parent in below:
+            below |= {other.outer, other.inner}
+        if isinstance(other, Fuse) and {other.outer, other.inner} & below:
+            below.add(other.fused)
+    return frozenset(below) & frozenset(stage.leaves)
+
+
+def _has_vectors(stage: Stage) -> bool:
+    return any(kind in ("vectorize", "unroll") for _, kind in stage.annotations)
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------
+
+
+def conditions_around(expr: Expr, read: Read, scope: Scope) -> tuple[Condition, ...]:
+    """The conditions (`? :`, `&&`, `||`) under which `read` is evaluated; those on data are left out."""
+    found = _around(expr, read, scope)
+    return () if found is None else found
+
+
+def _around(expr: Expr, read: Read, scope: Scope) -> tuple[Condition, ...] | None:
+    if expr is read:
+        return ()
+
+    def under(part: Expr, condition: Expr | None, positive: bool) -> tuple[Condition, ...] | None:
+        inner = _around(part, read, scope)
+        if inner is None or condition is None or _on_data(condition):
+            return inner
+        here = to_condition(condition, scope)
+        return (here if positive else here.negated(), *inner)
+
+    match expr:
+        case Select():
+            parts = (
+                under(expr.condition, None, True),
+                under(expr.then, expr.condition, True),
+                under(expr.otherwise, expr.condition, False),
+            )
+        case Binary(op="&&") | Binary(op="||"):
+            parts = (under(expr.left, None, True), under(expr.right, expr.left, expr.op == "&&"))
+        case _:
+            parts = tuple(under(child, None, True) for child in children(expr))
+    return next((part for part in parts if part is not None), None)
+
+
+def _on_data(condition: Expr) -> bool:
+    return any(
+        isinstance(node, Read) or (node.dtype.is_float and not isinstance(node, Size)) for node in walk(condition)
+    )
+
+
+def alternatives(conditions: tuple[Condition, ...]) -> tuple[Alternative, ...]:
+    """An AND of conditions as an OR of ANDs of `e >= 0`; what is unknown counts as true."""
+    total: tuple[Alternative, ...] = ((),)
+    for condition in conditions:
+        total = tuple((*left, *right) for left in total for right in condition.alternatives()[0])
+    return total
+
+
+def _extended(known: IntegerSet, dims: tuple[str, ...]) -> IntegerSet:
+    """The set with further dimensions at the end, unconstrained."""
+    fresh = tuple(f"new {name}" for name in dims)
+    equalities = [index(old) - index(new) for old, new in zip(known.dims, fresh, strict=False)]
+    return known.apply(IntegerMap.build(known.dims, fresh, (), equalities)).rename(dict(zip(fresh, dims, strict=True)))
+
+
+__all__ = ["ExactNeed", "ExactSets", "alternatives", "conditions_around", "root_dim"]

@@ -1,0 +1,40 @@
+"""A graph with numbers in place of its sizes: bounds of one call, where products of sizes with loops have become integer sets.
+
+Worked example: at `N = 20` the root `i` over `0:N` runs over `0:20`, so a split by 4 has no tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tc_jupyter.program import Expr, Size, int64, rewrite
+from tc_jupyter.ranges import Box, SizeExpr, constant
+
+from .stage import IterVar, Stage, StageGraph
+
+
+def sized_graph(graph: StageGraph, sizes: Mapping[str, int]) -> StageGraph:
+    """The graph at given sizes: the same stages, loops and names; a size that is not given stays a symbol."""
+    if not sizes:
+        return graph
+    known = {name: constant(value) for name, value in sizes.items()}
+    boxes = {
+        name: Box(tuple((low.substitute(known), high.substitute(known)) for low, high in box.bounds))
+        for name, box in graph.boxes.items()
+    }
+    stages = tuple(_sized_stage(stage, known, sizes) for stage in graph.stages)
+    return replace(graph.with_stages(stages), boxes=boxes)
+
+
+def _sized_stage(stage: Stage, known: Mapping[str, SizeExpr], sizes: Mapping[str, int]) -> Stage:
+    def rule(expr: Expr) -> Expr | None:
+        return int64(sizes[expr.name]) if isinstance(expr, Size) and expr.name in sizes else None
+
+    roots = tuple(
+        IterVar(root.name, root.kind, (root.dom[0].substitute(known), root.dom[1].substitute(known)))
+        for root in stage.roots
+    )
+    limits = tuple((value.substitute(known), limit.substitute(known)) for value, limit in stage.limits)
+    statement = replace(stage.statement, value=rewrite(stage.statement.value, rule))
+    return replace(stage, statement=statement, roots=roots, limits=limits)
