@@ -117,7 +117,7 @@ class _State:
 def _identity(op, dtype):
     if op in "+*":
         return int(op == "*")
-    if dtype == bool:
+    if dtype.kind == "b":
         return op == "min"
     if dtype.kind == "f":
         return math.inf if op == "min" else -math.inf

@@ -267,7 +267,7 @@ class Evaluator:
 
     def comprehension(self, e, env):
         parts = e.partitions
-        low, high, body_shape = self.bounds(parts[-1], env, None)
+        _, high, body_shape = self.bounds(parts[-1], env, None)
         if any(h < 0 for h in high):
             raise SacError("negative extent")
         layout = place(parts[-1].pattern, high, body_shape)
@@ -601,7 +601,7 @@ class Evaluator:
                 return array[n:]
             case SetExpr():
                 clause = e.partitions[-1]
-                low, high, body = self.bounds(clause, env, None)
+                _, high, body = self.bounds(clause, env, None)
                 return tuple(n for _, _, n in place(clause.pattern, high, body))
             case WithLoop():
                 if e.operator == "genarray":

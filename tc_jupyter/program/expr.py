@@ -3,7 +3,8 @@
 Every node has a type. Operands of an operator have equal types (the checker inserts `Cast`), so no later stage promotes.
 16-bit floats are storage types only: a `Read` of one is cast to `float32` at once, and no operator has such operands.
 
-Worked example: `A(i, k) / 2` over `float32` is `Binary("/", Read("A", (IndexVar("i"), IndexVar("k")), FLOAT32), Const(2.0, FLOAT32), FLOAT32)`.
+Worked example: `A(i, k) / 2` over `float32` is
+`Binary("/", Read("A", (IndexVar("i"), IndexVar("k")), FLOAT32), Const(2.0, FLOAT32), FLOAT32)`.
 """
 
 from __future__ import annotations
