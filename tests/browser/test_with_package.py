@@ -13,7 +13,7 @@ BODY = "def matmul(float(M, K) A, float(K, N) B) -> (C) {\n    C(i, j) +=! A(i, 
 MATMUL = f"%%tc\n{BODY}"
 
 pytestmark = pytest.mark.skipif(
-    not (ROOT / "tc_jupyter" / "notebook" / "comm.py").exists() or not (ROOT / "tc_jupyter" / "ide.py").exists(),
+    not (ROOT / "tc_jupyter" / "notebook" / "comm.py").exists() or not (ROOT / "tc_jupyter" / "ide").exists(),
     reason="the kernel side is not part of this checkout yet",
 )
 
