@@ -25,7 +25,7 @@ from .sac_sizes import ZERO, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops
-from .sac_work import DEEPEST_CALLS, HEAVY, Context, Env, Refused
+from .sac_work import DEEPEST_CALLS, HEAVY, MOST_CALLS, Context, Env, Refused
 
 
 class Calls(WithLoops):
@@ -129,6 +129,12 @@ class Calls(WithLoops):
         if function in self.stack or len(self.stack) > DEEPEST_CALLS:
             self.refuse(
                 codes.RECURSIVE_CALL, span, f"`{function.name.name}` calls itself", help="use a comprehension or a fold"
+            )
+        self.calls += 1
+        if self.calls > MOST_CALLS:
+            help = "give results that are used several times a name"
+            self.refuse(
+                codes.DEVICE_LIMIT, span, f"more than {MOST_CALLS} calls are made inside this function", help=help
             )
         if len(function.results) != 1:
             self.refuse(

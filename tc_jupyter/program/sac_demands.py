@@ -57,6 +57,9 @@ class Demands:
     def __init__(self, functions: Mapping[str, tuple[SacFunction, ...]]) -> None:
         self.functions = functions
         self._known: dict[tuple[int, int], Demand] = {}
+        self._found: dict[
+            tuple[int, int], tuple[SacExpression, Demand]
+        ] = {}  # keeps the node, so that its id stays its own
 
     def function(self, function: SacFunction, level: int) -> Demand:
         """The level needed of each parameter for `level` of the results."""
@@ -82,6 +85,14 @@ class Demands:
         """The level needed of each free name for `level` of an expression."""
         if level == N:
             return {}
+        if not isinstance(node, SetExpr | WithLoop):
+            return self._expression(node, level)
+        key = (id(node), level)
+        if key not in self._found:  # arrays inside are asked for their values and for bounds: once is enough
+            self._found[key] = (node, self._expression(node, level))
+        return self._found[key][1]
+
+    def _expression(self, node: SacExpression, level: int) -> Demand:
         match node:
             case Name():
                 return {node.name: level}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from tc_jupyter.syntax.sac_tree import (
     Apply,
@@ -27,6 +27,7 @@ from tc_jupyter.syntax.sac_tree import (
     TripleDot,
     Unary,
     WithLoop,
+    sac_walk,
 )
 from tc_jupyter.syntax.tree import Name, Number
 
@@ -42,6 +43,8 @@ class Rank:
     beyond: int | None = None
 
 
+_Key: TypeAlias = tuple[int, tuple[Rank, ...]]
+
 UNKNOWN = Rank()
 SCALAR = Rank(0)
 
@@ -50,14 +53,25 @@ def index_lengths(
     body: SacExpression, index: str, env: Mapping[str, Rank], functions: Mapping[str, tuple[SacFunction, ...]]
 ) -> list[int]:
     """The longest legal length of index vector `index` for each selection in `body` that tells one."""
-    probe = _Probe(functions)
+    return _lengths(body, index, env, functions, {})
+
+
+def _lengths(
+    body: SacExpression,
+    index: str,
+    env: Mapping[str, Rank],
+    functions: Mapping[str, tuple[SacFunction, ...]],
+    memo: dict[_Key, Rank],
+) -> list[int]:
+    probe = _Probe(functions, memo)
     probe.rank(body, {**env, index: Rank(1, None, 0)})
     return [length for length in probe.lengths if length >= 0]
 
 
 class _Probe:
-    def __init__(self, functions: Mapping[str, tuple[SacFunction, ...]]) -> None:
+    def __init__(self, functions: Mapping[str, tuple[SacFunction, ...]], memo: dict[_Key, Rank]) -> None:
         self.functions = functions
+        self.memo = memo
         self.lengths: list[int] = []
         self.depth = 0
 
@@ -118,6 +132,22 @@ class _Probe:
         return UNKNOWN if array.rank is None else Rank(array.rank - len(indices))
 
     def _partition(self, partition: PartitionClause, env: Mapping[str, Rank]) -> Rank:
+        """The rank of a partition; looked up when the ranks of all its free names are those of an earlier visit.
+
+        A partition inside an index that is probed with two lengths is visited twice, so that nesting would double the work.
+        """
+        bound = {name.name for name in partition.pattern.names}
+        free = sorted({n.name for n in sac_walk(partition.body) if isinstance(n, Name)} - bound)
+        key = (id(partition), tuple(env.get(name, UNKNOWN) for name in free))
+        unprobed = all(rank.beyond is None for rank in key[1])
+        if key in self.memo and unprobed:
+            return self.memo[key]
+        found = self._partition_rank(partition, env)
+        if unprobed:  # a visit that tells a length of an enclosing index is made again
+            self.memo[key] = found
+        return found
+
+    def _partition_rank(self, partition: PartitionClause, env: Mapping[str, Rank]) -> Rank:
         inner = dict(env)
         length: int | None = len(partition.pattern.names)
         generator = partition.generator
@@ -131,7 +161,7 @@ class _Probe:
             length = next((1 if r.rank == 0 else r.length for r in ranks), None)
             name = partition.pattern.names[0].name
             if length is None and not any(r.beyond is not None for r in ranks):
-                found = index_lengths(partition.body, name, env, self.functions) if self.depth < 8 else []
+                found = _lengths(partition.body, name, env, self.functions, self.memo)
                 length = min(found) if found else None
             inner[name] = Rank(1, length)
         else:

@@ -29,6 +29,7 @@ MOST_PIECES_WITH_NUMBERS = 2048
 MOST_ITEMS = 64  # arrays up to this many elements are handled element by element
 MOST_VALUES = 65536
 DEEPEST_CALLS = 40
+MOST_CALLS = 2000
 HEAVY = 24  # expression nodes; a variable that is used again is stored from here on
 MOST_RANK = 32
 Env = dict[str, "Value | None"]  # `None`: a message about this name was given
@@ -90,6 +91,7 @@ class Work(ABC):
         self.constraints: list[Constraint] = []
         self.open: dict[str, str] = {}  # open index -> name as written
         self.stack: list[SacFunction] = []
+        self.calls = 0
         self.stored_values: dict[tuple[int, tuple[Expr, ...]], tuple[Value, Value]] = {}
         self.homes: dict[int, tuple[Value, Context]] = {}
         self.input_positions: dict[str, int] = {}

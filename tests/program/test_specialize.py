@@ -339,3 +339,35 @@ def test_specialisation_of_a_new_rank_is_fast():
     assert found.ok
     assert time.process_time() - start < 2  # a bound for runaway work, not a measurement
     assert len(found.program.statements) == 13
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        (
+            "double[*] f(double[*] a0) {\n" + "".join(f"a{k + 1} = a{k} + 1;\n" for k in range(300)) + "return a300; }",
+            None,
+        ),
+        (
+            "double[*] f(double[*] a0) {\n"
+            + "".join(f"a{k + 1} = (a{k} + a{k}) / 2;\n" for k in range(90))
+            + "return a90; }",
+            None,
+        ),
+        ("double[*] f(double[*] a) { return " + "{ iv -> (" * 25 + "a" + ")[iv] + 1 }" * 25 + "; }", None),
+        ("double[*] f(double[*] a) { return " + "{ [i] -> sum(" * 12 + "a" + ") + a[i] }" * 12 + "; }", None),
+        (
+            "".join(f"double[*] g{k}(double[*] a) {{ return g{k + 1}(a) + g{k + 1}(a); }}\n" for k in range(30))
+            + "double[*] g30(double[*] a) { return a; }\ndouble[*] f(double[*] a) { return g0(a); }",
+            "TC503",
+        ),
+    ],
+)
+def test_texts_whose_expansion_would_explode_take_bounded_time(text, wanted):
+    start = time.process_time()
+    if wanted is None:
+        assert call_sac(text, F64([1, 2])).shape == (2,)
+    else:
+        with pytest.raises(Refused, match=wanted):
+            call_sac(text, F64([1, 2]), name="f")
+    assert time.process_time() - start < 20  # a bound for runaway work, not a measurement
