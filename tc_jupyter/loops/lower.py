@@ -21,6 +21,7 @@ from tc_jupyter.program import (
     Expr,
     IndexVar,
     Read,
+    Select,
     Size,
     Statement,
     Tensor,
@@ -42,9 +43,11 @@ from tc_jupyter.ranges import (
     from_expr,
     interval,
     mod,
+    nonnegative,
     to_expr,
 )
 from tc_jupyter.schedule import (
+    GPU_AXES,
     ExactSets,
     Piece,
     Stage,
@@ -57,6 +60,7 @@ from tc_jupyter.schedule import (
     scope_of,
     variable,
     view_shift,
+    with_safe_padding,
 )
 
 from .ir import (
@@ -97,6 +101,7 @@ def lower(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Ke
     Returns:
         One kernel per stage at root. Temporaries at root are buffers of scope `global`, which the launcher allocates.
     """
+    bounds = with_safe_padding(bounds)
     graph = bounds.graph
     checks = tuple(checks)
     roots = [stage for stage in graph.stages if stage.attach.kind == "root"]
@@ -251,7 +256,9 @@ class _Nest:
         bounds = self.bounds[stage.name]
         extents = [self.largest(extent, stage) for _, extent in bounds.box]
         scope = stage.storage.scope if stage.storage.scope != "global" else "local"
-        return self._allocation(self.graph.program.tensor(self._storage(stage.target)), stage, bounds, scope, extents)
+        tensor = self.graph.program.tensor(self._storage(stage.target))
+        place = self._allocation(tensor, stage, bounds, scope, extents)
+        return replace(place, buffer=replace(place.buffer, threads=1)) if scope == "threads" else place
 
     def largest(self, extent: SizeExpr, stage: Stage) -> SizeExpr:
         """The largest value of an extent over all visits; a constant where there is one."""
@@ -356,12 +363,7 @@ class _Nest:
         families = self.attached(stage, leaf)
         for family in families:
             self.places[self._storage(family[0].target)] = self._attached_place(family[0])
-        produced: list[Block] = []
-        for family in families:
-            block_of = self._produce(family)
-            if family[0].storage.scope == "shared":
-                block_of = Block((Barrier(), *block_of.body, Barrier()), block_of.comment)
-            produced.append(block_of)
+        produced = self._with_barriers(families)
         with_it = [
             each
             for each in self.graph.stages
@@ -369,12 +371,41 @@ class _Nest:
         ]
         if not families and not with_it:
             return block
-        shared = tuple(self._stage(each) for each in with_it)
-        result: Block = Block((*produced, block, *shared))
+        beside = tuple(self._stage(each) for each in with_it)
+        result: Block = Block((*produced, block, *beside))
         for family in reversed(families):
             place = self.places[self._storage(family[0].target)]
             result = Block((Allocate(place.buffer, result),))
         return result
+
+
+    def _with_barriers(self, families: list[tuple[Stage, ...]]) -> list[Stmt]:
+        """What is computed at one leaf. Shared memory is free again, before it is written, when all threads are here, and full,
+        before it is read, when all have written.
+        """
+        produced: list[Stmt] = []
+        open_tensors: set[str] = set()
+        started = False
+        for family in families:
+            is_shared = family[0].storage.scope == "shared"
+            if (is_shared and not started) or open_tensors & self._reads_inside(family):
+                produced.append(Barrier())
+                open_tensors.clear()
+            produced.append(self._produce(family))
+            if is_shared:
+                started = True
+                open_tensors.add(self._storage(family[0].target))
+        return [*produced, Barrier()] if open_tensors else produced
+
+    def _reads_inside(self, family: tuple[Stage, ...]) -> set[str]:
+        """Storage that a family and everything computed inside its loops reads."""
+        members = {stage.name for stage in family}
+        inside = [
+            stage
+            for stage in self.graph.stages
+            if stage.name in members or any(place in members for place, _ in self.graph.attach_path(stage.name))
+        ]
+        return {tensor for stage in inside for tensor in self.graph.reads(stage)}
 
 
 @dataclass(slots=True)
@@ -473,7 +504,7 @@ class _StageLoops:
 
     def _store(self) -> Block:
         statement, nest = self.statement, self.nest
-        value = nest.value(statement.value, self.bounds.lineage.values)
+        value = self._point_value()
         operator = statement.operator if self._is_reduction else None
         if statement.combine is not None:
             name, where = self._target()
@@ -486,6 +517,26 @@ class _StageLoops:
             name, where = self._target()
             stmt = self._put(name, where, value, operator)
         return self._guarded(self._checked(stmt), reductions=True)
+
+    def _point_value(self) -> Expr:
+        """The statement's value at the present point; zero where a padded copy into shared memory has nothing to copy."""
+        statement, nest = self.statement, self.nest
+        values = self.bounds.lineage.values
+        value = nest.value(statement.value, values)
+        if self.stage.storage.scope != "shared" or not self.stage.storage.padded:
+            return value
+        (read,) = statement.reads()
+        place = nest.place(nest.graph.storage_name(read.tensor))
+        tests: list[Expr] = []
+        for subscript, base, extent in zip(read.indices, place.base, place.buffer.shape, strict=True):
+            assert isinstance(subscript, IndexVar)
+            position = values[subscript.name] - base
+            if not nonnegative(position):
+                tests.append(Binary(">=", nest.expr(position), to_expr(constant(0)), DType.BOOL))
+            tests.append(Binary("<", nest.expr(position), extent, DType.BOOL))
+        inside = _joined("&&", tests)
+        assert inside is not None
+        return Select(inside, value, identity_of("+", value.dtype), value.dtype)
 
     def _folded(self, name: str, where: tuple[Expr, ...], value: Expr) -> Expr:
         """A user's function of the present content and the value of a point (`Statement.combine`)."""
@@ -524,6 +575,8 @@ class _StageLoops:
         target = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target))
         if self.statement.combine is not None:
             return self._combine(depth, placed)
+        if self._is_cross_thread(depth):
+            return self._across_threads(depth, placed)
         if target.dtype.compute is not target.dtype:
             return self._rounded_once(depth, placed, target)
         if not self.statement.initialize:
@@ -531,6 +584,47 @@ class _StageLoops:
         name, where = self._target()
         start = self._put(name, where, identity_of(self.statement.operator, target.dtype.compute), None)
         return Block((self._over_outputs(depth, placed, start), self._combine(depth, placed)))
+
+    def _is_cross_thread(self, depth: int) -> bool:
+        leaf = self.stage.leaves[depth]
+        return self.stage.annotation(leaf) in GPU_AXES
+
+    def _across_threads(self, depth: int, placed: frozenset[str]) -> Block:
+        """The threads along a reduction leaf bound to them have a value each, which one operation combines for all.
+
+            for t in 0:32   # threadIdx.x
+              mine[t] = value or identity
+            total = mine[0] op ... op mine[31]
+            target op= total
+        """
+        leaf = self.stage.leaves[depth]
+        nest, statement = self.nest, self.statement
+        extent = nest.expr(loop_extent(self.stage, self.bounds.lineage, leaf, placed))
+        storage = nest.graph.storage_name(statement.target)
+        compute = nest.graph.program.tensor(storage).dtype.compute
+        mine = Buffer(f"{self.stage.name}.mine", compute, (extent,), "threads", threads=1)
+        total = Buffer(f"{self.stage.name}.total", compute, (), "local")
+        value = nest.value(statement.value, self.bounds.lineage.values)
+        guard = self._guard(reductions=True)
+        if guard is not None:
+            value = Select(guard, value, identity_of(statement.operator, compute), compute)
+        here = nest.expr(self.bounds.lineage.leaf(leaf))
+        each = nest.around(self.stage, leaf, Block((self._put(mine.name, (here,), value, None),)))
+        var = nest.names[variable(self.stage.name, leaf)]
+        kind = self.stage.annotation(leaf) or ""
+        loop = For(var, to_expr(constant(0)), extent, each, kind, leaf)
+        assert isinstance(extent, Const)
+        combine = Intrinsic(
+            "reduce_threads",
+            (Read(total.name, (), compute), Read(mine.name, (to_expr(constant(0)),), compute)),
+            (("op", statement.operator), ("threads", int(extent.value)), ("axis", 0)),
+            statement.name,
+            statement.span,
+        )
+        name, where = self._target()
+        operator = None if statement.initialize else statement.operator
+        finish = self._guarded(self._put(name, where, Read(total.name, (), compute), operator), reductions=False)
+        return Block((Allocate(mine, Block((loop, Allocate(total, Block((combine, *finish.body)))))),))
 
     def _combine(self, depth: int, placed: frozenset[str]) -> Block:
         leaves = self.stage.leaves

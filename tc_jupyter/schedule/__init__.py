@@ -8,6 +8,7 @@ from .bounds import Bounds, Range, StageNeed, infer_bound
 from .exact_sets import ExactNeed, ExactSets, Piece
 from .extents import loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
+from .padding import with_safe_padding
 from .primitives import identity_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .space import default_schedule, size_class
@@ -49,4 +50,5 @@ __all__ = [
     "steps_to_data",
     "variable",
     "view_shift",
+    "with_safe_padding",
 ]

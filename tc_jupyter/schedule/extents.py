@@ -10,7 +10,7 @@ from tc_jupyter.ranges import SizeExpr, constant, floor_div, minimum, nonnegativ
 
 from .infer_bound import variable
 from .lineage import Lineage
-from .stage import GPU_AXES, Split, Stage
+from .stage import GPU_AXES, Stage
 
 Constraint = tuple[SizeExpr, SizeExpr]
 """`value < limit`."""
@@ -19,12 +19,13 @@ Constraint = tuple[SizeExpr, SizeExpr]
 def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str]) -> SizeExpr:
     """Iterations of a leaf inside the loops `placed`: exact where constraints are sums of loops.
 
-    A loop bound to a GPU axis has one length in the whole launch; its tail is left to a guard.
+    A loop bound to a GPU axis has one length in the whole launch; its tail is left to a guard. So has an unrolled loop of a stage
+    on GPU axes: registers need constant indices.
     """
-    extent = _full(stage, related, leaf)
+    extent = related.extents[leaf]
     if _is_uniform(stage, leaf):
         return extent
-    for value, limit in constraints(stage, related):
+    for value, limit in related.constraints:
         if stage.kind(leaf) == "output" and _involves_reduction(stage, value):
             continue  # every result is started, also one that combines nothing
         most = _tail(stage, related, leaf, placed, value, limit)
@@ -37,16 +38,9 @@ def open_constraints(stage: Stage, related: Lineage, reductions: bool = True) ->
     """The constraints that loop lengths do not imply, to be tested at each point; without `reductions` only those of outputs."""
     return tuple(
         (value, limit)
-        for value, limit in constraints(stage, related)
+        for value, limit in related.constraints
         if (reductions or not _involves_reduction(stage, value)) and not _is_implied(stage, related, value)
     )
-
-
-def constraints(stage: Stage, related: Lineage) -> tuple[Constraint, ...]:
-    """Tails to respect; a padded stage computes whole tiles of its output."""
-    if not stage.storage.padded:
-        return related.constraints
-    return tuple((value, limit) for value, limit in related.constraints if _involves_reduction(stage, value))
 
 
 def _involves_reduction(stage: Stage, value: SizeExpr) -> bool:
@@ -54,16 +48,9 @@ def _involves_reduction(stage: Stage, value: SizeExpr) -> bool:
     return any(stage.kind(leaves[name]) == "reduction" for name in value.indices if name in leaves)
 
 
-def _full(stage: Stage, related: Lineage, leaf: str) -> SizeExpr:
-    """Iterations without a tail: the factor for the inner part of a split, whose end its constraint limits."""
-    for relation in stage.relations:
-        if isinstance(relation, Split) and relation.inner == leaf:
-            return related.factors[relation.parent]
-    return related.extents[leaf]
-
-
 def _is_uniform(stage: Stage, leaf: str) -> bool:
-    return stage.annotation(leaf) in GPU_AXES
+    kind = stage.annotation(leaf)
+    return kind in GPU_AXES or (kind == "unroll" and any(other in GPU_AXES for _, other in stage.annotations))
 
 
 def _tail(

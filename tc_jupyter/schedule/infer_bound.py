@@ -135,7 +135,11 @@ def _family_bounds(
             for root, (low, extent) in zip(outputs, box, strict=True):
                 if not (fills and member is family[0] and all(request.inside for request in requests)):
                     low, extent = _clip(low, extent, *domain[root.name])
-                domain[root.name] = (low, _whole_tile(extent) if member.storage.padded else extent)
+                domain[root.name] = (low, _whole_tiles(member, root.name, extent) if member.storage.padded else extent)
+        if member.storage.padded:
+            box = tuple(domain[root.name] for root in outputs)
+            if member.storage.whole:
+                domain |= _whole_reductions(member, domain)
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
         result[member.name] = StageBounds(member, domain, requests, related, box, exact)
     return result
@@ -171,10 +175,28 @@ def _clip(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeEx
     return new_low, extent_between(new_low, new_high - 1)
 
 
-def _whole_tile(extent: SizeExpr) -> SizeExpr:
-    """The largest value of an extent, where it has one: what a padded stage computes at the edge as well."""
+def _whole_tiles(stage: Stage, root: str, extent: SizeExpr) -> SizeExpr:
+    """What a padded stage computes at the edge as well: the largest extent, up to a multiple of the factor that splits it.
+
+    An extent without a largest value stays as it is, with its tail.
+    """
     most = extent.limits[1]
-    return extent if most is None else constant(most)
+    if most is None:
+        return extent
+    factor = next((each.factor for each in stage.relations if isinstance(each, Split) and each.parent == root), None)
+    return constant(-(-most // factor) * factor if factor else most)
+
+
+def _whole_reductions(stage: Stage, domain: Domain) -> dict[str, tuple[SizeExpr, SizeExpr]]:
+    """Split reductions up to a multiple of their factor: what is added beyond the end is zero."""
+    found: dict[str, tuple[SizeExpr, SizeExpr]] = {}
+    for relation in stage.relations:
+        if isinstance(relation, Split) and relation.factor is not None and relation.parent in domain:
+            low, extent = domain[relation.parent]
+            if stage.kind(relation.parent) == "reduction":
+                factor = constant(relation.factor)
+                found[relation.parent] = (low, floor_div(extent + factor - 1, factor) * factor)
+    return found
 
 
 # --- phases 1 to 3 ---------------------------------------------------------------------------------------------------
@@ -195,7 +217,7 @@ def requests_of(
         if graph.storage_name(read.tensor) == storage:
             ends, exact = _access_box(graph, read, box)
             relaxed = [_relax(graph, end, consumer, found, path) for end in ends]
-            inside = not consumer.storage.padded and _proved_inside(graph, consumer, read)
+            inside = not consumer.storage.padded and relaxed == ends and _proved_inside(graph, consumer, read)
             sharp = exact and joint and _independent(read) and not is_guarded(consumer.statement.value, read)
             requests.append(Request(consumer.name, read, tuple(relaxed), sharp, inside))
     return tuple(requests)
@@ -250,7 +272,7 @@ def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ..
     path = graph.attach_path(producer.name)
     scope = producer.storage.scope
     relaxed: tuple[str, ...] = ()
-    if scope == "shared":
+    if scope in ("shared", "threads"):
         relaxed = GPU_AXES[3:]
     return tuple(loop for loop in path if graph.stage(loop[0]).annotation(loop[1]) not in relaxed)
 

@@ -1,0 +1,110 @@
+"""Where whole tiles may be computed at the edge of a result: every read must stay inside what is allocated.
+
+`storage(padded=True)` is a wish. A padded stage computes elements that nobody needs, from operands that must exist: packed panels
+are rounded up to whole tiles, copied rows are longer than the tensor. Where that is not proved for every read, the stage keeps its
+tail.
+
+Worked example: `C.cache` computes columns `32*o .. 32*o + 31` from panels `B.cache[j // 32][k][j % 32]` of `ceil(N/32)` panels; the
+last column read is `32*(ceil(N/32) - 1) + 31`, the last one allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tc_jupyter.program import Read, walk
+from tc_jupyter.ranges import Extremum, SizeExpr, constant, floor_div, from_expr, interval, nonnegative
+
+from .extents import loop_extent
+from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
+from .stage import Stage
+
+
+def with_safe_padding(bounds: SymbolicBounds) -> SymbolicBounds:
+    """The bounds with only such stages padded whose reads are proved to stay inside."""
+    unsafe = [stage for stage in bounds.graph.stages if stage.storage.padded and not is_safe(bounds, stage)]
+    if not unsafe:
+        return bounds
+    graph = bounds.graph
+    for stage in unsafe:
+        graph = graph.replace_stage(replace(stage, storage=replace(stage.storage, padded=False)))
+    return with_safe_padding(infer_symbolic(graph))
+
+
+def is_safe(bounds: SymbolicBounds, stage: Stage) -> bool:
+    """Whether every read of a padded stage stays inside what is allocated for its tensor.
+
+    A copy into shared memory tests each position and fills up with zeros.
+    """
+    return stage.storage.scope == "shared" or all(
+        _inside(bounds, stage, read) for read in stage.statement.reads() if read.indices
+    )
+
+
+def _inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> bool:
+    graph = bounds.graph
+    values = dict(bounds[stage.name].lineage.values)
+    shift = view_shift(graph, read.tensor)
+    places = _allocated(bounds, graph.storage_name(read.tensor))
+    for subscript, by, (base, length) in zip(read.indices, shift, places, strict=True):
+        if any(isinstance(node, Read) and node.indices for node in walk(subscript)):
+            return False
+        local = from_expr(subscript, scope_of(graph)).substitute(values) + by - base
+        loops = [(stage.name, leaf) for leaf in reversed(stage.leaves)] + list(graph.attach_path(stage.name))
+        lowest = local.substitute({variable(*loop): constant(0) for loop in loops})
+        if not nonnegative(lowest) or not any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops)):
+            return False
+    return True
+
+
+def _allocated(bounds: SymbolicBounds, tensor: str) -> list[tuple[SizeExpr, SizeExpr]]:
+    """First logical index and number of elements per dimension that storage exists for."""
+    graph = bounds.graph
+    owners = graph.stages_on(tensor)
+    if not owners or owners[0].name in graph.outputs:
+        box = graph.boxes[tensor]
+        return list(zip(box.origin, box.shape, strict=True))
+    storage = owners[0].storage
+    places: list[tuple[SizeExpr, SizeExpr]] = []
+    dimensions = bounds[owners[0].name].box
+    for number, (low, extent) in enumerate(dimensions):
+        most = extent.limits[1]
+        length = constant(most) if most is not None and owners[0].attach.kind == "at" else extent
+        tile = next((size for d, size in storage.layout or () if d == number and size), 1)
+        length = floor_div(length + tile - 1, tile) * tile
+        last = storage.layout is None and number == len(dimensions) - 1
+        places.append((low, length + storage.pad if last else length))
+    return places
+
+
+def _uppers(bounds: SymbolicBounds, high: SizeExpr, loops: list[tuple[str, str]]) -> Iterator[SizeExpr]:
+    """Upper bounds of a value over loops, innermost first; the end of a loop that is a minimum gives one bound per part."""
+    if not loops:
+        yield high
+        return
+    (name, leaf), rest = loops[0], loops[1:]
+    here = variable(name, leaf)
+    if here not in high.indices:
+        yield from _uppers(bounds, high, rest)
+        return
+    stage, related = bounds.graph.stage(name), bounds[name].lineage
+    weight = high.substitute({here: constant(1)}) - high.substitute({here: constant(0)})
+    if nonnegative(weight) and high.substitute({here: constant(0)}) + weight * related.leaf(leaf) == high:
+        around = frozenset(stage.leaves[: stage.leaves.index(leaf)])
+        for extent in _parts(loop_extent(stage, related, leaf, around)):
+            yield from _uppers(bounds, high.substitute({here: extent - 1}), rest)
+        return
+    found = interval(high, {here: (constant(0), related.extents[leaf] - 1)}).upper
+    if found is not None:
+        yield from _uppers(bounds, found, rest)
+
+
+def _parts(extent: SizeExpr) -> tuple[SizeExpr, ...]:
+    """Values that an extent is at most: the arguments of a minimum."""
+    terms = extent.ordered()
+    if len(terms) == 1 and len(terms[0][0]) == 1 and abs(terms[0][1]) == 1:
+        (atom,), sign = terms[0]
+        if isinstance(atom, Extremum) and (atom.kind == "min") == (sign > 0):
+            return tuple(argument * sign + extent.offset for argument in atom.arguments)
+    return (extent,)
