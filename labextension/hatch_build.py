@@ -1,8 +1,8 @@
 """Build hook: adds node to the build environment only where it is needed.
 
-Needed means: the front end is not built yet, or one of its sources is newer, and no `node` of a version that the build tools accept is
-on the path. A source distribution holds the built front end, so installing from it never needs node; neither does installing once
-more in a checkout where it was built, for which the build itself is skipped as well.
+Needed means: the front end is not built yet, or one of its sources is newer, and no `node` of a version that the build tools
+accept is on the path. A source distribution holds the built front end, so installing from it never needs node; neither does
+installing once more in a checkout where it was built, for which the build itself is skipped as well.
 """
 
 from __future__ import annotations
