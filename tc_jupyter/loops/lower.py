@@ -586,8 +586,8 @@ class _StageLoops:
         return Block((self._over_outputs(depth, placed, start), self._combine(depth, placed)))
 
     def _is_cross_thread(self, depth: int) -> bool:
-        leaf = self.stage.leaves[depth]
-        return self.stage.annotation(leaf) in GPU_AXES
+        leaves = self.stage.leaves
+        return depth < len(leaves) and self.stage.annotation(leaves[depth]) in GPU_AXES
 
     def _across_threads(self, depth: int, placed: frozenset[str]) -> Block:
         """The threads along a reduction leaf bound to them have a value each, which one operation combines for all.
