@@ -636,6 +636,12 @@ def test_long_sac_texts_are_read_around_the_position():
     assert ide.definition(text, place(text, "f90(x"), "sac")["span"]["start"] == place(text, "f90(float")
 
 
+def test_a_def_that_does_not_start_its_line_is_answered():
+    text = "- def f(float(N) X) -> (Y) { Y(i) = X(i) }"
+    assert ide.inspect("schedule", text, name="f")["note"].startswith("`f` has a mistake")
+    assert ide.hover(text + " # long" * 10_000, {"line": 0, "character": 29}) is not None
+
+
 def test_answers_from_several_threads_agree():
     position = place(TC, "A(i)", 2)
     texts = [TC.replace("averages", f"averages {n}") for n in range(8)]

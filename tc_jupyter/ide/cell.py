@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze
@@ -152,8 +153,8 @@ def focus(text: str, language: str, line_starts: tuple[int, ...], line: int) -> 
     """
     heads = list((_SAC_HEAD if language == "sac" else _TC_HEAD).finditer(text))
     here = line_starts[min(max(line, 0), len(line_starts) - 1)]
-    ends = [*(head.start() for head in heads[1:]), len(text)]
-    pieces = [(head.group(1), head.start(), end) for head, end in zip(heads, ends, strict=True)]
+    starts = [head.start() for head in heads]
+    pieces = [(head.group(1), *ends) for head, ends in zip(heads, pairwise([*starts, len(text)]), strict=True)]
     current = next((piece for piece in reversed(pieces) if piece[1] <= here), None)
     by_name: dict[str, list[tuple[str, int, int]]] = {}
     for piece in pieces:
