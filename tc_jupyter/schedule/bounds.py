@@ -25,6 +25,7 @@ from .infer_bound import (
     extent_between,
     infer_symbolic,
     pass_down,
+    variable,
 )
 from .inline import inject_inline
 from .notes import notes_of
@@ -185,8 +186,18 @@ class Bounds(Mapping[str, AxisRanges]):
     def __len__(self) -> int:
         return len(self.symbolic.graph.stages)
 
+    @cached_property
+    def _single(self) -> Mapping[str, SizeExpr]:
+        """Loops of one iteration: their variable is 0."""
+        return {
+            variable(name, leaf): constant(0)
+            for name, found in self.sized.stages.items()
+            for leaf in found.stage.leaves
+            if found.lineage.extents[leaf] == constant(1)
+        }
+
     def _number(self, value: SizeExpr) -> int | SizeExpr:
-        known = {name: constant(number) for name, number in self.sizes.items()}
+        known = {name: constant(number) for name, number in self.sizes.items()} | self._single
         value = value.substitute(known) if known else value
         return value.constant if value.is_constant else value
 

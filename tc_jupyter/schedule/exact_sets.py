@@ -14,6 +14,7 @@ A product of a size with a loop (a fused axis whose inner extent is a size) is n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tc_jupyter.program import Binary, Expr, Read, Select, Size, children, walk
@@ -34,6 +35,7 @@ from tc_jupyter.ranges import (
 
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
+from .lineage import Lineage
 from .stage import Fuse, IterVar, Split, Stage, StageGraph
 from .visits import Enumeration, TooManyPoints
 
@@ -232,7 +234,7 @@ class ExactSets:
             constraints += [here - root.dom[0], root.dom[1] - 1 - here]
         own = {root.name: index(root_dim(user, root.name)) for root in user.roots}
         constraints += [limit.substitute(own) - 1 - value.substitute(own) for value, limit in user.limits]
-        return _extended(known, dims).constrain(constraints)
+        return known.embedded(dims).constrain(constraints)
 
     def leaf_values(self, user: Stage, wanted: frozenset[str]) -> dict[str, SizeExpr]:
         """The leaves `wanted` of a stage in terms of its roots and its visit, counted from 0.
@@ -241,20 +243,8 @@ class ExactSets:
             Unknown: a fused axis whose inner extent is no number.
         """
         bounds = self.bounds[user.name]
-        values = {name: index(root_dim(user, name)) - low for name, (low, _) in bounds.domain.items()}
-        for relation in user.relations:
-            if not _leaves_below(user, relation) & wanted:
-                continue
-            if isinstance(relation, Split):
-                factor = bounds.lineage.factors[relation.parent]
-                values[relation.outer] = floor_div(values[relation.parent], factor)
-                values[relation.inner] = mod(values[relation.parent], factor)
-            else:
-                row = bounds.lineage.extents[relation.inner]
-                if not row.is_constant:
-                    raise Unknown(f"`{relation.inner}` of `{user.name}` is fused, and its extent is no number")
-                values[relation.fused] = values[relation.outer] * row + values[relation.inner]
-        return {leaf: values[leaf] for leaf in user.leaves if leaf in wanted}
+        starts = {name: index(root_dim(user, name)) - low for name, (low, _) in bounds.domain.items()}
+        return axis_values(user, bounds.lineage, starts, wanted)
 
     def loop_values(self, user: Stage, path: tuple[str, ...]) -> dict[str, SizeExpr]:
         """The loops `path` at a point of a stage: its own leaves from its roots, the loops around it as they are."""
@@ -311,6 +301,30 @@ class _OnData(Unknown):
     """Elements of tensors decide what is read."""
 
 
+def axis_values(
+    stage: Stage, related: Lineage, starts: Mapping[str, SizeExpr], wanted: frozenset[str]
+) -> dict[str, SizeExpr]:
+    """The axes `wanted` in terms of the roots, counted from 0; `starts` has the roots so.
+
+    Raises:
+        Unknown: a fused axis whose inner extent is no number.
+    """
+    values = dict(starts)
+    for relation in stage.relations:
+        if not _below(stage, relation) & wanted:
+            continue
+        if isinstance(relation, Split):
+            factor = related.factors[relation.parent]
+            values[relation.outer] = floor_div(values[relation.parent], factor)
+            values[relation.inner] = mod(values[relation.parent], factor)
+        else:
+            row = related.extents[relation.inner]
+            if not row.is_constant:
+                raise Unknown(f"`{relation.inner}` of `{stage.name}` is fused, and its extent is no number")
+            values[relation.fused] = values[relation.outer] * row + values[relation.inner]
+    return {axis: values[axis] for axis in wanted}
+
+
 def root_dim(stage: Stage, root: str) -> str:
     """The name of a root in a set of points."""
     return f"{stage.name}:{root}"
@@ -320,15 +334,15 @@ def _outputs(stage: Stage) -> tuple[IterVar, ...]:
     return tuple(root for root in stage.roots if root.kind == "output")
 
 
-def _leaves_below(stage: Stage, relation: Split | Fuse) -> frozenset[str]:
-    """The leaves that descend from what a relation derives."""
+def _below(stage: Stage, relation: Split | Fuse) -> frozenset[str]:
+    """The axes that descend from what a relation derives."""
     below = {relation.outer, relation.inner} if isinstance(relation, Split) else {relation.fused}
     for other in stage.relations[stage.relations.index(relation) + 1 :]:
         if isinstance(other, Split) and other.parent in below:
             below |= {other.outer, other.inner}
         if isinstance(other, Fuse) and {other.outer, other.inner} & below:
             below.add(other.fused)
-    return frozenset(below) & frozenset(stage.leaves)
+    return frozenset(below)
 
 
 def _has_vectors(stage: Stage) -> bool:
@@ -383,11 +397,4 @@ def alternatives(conditions: tuple[Condition, ...]) -> tuple[Alternative, ...]:
     return total
 
 
-def _extended(known: IntegerSet, dims: tuple[str, ...]) -> IntegerSet:
-    """The set with further dimensions at the end, unconstrained."""
-    fresh = tuple(f"new {name}" for name in dims)
-    equalities = [index(old) - index(new) for old, new in zip(known.dims, fresh, strict=False)]
-    return known.apply(IntegerMap.build(known.dims, fresh, (), equalities)).rename(dict(zip(fresh, dims, strict=True)))
-
-
-__all__ = ["ExactNeed", "ExactSets", "alternatives", "conditions_around", "root_dim"]
+__all__ = ["ExactNeed", "ExactSets", "alternatives", "axis_values", "conditions_around", "root_dim"]

@@ -23,8 +23,8 @@ def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str
     on GPU axes: registers need constant indices.
     """
     extent = related.extents[leaf]
-    if _is_uniform(stage, leaf):
-        return extent
+    if _is_uniform(stage, leaf) or extent == constant(1):
+        return extent  # one part: the loop inside it ends where the constraint says
     for value, limit in related.constraints:
         if stage.kind(leaf) == "output" and _involves_reduction(stage, value):
             continue  # every result is started, also one that combines nothing

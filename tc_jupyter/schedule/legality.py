@@ -1,28 +1,75 @@
-"""Whether a new order of statements still makes every element before it is read; a witness when it does not.
+"""Whether sharing loops keeps the order of statements: every element made before it is read; a witness where it is not.
 
 Attaching a producer (`compute_at`) is right by construction: each visit computes all elements that it reads. What must be checked
-is sharing loops without recomputation (`compute_with`): two statements then run turn about, one iteration of the shared loops after
-the other.
+is sharing loops without recomputation (`compute_with`): statements then run turn about, one iteration of the shared loops after
+the other. For every pair of accesses to one element of which one writes, the set
 
-Worked example (`schedule.md` 8): `T(i) = X(i)` and `O(i) = T(i) + T(i+1)` in one loop over `i`: O(0) reads T(1), which iteration 1
-writes. Witness: reader at `i = 0`, writer at `i = 1`.
+    { (a, b) : both touch the element, the one that was first in the text runs in a later iteration of the shared loops }
+
+must be empty, for all sizes. It is built with integer sets; a point of it with small numbers is the witness. Where the set library
+does not answer, a plain comparison of the subscripts may still prove the order; otherwise the schedule is refused.
+
+Worked example (`schedule.md` 8): `T(i) = X(i)` and `O(i) = T(i) + T(i+1) + T(i+2)` in one loop over `i`: O at 0 reads T(1), which
+iteration 1 writes. Witness: `N = 3`, reader at `(0)`, writer at `(1)`.
+
+Source: Feautrier, "Dataflow analysis of array and scalar references", IJPP 1991, on one shared nest.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import product
-
-import numpy as np
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Code, codes
-from tc_jupyter.program import Expr, IndexVar, Read, walk
-from tc_jupyter.ranges import SizeExpr, constant, from_expr, interval, nonnegative
+from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.ranges import (
+    IntegerSet,
+    Scope,
+    SizeExpr,
+    Unknown,
+    constant,
+    from_expr,
+    index,
+    interval,
+    nonnegative,
+)
 
-from .infer_bound import scope_of, variable, view_shift
-from .lineage import default_domain, lineage
-from .stage import Stage, StageGraph
-from .visits import TooManyPoints, evaluate
+from .exact_sets import Alternative, ExactSets, alternatives, axis_values, conditions_around, root_dim
+from .extents import loop_extent
+from .infer_bound import infer_symbolic, scope_of, variable, view_shift
+from .inline import inject_inline
+from .lineage import Lineage, default_domain, lineage
+from .stage import Attach, Fuse, Stage, StageGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Two points in the wrong order: at `sizes`, `second` at `there` runs in an earlier iteration than `first` at `here`.
+
+    Attributes:
+        first, second: stages in the order of the text.
+        here, there: values of their indices (roots).
+        kind: `reads`: `second` reads what `first` makes; `overwrites`: `second` writes what `first` reads or writes.
+    """
+
+    sizes: dict[str, int]
+    tensor: str
+    element: tuple[int, ...]
+    first: str
+    here: tuple[int, ...]
+    second: str
+    there: tuple[int, ...]
+    kind: str
+
+    def text(self) -> str:
+        """One sentence with the numbers."""
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
+        element = f"{self.tensor}({', '.join(map(str, self.element))})" if self.element else self.tensor
+        at = f"with {sizes}, " if sizes else ""
+        here, there = (f"({', '.join(map(str, point))})" for point in (self.here, self.there))
+        if self.kind == "reads":
+            return f"{at}`{self.second}` at {there} reads {element}, which `{self.first}` makes later, at {here}"
+        return f"{at}`{self.second}` at {there} overwrites {element}, which `{self.first}` uses later, at {here}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,237 +79,405 @@ class Problem:
     code: Code
     message: str
     help: str
+    witness: Witness | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """Two iterations in the wrong order: at `sizes`, `reader` runs at `reading` before `writer` at `writing` has made `element`."""
-
-    sizes: dict[str, int]
-    tensor: str
-    element: tuple[int, ...]
-    reader: str
-    reading: tuple[int, ...]
-    writer: str
-    writing: tuple[int, ...]
-
-    def text(self) -> str:
-        """One sentence with the numbers."""
-        sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
-        element = f"{self.tensor}({', '.join(map(str, self.element))})"
-        at = f"with {sizes}, " if sizes else ""
-        return f"{at}`{self.reader}` at {self.reading} reads {element}, which `{self.writer}` makes at {self.writing}"
+# --- compute_with ----------------------------------------------------------------------------------------------------
 
 
 def check_with(graph: StageGraph, late: Stage, early: Stage, axis: str) -> Problem | None:
     """Why `late` cannot share the loops of `early` down to `axis`; `None` if it can."""
-    if late.attach.kind != "root" or early.attach.kind not in ("root", "with") or late.name == early.name:
-        return Problem(
-            codes.BAD_ATTACH,
-            f"`{late.name}` cannot share loops with `{early.name}`: one is attached already",
-            "share loops of two stages at root",
-        )
-    names = [stage.name for stage in graph.stages]
-    if names.index(late.name) < names.index(early.name):
-        return Problem(
-            codes.BAD_ATTACH,
-            f"`{late.name}` runs before `{early.name}`",
-            f'`compute_with("{early.name}", "{late.name}", ...)`',
-        )
     depth = early.leaves.index(axis) + 1
-    shared_early, shared_late = early.leaves[:depth], late.leaves[:depth]
-    if any(kind == "reduction" for kind in map(early.kind, shared_early)):
-        return _refused(graph, late, early, depth, "a reduction is complete only after its loop")
-    if any(kind == "reduction" for kind in map(late.kind, shared_late)) or len(shared_late) < depth:
-        return Problem(
-            codes.BAD_ATTACH,
-            f"`{late.name}` has no {depth} output loops to share",
-            "reorder its output loops to the outside",
-        )
-    ours, theirs = _lineage(late), _lineage(early)
-    for mine, yours in zip(shared_late, shared_early, strict=True):
-        same = ours.extents[mine] == theirs.extents[yours] and late.annotation(mine) == early.annotation(yours)
-        if not same:
+    problem = _cannot_share(graph, late, early, depth)
+    if problem is not None:
+        return problem
+    shared = graph.replace_stage(replace(late, attach=Attach("with", early.name, axis)))
+    different = _different_loops(late, early, depth)
+    if different is not None and not _same_kinds(late, early, depth):
+        return different
+    return order_problem(shared, late.name) or different
+
+
+def _cannot_share(graph: StageGraph, late: Stage, early: Stage, depth: int) -> Problem | None:
+    if late.attach.kind != "root" or early.attach.kind not in ("root", "with") or late.name == early.name:
+        message = f"`{late.name}` cannot share loops with `{early.name}`: one is attached already"
+        return Problem(codes.BAD_ATTACH, message, "share loops of two stages at root")
+    if graph.position(late.name) < graph.position(early.name):
+        help = f'`compute_with("{early.name}", "{late.name}", ...)`'
+        return Problem(codes.BAD_ATTACH, f"`{late.name}` runs before `{early.name}`", help)
+    if early.attach.kind == "with" and depth <= _depth(graph, early):
+        message = f"`{early.name}[{early.leaves[depth - 1]}]` is a loop of `{early.attach.stage}`"
+        return Problem(codes.BAD_ATTACH, message, f"share loops with `{early.attach.stage}`")
+    used = [other for other in graph.attached(late.name) if late.leaves.index(other.attach.axis) < depth]
+    if used:
+        message = f"`{used[0].name}` runs inside `{late.name}[{used[0].attach.axis}]`, which would be shared"
+        return Problem(codes.BAD_ATTACH, message, f"attach `{used[0].name}` to `{early.name}` afterwards")
+    if len(late.leaves) < depth or any(late.kind(leaf) == "reduction" for leaf in late.leaves[:depth]):
+        message = f"`{late.name}` has no {depth} output loops to share"
+        return Problem(codes.BAD_ATTACH, message, "reorder its output loops to the outside")
+    return None
+
+
+def _same_kinds(late: Stage, early: Stage, depth: int) -> bool:
+    """Whether iterations correspond one to one as far as both loops go: only lengths differ."""
+    ours, theirs = (_structure(stage, depth) for stage in (late, early))
+    return ours == theirs
+
+
+def _structure(stage: Stage, depth: int) -> list[object]:
+    made = {axis: relation for relation in stage.relations for axis in (getattr(relation, "inner", ""),)}
+    return [(getattr(made.get(leaf), "factor", None), stage.annotation(leaf)) for leaf in stage.leaves[:depth]]
+
+
+def _different_loops(late: Stage, early: Stage, depth: int) -> Problem | None:
+    """Why the shared loops are not the same: lengths, tails or annotations."""
+    ours, theirs = default_lineage(late), default_lineage(early)
+    rename: dict[str, SizeExpr] = {}
+    for number, (mine, yours) in enumerate(zip(late.leaves[:depth], early.leaves[:depth], strict=True)):
+        here = loop_extent(late, ours, mine, frozenset(late.leaves[:number])).substitute(rename)
+        there = loop_extent(early, theirs, yours, frozenset(early.leaves[:number]))
+        if here != there or late.annotation(mine) != early.annotation(yours):
             message = f"the loops `{early.name}[{yours}]` and `{late.name}[{mine}]` differ"
             return Problem(codes.BAD_ATTACH, message, "give both the same range, splits and annotations")
-    between = graph.stages[names.index(early.name) : names.index(late.name)]
-    target = graph.storage_name(late.target)
-    for other in between[1:]:
-        if target == graph.storage_name(other.target) or target in graph.reads(other):
-            message = f"`{other.name}` uses `{late.target}` before `{late.name}` writes it"
-            return Problem(codes.ILLEGAL_ORDER, message, f"share loops with `{other.name}`")
-    for writer in between:
-        for problem in _dependences(graph, writer, late, early, depth):
+        rename[variable(late.name, mine)] = theirs.leaf(yours)
+    return None
+
+
+def default_lineage(stage: Stage) -> Lineage:
+    """The axes of a stage that computes everything."""
+    return lineage(stage, default_domain(stage), lambda leaf: variable(stage.name, leaf))
+
+
+# --- the order of a nest ---------------------------------------------------------------------------------------------
+
+
+def order_problem(graph: StageGraph, only: str | None = None) -> Problem | None:
+    """Why some nest with shared loops does not keep the order of the text; `None` if all do.
+
+    Args:
+        only: look only at the stages in the block of this stage.
+    """
+    for late in graph.stages:
+        if late.attach.kind == "with" and only in (None, late.name):
+            for problem in _problems(graph, late):
+                return problem
+    return None
+
+
+def _problems(graph: StageGraph, late: Stage) -> Iterator[Problem]:
+    """Problems of the stages in the block of `late` with stages that came before them in the text."""
+    root = graph.runs_in(late.name)
+    first = graph.position(root)
+    for second in graph.stages:
+        if _block(graph, second) != late.name:
+            continue
+        for other in graph.stages[first : graph.position(second.name)]:
+            if other.attach.kind == "inline" or _block(graph, other) == late.name:
+                continue
+            if graph.runs_in(other.name) != root:
+                problem = _jumped(graph, other, second, root)
+            else:
+                problem = _checked(graph, other, second)
+            if problem is not None:
+                yield problem
+
+
+def _block(graph: StageGraph, stage: Stage) -> str:
+    """The stage at root or with shared loops in whose own loops a stage runs."""
+    while stage.attach.kind == "at":
+        stage = graph.stage(stage.attach.stage)
+    return stage.name
+
+
+def _depth(graph: StageGraph, stage: Stage) -> int:
+    """How many loops a stage shares with the one that it is attached to."""
+    return graph.stage(stage.attach.stage).leaves.index(stage.attach.axis) + 1
+
+
+def _jumped(graph: StageGraph, other: Stage, second: Stage, root: str) -> Problem | None:
+    """`second` now runs before `other`, a stage of another nest: they must not touch the same tensor."""
+    made, used = graph.storage_name(second.target), set(graph.reads(second))
+    target = graph.storage_name(other.target)
+    if target in used:
+        message = f"`{second.name}` reads `{other.target}`, which is made after the loops of `{root}`"
+        return Problem(codes.ILLEGAL_ORDER, message, "share the loops of the last producer")
+    if made == target or made in graph.reads(other):
+        message = f"`{other.name}` uses `{second.target}` before `{second.name}` writes it"
+        return Problem(codes.ILLEGAL_ORDER, message, f"share loops with `{other.name}`")
+    return None
+
+
+def _checked(graph: StageGraph, first: Stage, second: Stage) -> Problem | None:
+    """The order of two stages in different blocks of one nest."""
+    depth, strict = _common(graph, first, second)
+    for pair in _conflicts(graph, first, second):
+        problem = _pair_problem(graph, first, second, pair, depth, strict)
+        if problem is not None:
             return problem
     return None
 
 
-def _lineage(stage: Stage):  # noqa: ANN202
-    return lineage(stage, default_domain(stage), lambda leaf: variable(stage.name, leaf))
+def _common(graph: StageGraph, first: Stage, second: Stage) -> tuple[int, bool]:
+    """Number of loops that two blocks share, and whether the first block runs first in an iteration of these."""
+    chains: list[list[Stage]] = []
+    for stage in (first, second):
+        chain = [graph.stage(_block(graph, stage))]
+        while chain[-1].attach.kind == "with":
+            chain.append(graph.stage(chain[-1].attach.stage))
+        chains.append(chain)
+    ours, theirs = chains
+    names = [stage.name for stage in theirs]
+    at = next(number for number, stage in enumerate(ours) if stage.name in names)
+    there = names.index(ours[at].name)
+    mine = _depth(graph, ours[at - 1]) if at else None
+    yours = _depth(graph, theirs[there - 1]) if there else None
+    if mine is None:
+        assert yours is not None
+        return yours, True
+    # of two stages that share loops of a third, the one that shares more runs inside, hence first
+    return (mine, False) if yours is None else (min(mine, yours), mine >= yours)
 
 
-def _dependences(graph: StageGraph, writer: Stage, late: Stage, early: Stage, depth: int) -> list[Problem]:
-    """Problems of flow from `writer`, one of the stages that the shared loop passes over, to `late`."""
-    storage = graph.storage_name(writer.target)
-    reads = [read for read in late.statement.reads() if graph.storage_name(read.tensor) == storage]
-    if not reads and graph.storage_name(late.target) != storage:
-        return []
-    inside = writer.name == early.name or (writer.attach.kind == "with" and writer.attach.stage == early.name)
-    if not inside:
-        message = f"`{late.name}` reads `{writer.target}`, which is made after the loops of `{early.name}`"
-        return [Problem(codes.ILLEGAL_ORDER, message, "share the loops of the last producer")]
-    if all(_same_point(graph, writer, late, read, depth) for read in reads):
-        return []
-    witness = find_witness(graph, writer, late, depth)
-    if witness is None and _never_later(graph, writer, late, reads, depth):
-        return []
-    said = witness.text() if witness is not None else "it cannot be excluded that an element is read before it is made"
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """Accesses of two stages to one tensor: a read, or `None` for the write of the stage."""
+
+    tensor: str
+    first: Read | None
+    second: Read | None
+
+
+def _conflicts(graph: StageGraph, first: Stage, second: Stage) -> Iterator[_Conflict]:
+    """Pairs of accesses of which at least one writes; storage made per visit belongs to its block."""
+    made = graph.storage_name(first.target) if first.attach.kind in ("root", "with") else None
+    written = graph.storage_name(second.target) if second.attach.kind in ("root", "with") else None
+    if made is not None:
+        for read in second.statement.reads():
+            if graph.storage_name(read.tensor) == made:
+                yield _Conflict(made, None, read)
+    if written is not None:
+        if written == made:
+            yield _Conflict(written, None, None)
+        for read in first.statement.reads():
+            if graph.storage_name(read.tensor) == written:
+                yield _Conflict(written, read, None)
+
+
+def _pair_problem(
+    graph: StageGraph, first: Stage, second: Stage, pair: _Conflict, depth: int, strict: bool
+) -> Problem | None:
+    message = f"`{second.name}` cannot share loops with `{first.name}`"
+    help = "share fewer loops, or `compute_at`"
+    try:
+        witness = find_witness(graph, first, second, pair, depth, strict)
+    except Unknown as unknown:
+        if strict and _is_plain(graph, first, second, pair, depth):
+            return None
+        said = f"it cannot be excluded that an element is read before it is made ({unknown.reason})"
+        return Problem(codes.ILLEGAL_ORDER, f"{message}: {said}", help)
+    if witness is None:
+        return None
+    return Problem(codes.ILLEGAL_ORDER, f"{message}: {witness.text()}", help, witness)
+
+
+# --- integer sets ----------------------------------------------------------------------------------------------------
+
+
+def find_witness(
+    graph: StageGraph, first: Stage, second: Stage, pair: _Conflict, depth: int, strict: bool
+) -> Witness | None:
+    """Two points in the wrong order, with the smallest sizes; `None` if there are none for any sizes.
+
+    Raises:
+        Unknown: the set library is absent or does not answer, or a fused axis has a symbolic inner extent.
+    """
+    sets = ExactSets(infer_symbolic(inject_inline(graph)))
+    ours, theirs = _points(sets, first, "1 "), _points(sets, second, "2 ")
+    dims = (*ours.dims, *theirs.dims)
+    touched = zip(_element(sets, first, pair.first, "1 "), _element(sets, second, pair.second, "2 "), strict=True)
+    same = [a - b for a, b in touched if a is not None and b is not None]
+    here, there = _vector(sets, first, depth, "1 "), _vector(sets, second, depth, "2 ")
+    if len(here) != len(there):
+        raise Unknown("the shared loops are fused in different ways")
+    both = _beside(ours, dims, 0).intersect(_beside(theirs, dims, len(ours.dims)))
+    for early in _reached(sets, first, pair.first, "1 "):
+        for late in _reached(sets, second, pair.second, "2 "):
+            for order, equal in _later(here, there, strict):
+                wrong = both.constrain([*early, *late, *order], [*same, *equal])
+                found = _limited_sizes(wrong).smallest()
+                if found is not None:
+                    return _witness(sets, first, second, pair, found)
+    return None
+
+
+def _limited_sizes(wrong: IntegerSet) -> IntegerSet:
+    """With the limits of sizes and scalars, which a witness must respect."""
+    limits: list[SizeExpr] = []
+    for name, e in wrong.symbols.items():
+        low, high = e.limits
+        symbol = wrong.symbols[name]
+        limits += [symbol - low] if low is not None else []
+        limits += [high - symbol] if high is not None else []
+    return wrong.constrain(limits) if limits else wrong
+
+
+def _points(sets: ExactSets, stage: Stage, mark: str) -> IntegerSet:
+    """The points of a stage; dimensions are marked to tell two stages apart."""
+    points = sets.points(stage)
+    return points.rename({name: mark + name for name in points.dims})
+
+
+def _marked(sets: ExactSets, stage: Stage, mark: str) -> dict[str, SizeExpr]:
+    return {root.name: index(mark + root_dim(stage, root.name)) for root in stage.roots}
+
+
+def _element(sets: ExactSets, stage: Stage, read: Read | None, mark: str) -> list[SizeExpr | None]:
+    """The element of an access, in coordinates of the storage; `None` where data decide."""
+    own = _marked(sets, stage, mark)
+    if read is None:
+        shift = view_shift(sets.graph, stage.target)
+        outputs = [root for root in stage.roots if root.kind == "output"]
+        return [own[root.name] + by for root, by in zip(outputs, shift, strict=True)]
+    scope = Scope(sizes=scope_of(sets.graph).sizes, indices=own)
+    shift = view_shift(sets.graph, read.tensor)
     return [
-        Problem(
-            codes.ILLEGAL_ORDER,
-            f"`{late.name}` cannot share loops with `{early.name}`: {said}",
-            "share fewer loops, or `compute_at`",
-        )
+        None if _on_data(subscript) else from_expr(subscript, scope) + by
+        for subscript, by in zip(read.indices, shift, strict=True)
     ]
 
 
-def _refused(graph: StageGraph, late: Stage, early: Stage, depth: int, reason: str) -> Problem:
-    witness = find_witness(graph, early, late, depth)
-    said = witness.text() if witness is not None else reason
-    return Problem(
-        codes.ILLEGAL_ORDER, f"`{late.name}` cannot share loops with `{early.name}`: {said}", "share output loops only"
+def _on_data(subscript: object) -> bool:
+    return any(isinstance(node, Read) and node.indices for node in walk(subscript))  # type: ignore[arg-type]
+
+
+def _reached(sets: ExactSets, stage: Stage, read: Read | None, mark: str) -> tuple[Alternative, ...]:
+    if read is None:
+        return ((),)
+    scope = Scope(sizes=scope_of(sets.graph).sizes, indices=_marked(sets, stage, mark))
+    return alternatives(conditions_around(stage.statement.value, read, scope))
+
+
+def _vector(sets: ExactSets, stage: Stage, depth: int, mark: str) -> list[SizeExpr]:
+    """The iteration of the shared loops at a point of a stage.
+
+    A fused loop is the pair of its parts: their order is its order, also where its inner extent is a size.
+    """
+    block = sets.graph.stage(_block(sets.graph, stage))
+    shared = block.leaves[:depth]
+    if block.name != stage.name:
+        return [index(mark + variable(block.name, leaf)) for leaf in shared]
+    related = default_lineage(block)
+    parts = [part for leaf in shared for part in _parts(block, related, leaf)]
+    starts = {name: value - default_domain(block)[name][0] for name, value in _marked(sets, block, mark).items()}
+    found = axis_values(block, related, starts, frozenset(parts))
+    return [found[part] for part in parts]
+
+
+def _parts(stage: Stage, related: Lineage, axis: str) -> list[str]:
+    for relation in stage.relations:
+        if isinstance(relation, Fuse) and relation.fused == axis and not related.extents[relation.inner].is_constant:
+            return [*_parts(stage, related, relation.outer), *_parts(stage, related, relation.inner)]
+    return [axis]
+
+
+def _beside(points: IntegerSet, dims: tuple[str, ...], at: int) -> IntegerSet:
+    """The points as a part of the dimensions `dims`, from `at` on; the others are free."""
+    return points.embedded(dims, at)
+
+
+def _later(
+    here: list[SizeExpr], there: list[SizeExpr], strict: bool
+) -> Iterator[tuple[list[SizeExpr], list[SizeExpr]]]:
+    """`here` is lexicographically after `there` (or equal, if not `strict`), as an OR of constraints and equalities."""
+    for place, (a, b) in enumerate(zip(here, there, strict=True)):
+        yield [a - b - 1], [x - y for x, y in zip(here[:place], there[:place], strict=True)]
+    if not strict:
+        yield [], [x - y for x, y in zip(here, there, strict=True)]
+
+
+def _witness(sets: ExactSets, first: Stage, second: Stage, pair: _Conflict, found: dict[str, int]) -> Witness:
+    graph = sets.graph
+    sizes = {name: found.get(name, 1) for name in graph.program.sizes}
+    here, there = (
+        tuple(found[mark + root_dim(stage, root.name)] for root in stage.roots)
+        for stage, mark in ((first, "1 "), (second, "2 "))
+    )
+    ends = zip(_element(sets, first, pair.first, "1 "), _element(sets, second, pair.second, "2 "), strict=True)
+    known = {**sizes, **found}
+    element = tuple((a if a is not None else b or constant(0)).evaluate(known) for a, b in ends)
+    kind = "reads" if pair.second is not None else "overwrites"
+    return Witness(sizes, pair.tensor, element, first.name, here, second.name, there, kind)
+
+
+# --- without integer sets --------------------------------------------------------------------------------------------
+
+
+def _is_plain(graph: StageGraph, first: Stage, second: Stage, pair: _Conflict, depth: int) -> bool:
+    """Whether a comparison of subscripts shows that every element read is made in the same or an earlier iteration."""
+    if pair.first is not None or pair.second is None or "at" in (first.attach.kind, second.attach.kind):
+        return False
+    return _same_point(graph, first, second, pair.second, depth) or _never_later(
+        graph, first, second, pair.second, depth
     )
 
 
 def _same_point(graph: StageGraph, writer: Stage, reader: Stage, read: Read, depth: int) -> bool:
     """Whether what the reader reads is made in the same iteration of the shared loops, whatever the sizes."""
-    ours, theirs = _lineage(reader), _lineage(writer)
+    ours, theirs = default_lineage(reader), default_lineage(writer)
     rename = {
         variable(writer.name, there): ours.leaf(here)
         for there, here in zip(writer.leaves[:depth], reader.leaves[:depth], strict=True)
     }
     shared = set(writer.leaves[:depth])
+    if any(writer.kind(leaf) == "reduction" for leaf in shared):
+        return False
     scope = scope_of(graph)
     shift = view_shift(graph, read.tensor)
+    fixed: set[str] = set()
     for root, subscript, by in zip((r for r in writer.roots if r.kind == "output"), read.indices, shift, strict=True):
         made = theirs.values[root.name]
         used = {leaf for leaf in writer.leaves if variable(writer.name, leaf) in made.indices}
         if not used & shared:
             continue
-        if not used <= shared or any(isinstance(node, Read) and node.indices for node in walk(subscript)):
-            return _tile_of_same_loops(writer, reader, root.name, subscript, shared)
-        wanted = from_expr(subscript, scope).substitute(dict(ours.values)) + by
-        if made.substitute(rename) != wanted:
+        if not used <= shared or _on_data(subscript):
+            if not _tile_of_same_loops(writer, reader, root.name, subscript):
+                return False
+        elif made.substitute(rename) != from_expr(subscript, scope).substitute(dict(ours.values)) + by:
             return False
-    return True
+        fixed |= used
+    return shared <= fixed
 
 
-def _tile_of_same_loops(writer: Stage, reader: Stage, root: str, subscript: Expr, shared: set[str]) -> bool:
+def _tile_of_same_loops(writer: Stage, reader: Stage, root: str, subscript: object) -> bool:
     """A plain index with the same splits on both sides stays inside the same tile."""
     if not isinstance(subscript, IndexVar):
         return False
-    mine = [relation for relation in reader.relations if _mentions(relation, subscript.name)]
-    yours = [relation for relation in writer.relations if _mentions(relation, root)]
-    renamed = [str(relation).replace(f"'{root}", f"'{subscript.name}") for relation in yours]
-    return bool(shared) and [str(relation) for relation in mine] == renamed
+    mine = [str(relation) for relation in reader.relations if _mentions(relation, subscript.name)]
+    yours = [str(relation) for relation in writer.relations if _mentions(relation, root)]
+    return mine == [relation.replace(f"'{root}", f"'{subscript.name}") for relation in yours]
 
 
 def _mentions(relation: object, root: str) -> bool:
     return f"'{root}'" in str(relation) or f"'{root}." in str(relation)
 
 
-def _never_later(graph: StageGraph, writer: Stage, reader: Stage, reads: list[Read], depth: int) -> bool:
-    """Whether every element read is made in an earlier iteration of the single shared loop, for all sizes."""
+def _never_later(graph: StageGraph, writer: Stage, reader: Stage, read: Read, depth: int) -> bool:
+    """Whether the element is made in an earlier iteration of the single shared loop, for all sizes."""
     if depth != 1:
         return False
-    ours, theirs = _lineage(reader), _lineage(writer)
+    ours, theirs = default_lineage(reader), default_lineage(writer)
     leaf_here, leaf_there = reader.leaves[0], writer.leaves[0]
     outputs = [root for root in writer.roots if root.kind == "output"]
     position = next((k for k, root in enumerate(outputs) if root.name == leaf_there), None)
-    if position is None:
+    if position is None or _on_data(read.indices[position]):
         return False
     box = {root.name: (root.dom[0], root.dom[1] - 1) for root in reader.roots if root.name != leaf_here}
-    for read in reads:
-        latest = interval(from_expr(read.indices[position], scope_of(graph)), box).upper
-        if latest is None:
-            return False
-        here = latest.substitute({leaf_here: ours.values[leaf_here]})
-        start = theirs.values[leaf_there].substitute({variable(writer.name, leaf_there): ours.leaf(leaf_here)})
-        if not nonnegative(start - here):
-            return False
-    return True
+    latest = interval(from_expr(read.indices[position], scope_of(graph)), box).upper
+    if latest is None or leaf_here not in ours.values:
+        return False
+    here = latest.substitute({leaf_here: ours.values[leaf_here]})
+    start = theirs.values[leaf_there].substitute({variable(writer.name, leaf_there): ours.leaf(leaf_here)})
+    return nonnegative(start - here)
 
 
-def find_witness(graph: StageGraph, writer: Stage, reader: Stage, depth: int, limit: int = 4) -> Witness | None:
-    """The first pair of iterations in the wrong order for sizes from 1 to `limit`, smallest sizes first; `None` if there is none.
-
-    Both statements run inside `depth` shared loops; a read is in the wrong order when the last write of its element happens in a
-    later iteration of the shared loops (or, for a reduction loop among them, after it).
-    """
-    names = graph.program.sizes
-    for values in sorted(product(range(1, limit + 1), repeat=len(names)), key=sum):
-        sizes = dict(zip(names, values, strict=True))
-        try:
-            witness = _witness_at(graph, writer, reader, depth, sizes)
-        except (TooManyPoints, KeyError, ZeroDivisionError):
-            return None
-        if witness is not None:
-            return witness
-    return None
-
-
-def _points(stage: Stage, sizes: dict[str, int]) -> list[dict[str, int]]:
-    """The leaf values of a stage in order of execution, with the roots."""
-    related = _lineage(stage)
-    domain = default_domain(stage)
-
-    def number(value: SizeExpr, known: dict[str, int]) -> int:
-        return value.evaluate({**sizes, **known})
-
-    extents = [max(0, number(related.extents[leaf], {})) for leaf in stage.leaves]
-    total = 1
-    for extent in extents:
-        total *= extent
-    if total > 20_000:
-        raise TooManyPoints(stage.name)
-    found: list[dict[str, int]] = []
-    for leaves in product(*(range(extent) for extent in extents)):
-        known = {variable(stage.name, leaf): value for leaf, value in zip(stage.leaves, leaves, strict=True)}
-        if all(number(value, known) < number(limit, {}) for value, limit in related.constraints):
-            roots = {root: number(related.values[root], known) for root in domain}
-            found.append({**known, **roots})
-    return found
-
-
-def _witness_at(graph: StageGraph, writer: Stage, reader: Stage, depth: int, sizes: dict[str, int]) -> Witness | None:
-    storage = graph.storage_name(writer.target)
-    outputs = [root.name for root in writer.roots if root.kind == "output"]
-    made: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for point in _points(writer, sizes):
-        when = tuple(point[variable(writer.name, leaf)] for leaf in writer.leaves[:depth])
-        element = tuple(point[name] for name in outputs)
-        made[element] = max(made.get(element, when), when)
-    extents = {name: value.evaluate(sizes) for name, value in scope_of(graph).sizes.items()}
-    for point in _points(reader, sizes):
-        when = tuple(point[variable(reader.name, leaf)] for leaf in reader.leaves[:depth])
-        roots = {root.name: point[root.name] for root in reader.roots}
-        for read in reader.statement.reads():
-            if graph.storage_name(read.tensor) != storage:
-                continue
-            element = _element(graph, read, roots, {**sizes, **extents})
-            if made.get(element, when) > when:
-                return Witness(
-                    sizes, writer.target, element, reader.name, tuple(roots.values()), writer.name, made[element]
-                )
-    return None
-
-
-def _element(graph: StageGraph, read: Read, roots: dict[str, int], sizes: dict[str, int]) -> tuple[int, ...]:
-    columns = {name: np.array([value]) for name, value in roots.items()}
-    shift = view_shift(graph, read.tensor)
-    if any(isinstance(node, Read) and node.indices for index in read.indices for node in walk(index)):
-        raise TooManyPoints(read.tensor)
-    return tuple(
-        int(evaluate(index, columns, sizes, 1)[0]) + (by - constant(0)).evaluate(sizes)
-        for index, by in zip(read.indices, shift, strict=True)
-    )
+__all__ = ["Problem", "Witness", "check_with", "default_lineage", "find_witness", "order_problem"]

@@ -57,7 +57,7 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             extent = extents[relation.parent]
             factor = _factor(relation, extent)
             factors[relation.parent] = factor
-            extents[relation.outer] = ceil_div(extent, factor)
+            extents[relation.outer] = _whole(ceil_div(extent, factor))
             # a tail is a constraint, so that nested splits see the factor and not `min(factor, extent)`
             extents[relation.inner] = minimum(factor, extent) if extent.is_constant else factor
         else:
@@ -80,6 +80,11 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
     values = {axis: value + domain[axis][0] if axis in domain else value for axis, value in relative.items()}
     constraints += [(value.substitute(values), limit) for value, limit in stage.limits]
     return Lineage(values, extents, factors, tuple(constraints), leaves)
+
+
+def _whole(parts: SizeExpr) -> SizeExpr:
+    """A number of parts; at most one part is one, and the loop inside it has no iteration if there is nothing to do."""
+    return constant(1) if parts.limits[1] == 1 else parts
 
 
 def bounded(name: str, extent: SizeExpr) -> SizeExpr:

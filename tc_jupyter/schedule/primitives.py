@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render
 from tc_jupyter.program import (
@@ -28,7 +29,7 @@ from tc_jupyter.program import (
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .intrinsics import match_intrinsic
-from .legality import check_with
+from .legality import Problem, check_with, order_problem
 from .lineage import leaf_domain
 from .stage import (
     ANNOTATIONS,
@@ -160,6 +161,9 @@ def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor:
 
 def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> StageGraph:
     """Say how a loop runs: `parallel`, `vectorize`, `unroll`, or a GPU axis. Bounds do not change.
+
+    A reduction leaf may be bound to `threadIdx.x` if it is the only one and innermost (as `rfactor` leaves it): the threads then
+    have one value each, and all of them get the combined one.
 
     Raises:
         CompileError: TC403 (no leaf), TC410 (a reduction leaf made parallel or bound to a GPU axis, a loop whose length is not
@@ -306,7 +310,13 @@ def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageG
     problem = check_with(graph, late, early, axis)
     if problem is not None:
         raise refuse(graph, problem.code, late, problem.message, problem.help)
-    return _valid(graph, graph.replace_stage(replace(late, attach=Attach("with", other, axis))), late)
+    shared = graph.replace_stage(replace(late, attach=Attach("with", other, axis)))
+    problem = graph_problem(shared)
+    if problem is not None:
+        raise refuse(
+            graph, codes.BAD_ATTACH, late, f"`{problem[0]}` cannot run there: {problem[1]}", "`compute_root` it"
+        )
+    return shared
 
 
 def storage(
@@ -318,6 +328,7 @@ def storage(
     pad: int | None = None,
     swizzle: tuple[int, int] | None = None,
     double: int | None = None,
+    whole: bool | None = None,
 ) -> StageGraph:
     """Choose where the elements of a stage live and in which order; see `Storage`.
 
@@ -325,7 +336,8 @@ def storage(
         CompileError: TC410 (the scope does not fit the attach point, a malformed layout, a result stored elsewhere).
     """
     old = find_stage(graph, stage)
-    changes = {"scope": scope, "layout": layout, "padded": padded, "pad": pad, "swizzle": swizzle, "double": double}
+    changes: dict[str, Any] = {"scope": scope, "layout": layout, "padded": padded, "pad": pad}
+    changes |= {"swizzle": swizzle, "double": double, "whole": whole}
     new = replace(old.storage, **{key: value for key, value in changes.items() if value is not None})
     problem = _storage_problem(graph, old, new)
     if problem is not None:
@@ -585,6 +597,8 @@ def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: st
     family = {stage.name for stage in graph.stages_on(producer.target)}
     if consumer.attach.kind == "inline":
         return f"`{consumer.name}` is inlined and has no loops", legal
+    if consumer.attach.kind == "with" and consumer.leaves.index(axis) < shared_depth(graph, consumer):
+        return f"it is a loop of `{consumer.attach.stage}`, which `{consumer.name}` shares", legal
     if consumer.name in family or any(stage in family for stage, _ in graph.attach_path(consumer.name)):
         return f"`{consumer.name}` runs inside `{name}`", legal
     consumers = graph.consumers(graph.stages_on(producer.target)[0].name)
@@ -609,6 +623,12 @@ def graph_problem(graph: StageGraph) -> tuple[str, str] | None:
         if problem is not None:
             return stage.name, problem
     return None
+
+
+def _order_problem(graph: StageGraph) -> Problem | None:
+    """Why shared loops run something too early; `None` if nothing does, or no loops are shared."""
+    shares = any(stage.attach.kind == "with" for stage in graph.stages)
+    return order_problem(graph) if shares else None
 
 
 def _stage_problem(graph: StageGraph, stage: Stage) -> str | None:
@@ -643,6 +663,9 @@ def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
     """The new graph, if everything in it runs in a legal order."""
     problem = graph_problem(new)
     if problem is None:
+        order = _order_problem(new)
+        if order is not None:
+            raise refuse(old, order.code, stage, order.message, order.help)
         return new
     name, reason = problem
     known = [each for each in old.stages if each.name == name]
@@ -669,13 +692,28 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
     if present is not None:
         return f"it is `{present}` already", "annotate another leaf"
     if stage.kind(axis) == "reduction" and (annotation == "parallel" or annotation in GPU_AXES):
-        return "its iterations are combined, they are not independent", "use `rfactor` first"
+        if annotation != "threadIdx.x":
+            return "its iterations are combined, they are not independent", "use `rfactor` first"
+        problem = _cross_thread_problem(stage, axis)
+        if problem is not None:
+            return problem
     if annotation in ("vectorize", "unroll") and constant_extent(stage, axis) is None:
         return "its length is not constant", f'`split("{stage.name}", "{axis}", ...)` by the length first'
     if annotation in GPU_AXES:
         for leaf, kind in stage.annotations:
             if kind == annotation:
                 return f"`{leaf}` is bound to it already", "bind each axis once in a stage"
+    return None
+
+
+def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:
+    """Why the threads of a block cannot combine the iterations of a reduction leaf: one value each, by one operation."""
+    reductions = [leaf for leaf in stage.leaves if stage.kind(leaf) == "reduction"]
+    if reductions != [axis] or stage.leaves[-1] != axis or stage.statement.combine is not None:
+        return "threads combine one value each, along the only and innermost reduction loop", "use `rfactor` first"
+    threads = constant_extent(stage, axis)
+    if threads is None or threads > 1024 or (threads % 32 if threads > 32 else threads & (threads - 1)):
+        return "threads combine a power of two of values up to 32, or a multiple of 32", "split by such a number first"
     return None
 
 
@@ -689,9 +727,60 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
         whole = sorted(dimension for dimension, tile_size in new.layout if tile_size == 0)
         if whole != list(range(rank)) or any(d not in range(rank) or t < 0 for d, t in new.layout):
             return "the layout does not name every dimension once as a whole", "entries are (dimension, tile or 0)"
-    if new.scope == "shared" and stage.attach.kind == "root":
+    if new.scope in ("shared", "threads") and stage.attach.kind == "root":
         return "shared memory exists inside a block only", "`compute_at` a loop of the consumer first"
+    if new.scope == "threads" and (not new.layout or not new.layout[0][1]):
+        return (
+            "nothing says which element belongs to which thread",
+            "the first entry of `layout` is the tile of the threads",
+        )
+    if new.scope == "shared" and new.padded and not _is_copy(stage.statement):
+        return "only a copy can be filled with zeros beyond its end", "use `cache_read`"
+    if new.whole and not (new.padded and _adds_zeros(graph, stage)):
+        return (
+            "what it adds beyond the end of a reduction need not be zero",
+            "give all its reads padded copies in shared memory",
+        )
     return None
+
+
+def _is_copy(statement: Statement) -> bool:
+    """Whether a statement is `T(i, j) = S(i, j)`, with a conversion at most."""
+    value = statement.value.operand if isinstance(statement.value, Cast) else statement.value
+    return statement.operator == "=" and isinstance(value, Read) and all(isinstance(i, IndexVar) for i in value.indices)
+
+
+def _adds_zeros(graph: StageGraph, stage: Stage) -> bool:
+    """Whether every point of a sum beyond the end of its split reductions adds a product of zeros only."""
+    inner = {relation.parent for relation in stage.relations if isinstance(relation, Split)}
+    inner &= {root.name for root in stage.roots if root.kind == "reduction"}
+    factors = _product_of(stage.statement.value)
+    if stage.statement.operator != "+" or factors is None:
+        return False
+    for read in factors:
+        names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
+        copies = [each for each in graph.stages if each.target == read.tensor]
+        if (
+            not inner <= names
+            or not copies
+            or not all(c.storage.padded and c.storage.scope == "shared" for c in copies)
+        ):
+            return False
+    return True
+
+
+def _product_of(value: Expr) -> list[Read] | None:
+    """The reads of a product of reads, through conversions; `None` if it is anything else."""
+    match value:
+        case Read(indices=indices) if indices:
+            return [value]
+        case Cast(operand=inner):
+            return _product_of(inner)
+        case Binary(op="*", left=left, right=right):
+            first, second = _product_of(left), _product_of(right)
+            return None if first is None or second is None else first + second
+        case _:
+            return None
 
 
 # --- helpers ---------------------------------------------------------------------------------------------------------

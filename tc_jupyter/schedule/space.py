@@ -14,6 +14,7 @@ from tc_jupyter.ranges import Ranges
 from .schedule import Schedule, schedule_of
 from .target import Target
 from .templates import contraction, general, reduction, rows, streaming, transposing
+from .templates.gpu import for_gpu
 
 Sized = tuple[str, int]
 
@@ -32,9 +33,7 @@ def default_schedule(
         case "cpu":
             return _for_cpu(schedule, target, sizes or {})
         case "cuda":
-            for name in schedule.stages:
-                schedule = general.default(schedule, name, target)
-            return schedule
+            return for_gpu(schedule, target, sizes or {})
         case _:
             return schedule
 

@@ -19,7 +19,7 @@ from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 GPU_AXES = tuple(f"{grid}.{dim}" for grid in ("blockIdx", "threadIdx") for dim in "xyz")
 ANNOTATIONS = ("parallel", "vectorize", "unroll", *GPU_AXES)
-SCOPES = ("global", "shared", "local", "register")
+SCOPES = ("global", "shared", "local", "register", "threads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,14 @@ class Storage:
     """Where the elements of a stage live.
 
     Attributes:
-        scope: `global`, `shared` (one copy per GPU block), `local` (per task or thread), `register`.
+        scope: `global`, `shared` (one copy per GPU block), `local` (per task or thread), `register`, `threads` (one array spread
+            over the threads of a block: the first entry of `layout` is the tile that runs over `threadIdx.x`).
         layout: order of dimensions in memory with tiles: entry `(dimension, tile)`; tile 0 is the rest of the dimension, a
             positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. `None`: row-major.
         padded: compute whole tiles: loops over the stage's innermost tiles run to the factor, not to the true end. Only legal
-            when everything it reads stays inside padded storage and surplus elements are never read as results.
+            when everything it reads stays inside padded storage and surplus elements are never read as results. A padded copy
+            in shared memory is filled with zeros where there is nothing to copy.
+        whole: a padded sum of products runs over whole tiles of its reductions too: all it reads there are zeros.
         pad: extra elements at the end of each innermost row.
         swizzle: `(shift, mask)` of `Buffer.swizzle`.
         double: number of copies, for a pipeline that fills the next while the present one is read.
@@ -89,6 +92,7 @@ class Storage:
     scope: str = "global"
     layout: tuple[tuple[int, int], ...] | None = None
     padded: bool = False
+    whole: bool = False
     pad: int = 0
     swizzle: tuple[int, int] | None = None
     double: int = 1

@@ -1,0 +1,72 @@
+"""Which template a statement gets on a GPU.
+
+Statements on single elements are written into their users first; then products, statements that work row by row, reductions and
+everything else take their templates. `general` takes what no template fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.program import walk
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.templates import general
+
+from . import pointwise, product, reduction, rows, transposing
+
+MOST_INLINED = 64
+"""Nodes that inlining may add to an expression: computing again is cheaper than memory up to about here."""
+
+Sizes = Mapping[str, int]
+Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
+
+
+def for_gpu(schedule: Schedule, target: Target, sizes: Sizes) -> Schedule:
+    """The default schedule of a program on a GPU."""
+    schedule = _inlined(schedule)
+    for name in schedule.stages:
+        if _is_free(schedule, name):
+            schedule = product.default(schedule, name, target, sizes) or schedule
+    for name in reversed(schedule.stages):
+        if _is_free(schedule, name):
+            schedule = rows.default(schedule, name, target, sizes) or schedule
+    for name in schedule.stages:
+        if _is_free(schedule, name):
+            schedule = _at_root(schedule, name, target, sizes)
+    return schedule
+
+
+def _is_free(schedule: Schedule, name: str) -> bool:
+    """Whether no template has touched a stage."""
+    stage = schedule.graph.stage(name)
+    plain = stage.attach.kind == "root" and not stage.relations and not stage.annotations
+    return plain and not any(True for _ in schedule.graph.attached(name))
+
+
+def _at_root(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule:
+    templates: tuple[Template, ...] = (reduction.default, transposing.default, pointwise.default)
+    for template in templates:
+        found = template(schedule, name, target, sizes)
+        if found is not None:
+            return found
+    return general.default(schedule, name, target)
+
+
+def _inlined(schedule: Schedule) -> Schedule:
+    """Temporaries on single elements are put in the place of their reads, but not into products, which read tiles."""
+    for name in schedule.stages:
+        graph = schedule.graph
+        stage = graph.stage(name)
+        users = graph.consumers(name)
+        if name in graph.outputs or not users or any(product.is_product(schedule, user.name) for user in users):
+            continue
+        nodes = sum(1 for _ in walk(stage.statement.value))
+        reads = sum(graph.storage_name(read.tensor) == stage.target for user in users for read in user.statement.reads())
+        if nodes * reads <= MOST_INLINED:
+            try:
+                schedule = schedule.compute_inline(name)
+            except CompileError:
+                continue
+    return schedule

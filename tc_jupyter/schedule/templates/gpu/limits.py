@@ -1,0 +1,27 @@
+"""Whether a scheduled program keeps to what a block of threads has."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tc_jupyter.schedule.infer_bound import infer_symbolic
+from tc_jupyter.schedule.inline import inject_inline
+from tc_jupyter.schedule.schedule import Schedule
+
+SHARED_BYTES = 48 << 10
+"""Shared memory of a block without opting in."""
+
+
+def fits_shared(schedule: Schedule) -> bool:
+    """Whether everything in shared memory has a constant size, and all of it in one kernel fits."""
+    bounds = infer_symbolic(inject_inline(schedule.graph))
+    used: dict[str, int] = {}
+    for stage in bounds.graph.stages:
+        if stage.storage.scope == "shared":
+            extents = [extent.limits[1] for _, extent in bounds[stage.name].box]
+            if any(extent is None for extent in extents):
+                return False
+            root = bounds.graph.runs_in(stage.name)
+            size = bounds.graph.program.tensor(stage.target).dtype.bytes
+            used[root] = used.get(root, 0) + size * prod((extent or 0) + stage.storage.pad for extent in extents)
+    return all(total <= SHARED_BYTES for total in used.values())

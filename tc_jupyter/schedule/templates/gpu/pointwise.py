@@ -1,0 +1,88 @@
+"""Statements on single elements, stencils and gathers: 16 bytes per thread where memory is read in a row.
+
+    for rows:     blockIdx.x, 8 along threadIdx.y
+      for columns: blockIdx.y, 32 threads of one vector along threadIdx.x
+
+A statement with one index has blocks of 256 threads with two vectors each. The last vector of a row may be shorter; it is written
+element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tc_jupyter.program import Read
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.templates.streaming import steps_along
+
+THREADS = 256
+VECTORS = 2
+"""Vectors per thread of a statement with one index: enough loads in flight to cover the latency of memory."""
+ROWS = 8
+VECTOR_BYTES = 16
+
+
+def lanes_of(schedule: Schedule, stage: Stage, index: str) -> int:
+    """Elements per thread: a vector of the widest type that is read or written, if all reads are in a row and start with it."""
+    statement, program = stage.statement, schedule.graph.program
+    tensors = [program.tensor(read.tensor) for read in statement.reads() if read.indices]
+    widest = max(tensor.dtype.bytes for tensor in (*tensors, program.tensor(stage.target)))
+    steps = steps_along(stage, index)
+    if statement.operator != "=" or not all(step in (0, 1) and not others for step, others in steps):
+        return 1
+    if _is_shifted(stage, index):
+        return 1
+    return max(1, VECTOR_BYTES // widest)
+
+
+def _is_shifted(stage: Stage, index: str) -> bool:
+    """Whether a tensor is read at several places along `index`: vectors of a stencil would not be aligned."""
+    seen: dict[str, set[str]] = {}
+    for read in stage.statement.reads():
+        if read.indices:
+            seen.setdefault(read.tensor, set()).add(repr(_strip(read)))
+    return any(len(places) > 1 for places in seen.values())
+
+
+def _strip(read: Read) -> tuple[object, ...]:
+    return read.indices
+
+
+def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+    """Blocks, threads and vectors over the output indices; `None` for a result without indices."""
+    del target, sizes
+    stage = schedule.graph.stage(name)
+    outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
+    if not outputs or stage.statement.combine is not None:
+        return None
+    lanes = lanes_of(schedule, stage, outputs[-1])
+    return _flat(schedule, name, outputs[0], lanes) if len(outputs) == 1 else _grid(schedule, name, outputs, lanes)
+
+
+def _flat(schedule: Schedule, name: str, index: str, lanes: int) -> Schedule:
+    if schedule.graph.stage(name).statement.reduction_indices:
+        schedule = schedule.split(name, index, THREADS)
+        return schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, f"{index}.inner", "threadIdx.x")
+    schedule = schedule.split(name, index, THREADS * lanes * VECTORS).split(name, f"{index}.inner", THREADS * lanes)
+    schedule = schedule.split(name, f"{index}.inner.inner", lanes)
+    vector = f"{index}.inner.outer"
+    thread, lane = f"{index}.inner.inner.outer", f"{index}.inner.inner.inner"
+    schedule = schedule.reorder(name, f"{index}.outer", thread, vector, lane)
+    schedule = schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, thread, "threadIdx.x")
+    return schedule.vectorize(name, lane)
+
+
+def _grid(schedule: Schedule, name: str, outputs: list[str], lanes: int) -> Schedule:
+    *outer, last = outputs
+    while len(outer) > 1:
+        schedule = schedule.fuse(name, outer[0], outer[1])
+        outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
+    (row,) = outer
+    schedule = schedule.split(name, row, ROWS).split(name, last, 32 * lanes).split(name, f"{last}.inner", lanes)
+    thread, lane = f"{last}.inner.outer", f"{last}.inner.inner"
+    schedule = schedule.reorder(name, f"{row}.outer", f"{last}.outer", f"{row}.inner", thread, lane)
+    schedule = schedule.bind(name, f"{row}.outer", "blockIdx.x").bind(name, f"{last}.outer", "blockIdx.y")
+    schedule = schedule.bind(name, f"{row}.inner", "threadIdx.y").bind(name, thread, "threadIdx.x")
+    return schedule.vectorize(name, lane) if lanes > 1 else schedule

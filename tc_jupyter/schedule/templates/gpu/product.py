@@ -1,0 +1,230 @@
+"""Matrix products and all contractions like them: tiles of the operands in shared memory, a tile of the result per thread.
+
+    for i.outer, j.outer                  # blockIdx
+      for threads ty, tx                  # threadIdx, 16 x 16
+        C.cache[8][8] = 0                 # registers
+        for k.outer
+          barrier; As[k][i] = A tile; Bs[k][j] = B tile; barrier     # zeros beyond the end
+          for k < 8, i < 8, j < 8: C.cache[i][j] += As[k][i] * Bs[k][j]
+        C[i][j] = C.cache[i][j]           # the statement, or the pointwise statement that uses it
+
+The row and the column are two indices of the result that different operands have; all other indices of the result are blocks, all
+other reduction loops run around the one that is split. Operands are any reads, windows too: what a tile reads is inferred.
+
+Source: CUTLASS, "Efficient GEMM in CUDA"; S. Boehm, "How to optimize a CUDA matmul kernel for cuBLAS-like performance".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.program import Expr, IndexVar, Read, walk
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.templates.contraction import epilogue_of, last_stage
+
+from .limits import fits_shared
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Rows, columns and depth of the tile of a block; rows and columns of a thread."""
+
+    rows: int
+    columns: int
+    depth: int
+    thread_rows: int
+    thread_columns: int
+
+    @property
+    def threads(self) -> tuple[int, int]:
+        """Threads along y and x."""
+        return self.rows // self.thread_rows, self.columns // self.thread_columns
+
+
+LARGE = Tile(128, 128, 8, 8, 8)
+MEDIUM = Tile(64, 64, 16, 4, 4)
+SMALL = Tile(32, 32, 16, 2, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The indices that are tiled: row and column of the result, and a reduction index that both operands have."""
+
+    row: str
+    column: str
+    inner: str
+
+
+def is_product(schedule: Schedule, name: str) -> bool:
+    """Whether a stage reads its operands often enough for tiles in shared memory."""
+    return roles_of(schedule.graph.stage(name)) is not None
+
+
+def roles_of(stage: Stage) -> Roles | None:
+    """The indices to tile, or `None` if no two operands share a reduction index and differ in indices of the result."""
+    statement = stage.statement
+    reads = [read for read in statement.reads() if read.indices]
+    if statement.combine is not None or statement.operator == "=" or not statement.reduction_indices:
+        return None
+    if _by_data(reads) or _uses_index_values(stage) or _read_twice(reads):
+        return None
+    used = [_names(read) for read in reads]
+    outputs = [index.name for index in statement.output_indices]
+    for column in reversed(outputs):
+        for row in reversed(outputs):
+            left = [names for names in used if row in names and column not in names]
+            right = [names for names in used if column in names and row not in names]
+            shared = [
+                index.name
+                for index in statement.reduction_indices
+                if any(index.name in names for names in left) and any(index.name in names for names in right)
+            ]
+            if row != column and shared and not any({row, column} <= names for names in used):
+                return Roles(row, column, _longest(stage, shared, reads))
+    return None
+
+
+def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
+    """The reduction index to split: the last one that is no part of a window and whose length is not a small constant."""
+    moving = {name for read in reads for index in read.indices if not isinstance(index, IndexVar) for name in _names_in(index)}
+
+    def rank(name: str) -> tuple[bool, bool, int]:
+        extent = stage.root(name).dom[1] - stage.root(name).dom[0]
+        return name not in moving, not extent.is_constant or extent.constant > 8, names.index(name)
+
+    return max(names, key=rank)
+
+
+def _names_in(index: Expr) -> set[str]:
+    return {node.name for node in walk(index) if isinstance(node, IndexVar)}
+
+
+def _names(read: Read) -> set[str]:
+    return {name for index in read.indices for name in _names_in(index)}
+
+
+def _by_data(reads: list[Read]) -> bool:
+    return any(isinstance(node, Read) for read in reads for index in read.indices for node in walk(index))
+
+
+def _read_twice(reads: list[Read]) -> bool:
+    """Whether a tensor is read at two places: one tile would have to hold both."""
+    return len({read.tensor for read in reads}) != len({(read.tensor, read.indices) for read in reads})
+
+
+def _uses_index_values(stage: Stage) -> bool:
+    """Whether the value depends on an index outside subscripts: it would be computed for indices that do not exist."""
+    subscripts = {id(node) for read in stage.statement.reads() for index in read.indices for node in walk(index)}
+    return any(isinstance(node, IndexVar) and id(node) not in subscripts for node in walk(stage.statement.value))
+
+
+def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+    """The schedule of a product, or `None` if the stage is none, or its tiles do not fit."""
+    del target
+    stage = schedule.graph.stage(name)
+    roles = roles_of(stage)
+    if roles is None:
+        return None
+    user = epilogue_of(schedule, name)
+    for epilogue in dict.fromkeys((user, None)):
+        for tile in _tiles(stage, roles, sizes):
+            try:
+                found = _scheduled(schedule, name, epilogue, roles, tile)
+                if fits_shared(found):
+                    return found
+            except CompileError:
+                continue
+    return None
+
+
+def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, ...]:
+    """The tile for the extents of rows and columns, and smaller ones in case it does not fit."""
+    bits = [_extent(stage, roles.row, sizes), _extent(stage, roles.column, sizes)]
+    least = min(4096 if extent is None else extent for extent in bits)
+    return (LARGE, MEDIUM, SMALL) if least > 64 else (MEDIUM, SMALL) if least > 32 else (SMALL,)
+
+
+def _extent(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
+    low, high = stage.root(index).dom
+    try:
+        return (high - low).evaluate(dict(sizes))
+    except KeyError:
+        return None
+
+
+def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule:
+    stage = schedule.graph.stage(name)
+    names = [index.name for index in stage.statement.output_indices]
+    if user is None:
+        schedule, copy = schedule.cache_write(name), name
+        total = last_stage(schedule, name, ".cache")
+    else:
+        copy, total = user, name
+    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    place = (copy, f"{theirs[roles.column]}.inner.outer")
+    schedule = _result(schedule, copy, theirs[roles.row], theirs[roles.column], tile)
+    schedule = schedule.compute_at(total, *place)
+    reductions = [index.name for index in stage.statement.reduction_indices if index.name != roles.inner]
+    rest = [index for index in names if index not in (roles.row, roles.column)]
+    inner = roles.inner
+    schedule = schedule.split(total, inner, tile.depth)
+    loops = (*reductions, f"{inner}.outer", f"{inner}.inner", *rest, roles.row, roles.column)
+    schedule = schedule.reorder(total, *loops)
+    tiled = {roles.row, roles.column, inner}
+    reads = {read.tensor: read for read in stage.statement.reads() if _names(read) & tiled}
+    for tensor, read in reads.items():
+        schedule = _operand(schedule, tensor, read, total, roles, tile)
+    schedule = schedule.split(total, roles.row, tile.thread_rows).split(total, roles.column, tile.thread_columns)
+    for leaf in (f"{inner}.inner", f"{roles.row}.inner", f"{roles.column}.inner"):
+        schedule = schedule.unroll(total, leaf)
+    schedule = schedule.storage(total, "register", padded=True)
+    try:
+        return schedule.storage(total, whole=True)
+    except CompileError:
+        return schedule
+
+
+def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) -> Schedule:
+    """Blocks and threads over the result; each thread writes its tile."""
+    rest = [leaf for leaf in schedule.leaves(copy) if leaf not in (row, column)]
+    schedule = schedule.reorder(copy, *rest, row, column)
+    while len(rest) > 1:
+        schedule = schedule.fuse(copy, rest[0], rest[1])
+        rest = [f"{rest[0]}.{rest[1]}.fused", *rest[2:]]
+    schedule = schedule.split(copy, row, tile.rows).split(copy, column, tile.columns)
+    schedule = schedule.split(copy, f"{row}.inner", tile.thread_rows)
+    schedule = schedule.split(copy, f"{column}.inner", tile.thread_columns)
+    order = [f"{axis}.{part}" for part in ("outer", "inner.outer", "inner.inner") for axis in (row, column)]
+    schedule = schedule.reorder(copy, *rest, *order)
+    grid = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
+    for leaf, axis in zip(order[:4], grid, strict=True):
+        schedule = schedule.bind(copy, leaf, axis)
+    for leaf in rest:
+        schedule = schedule.bind(copy, leaf, "blockIdx.z")
+    return schedule.unroll(copy, order[4]).unroll(copy, order[5])
+
+
+def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Roles, tile: Tile) -> Schedule:
+    """A tile in shared memory, rows of the result contiguous, copied by all threads."""
+    schedule = schedule.cache_read(tensor, total)
+    copy = last_stage(schedule, tensor, ".cache")
+    leaves = list(schedule.leaves(copy))
+    schedule = schedule.compute_at(copy, total, f"{roles.inner}.outer").storage(copy, "shared", padded=True)
+    contiguous = [number for number, index in enumerate(read.indices) if _names_in(index) & {roles.row, roles.column}]
+    if contiguous and contiguous[-1] != len(leaves) - 1:
+        moved = contiguous[-1]
+        order = [number for number in range(len(leaves)) if number != moved] + [moved]
+        schedule = schedule.storage(copy, layout=tuple((number, 0) for number in order), pad=4)
+    while len(leaves) > 1:
+        schedule = schedule.fuse(copy, leaves[0], leaves[1])
+        leaves = [f"{leaves[0]}.{leaves[1]}.fused", *leaves[2:]]
+    (fused,) = leaves
+    rows, columns = tile.threads
+    schedule = schedule.split(copy, fused, rows * columns).split(copy, f"{fused}.inner", columns)
+    schedule = schedule.bind(copy, f"{fused}.inner.outer", "threadIdx.y")
+    return schedule.bind(copy, f"{fused}.inner.inner", "threadIdx.x")
+

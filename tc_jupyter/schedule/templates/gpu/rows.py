@@ -1,0 +1,104 @@
+"""Statements that work row by row (softmax, normalisation): one kernel, a block or a warp per row.
+
+    for i               # blockIdx.x
+      m = max over the threads of A(i, j)
+      s = sum over the threads of exp(A(i, j) - m)
+      for j             # threadIdx.x
+        O(i, j) = exp(A(i, j) - m) / s
+
+What all threads of a row know (`m`, `s`) is in a register of each. Elements are read again from the nearest cache rather than
+kept: their number is known at the call only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.program import IndexVar
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.target import Target
+
+from . import pointwise
+from .reduction import WARP, across_threads, bind_rows, is_reduction, reads_in_a_row, threads_of
+
+
+def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+    """Attach the reductions over rows that only `name` and each other need; `None` if there are none."""
+    del target
+    user = schedule.graph.stage(name)
+    if user.statement.operator != "=":
+        return None
+    members = _members(schedule, user)
+    if not members:
+        return None
+    depth = len(schedule.graph.stage(members[0]).statement.output_indices)
+    outputs = [index.name for index in user.statement.output_indices]
+    threads = max(threads_of(schedule.graph.stage(member), sizes) for member in members if _sums(schedule, member))
+    try:
+        return _scheduled(schedule, name, members, outputs[:depth], outputs[depth:], threads)
+    except CompileError:
+        return None
+
+
+def _sums(schedule: Schedule, member: str) -> bool:
+    return is_reduction(schedule.graph.stage(member))
+
+
+def _members(schedule: Schedule, user: Stage) -> list[str]:
+    """Temporaries with one value per row that are read for the present row only, in program order."""
+    graph = schedule.graph
+    outputs = [index.name for index in user.statement.output_indices]
+    found: list[str] = []
+    depth: int | None = None
+    for stage in reversed(graph.stages[: graph.position(user.name)]):
+        rank = len(stage.statement.output_indices)
+        users = graph.consumers(stage.name)
+        fits = depth is None or rank == depth
+        inside = bool(users) and all(each.name == user.name or each.name in found for each in users)
+        plain = stage.attach.kind == "root" and not stage.relations and not stage.annotations
+        if not (fits and inside and plain and 0 < rank <= len(outputs)) or stage.name in graph.outputs:
+            continue
+        if len(graph.stages_on(stage.target)) != 1 or not all(_same_row(stage, each, rank) for each in users):
+            continue
+        if is_reduction(stage) and not reads_in_a_row(stage, stage.statement.reduction_indices[-1].name):
+            continue
+        if not is_reduction(stage) and stage.statement.reduction_indices:
+            continue
+        found.append(stage.name)
+        depth = rank
+    return found[::-1] if any(_sums(schedule, name) for name in found) else []
+
+
+def _same_row(stage: Stage, user: Stage, rank: int) -> bool:
+    """Whether every read of the stage by `user` is at the first indices of the user's own result."""
+    row = tuple(index.name for index in user.statement.output_indices[:rank])
+    reads = [read for read in user.statement.reads() if read.tensor == stage.target]
+    ranges = [root.dom for root in stage.roots if root.kind == "output"]
+    theirs = [root.dom for root in user.roots if root.kind == "output"][:rank]
+    return ranges == theirs and all(
+        tuple(i.name if isinstance(i, IndexVar) else "" for i in read.indices) == row for read in reads
+    )
+
+
+def _scheduled(
+    schedule: Schedule, name: str, members: list[str], rows: list[str], columns: list[str], threads: int
+) -> Schedule:
+    for member in members:
+        if _sums(schedule, member):
+            index = schedule.graph.stage(member).statement.reduction_indices[-1].name
+            schedule = across_threads(schedule, member, index, threads)
+    if columns:
+        last = columns[-1]
+        lanes = pointwise.lanes_of(schedule, schedule.graph.stage(name), last)
+        schedule = schedule.split(name, last, threads * lanes).split(name, f"{last}.inner", lanes)
+        schedule = schedule.bind(name, f"{last}.inner.outer", "threadIdx.x")
+        if lanes > 1:
+            schedule = schedule.vectorize(name, f"{last}.inner.inner")
+    schedule = bind_rows(schedule, name, rows, threads)
+    place = ".".join(rows)
+    place = schedule.leaves(name)[0] if threads > WARP else schedule.leaves(name)[1]
+    for member in reversed(members):
+        schedule = schedule.compute_at(member, name, place).storage(member, "local")
+    return schedule
