@@ -90,7 +90,11 @@ def draw(page: Page, url: str) -> None:
     for name, number in PICTURES.items():
         cell = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{number}']").first
         cell.scroll_into_view_if_needed()
-        cell.screenshot(path=HERE / name)
+        box = cell.bounding_box()
+        assert box is not None
+        # without the frame of the selected cell above
+        clip = {"x": box["x"], "y": box["y"] + 3, "width": box["width"], "height": box["height"] - 3}
+        page.screenshot(path=HERE / name, clip=clip)
         print(f"{name}: {(HERE / name).stat().st_size // 1000} kB")
 
 
