@@ -11,8 +11,10 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter import ide
 from tc_jupyter.diagnostics import SourceText
+from tc_jupyter.ide.cell import cell_of
 from tc_jupyter.program import FUNCTIONS
 from tc_jupyter.syntax import KEYWORDS, parse_sac, parse_tc, sac_to_text, to_text
+from tests.literate import all_cases
 
 TC = """# averages
 def conv(float(N) B, float(K) W, float s) -> (A) {
@@ -660,3 +662,41 @@ def test_answers_from_several_threads_agree():
     assert all(answers == found[0] for answers in found.values())
     assert len(expected) == len(found[0])
     assert [json.loads(a)[1] for a in found[0]] == [json.loads(a)[1] for a in expected]
+
+
+# the whole language reference ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def references() -> list[tuple[str, str]]:
+    """Every program of the reference without a mistake, once."""
+    pairs = dict.fromkeys((case.language, case.program) for case in all_cases())
+    return [pair for pair in pairs if tc.analyze(pair[1], language=pair[0]).ok]
+
+
+def test_every_program_of_the_reference_is_laid_out_without_change(references):
+    for language, text in references:
+        told = ide.format_text(text, language)
+        assert told["refused"] is None, text
+        again = ide.format_text(told["text"], language)
+        assert again["text"] == told["text"], text
+        parse = parse_sac if language == "sac" else parse_tc
+        assert parse(SourceText(told["text"])).unit == parse(SourceText(text)).unit
+
+
+def test_renaming_means_the_same_everywhere_in_the_reference(references):
+    told_by_name = {"TC233", "TC237"}  # likely typos, and names that Python cannot spell
+    count = 0
+    for language, text in references[::3]:
+        before = [d.code.number for d in tc.analyze(text, language=language).diagnostics]
+        cell = cell_of(text, language)
+        for found in {place.key: place for place in cell.names.places}.values():
+            line, character = cell.source.position(found.span.start)
+            told = ide.rename(text, {"line": line, "character": character}, "zzq", language)
+            if told is None or told["refused"] is not None:
+                assert found.kind in ("function", "type") or told is not None
+                continue
+            count += 1
+            after = [d.code.number for d in tc.analyze(changed(text, told["edits"]), language=language).diagnostics]
+            assert sorted(set(after) - told_by_name) == sorted(set(before) - told_by_name), (found, text)
+    assert count > 100
