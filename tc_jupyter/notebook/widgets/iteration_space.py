@@ -1,0 +1,556 @@
+"""The iteration space of a statement: its lattice, coloured by the element that an access touches, with small pictures of the tensors.
+
+Up to 2,000 points are SVG, drawn here; more are drawn by the script on a canvas, from the same numbers. Points are drawn as one
+path per element, a round dot per point (`M x y h0`), so that counting the `M` of a colour counts the points that touch an element.
+
+Worked example: `IterationSpace(conv)` shows `i` to the right and `k` (dashed: reduction) down; the dots on an anti-diagonal of
+`B(i + k)` have one colour, because they read the same element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from tc_jupyter.function import Function, OpenRanks
+
+from .lattice import (
+    CANVAS_LIMIT,
+    DRAG_LIMIT,
+    NOT_MADE,
+    OUTSIDE,
+    SVG_LIMIT,
+    UNKNOWN,
+    Space,
+    TensorBox,
+    Touch,
+    axes_of,
+    colour_of,
+    space_of,
+)
+from .picture import (
+    BAD,
+    LINE,
+    MUTED,
+    Content,
+    Control,
+    Picture,
+    as_integer,
+    code,
+    folded,
+    one_line,
+    plain_table,
+    table,
+    words,
+)
+from .sizes import SizeNames, example_sizes, read_sizes, size_names
+
+_STATIC_POINTS = 400
+_LISTED = 24
+_ARROWS = 400
+_CELLS = 1_024
+_LABELLED = 120
+
+
+class IterationSpace(Picture):
+    """The view of one statement at a time."""
+
+    name = "iteration_space"
+    title = "iteration space"
+
+    def __init__(self, function: Function, statement: str | None = None, **sizes: int) -> None:
+        """Raise `KeyError` for a statement that the function has not."""
+        super().__init__(function)
+        self.known: SizeNames | None = None
+        self.sizes: dict[str, int] = {}
+        self.statement = ""
+        self.shown: list[int] = [0, 1, -1]
+        self.fixed: dict[str, int] = {}
+        self.colour = -1
+        self.arrows = False
+        self.dragging = False
+        try:
+            found = function.analysis
+        except OpenRanks as problem:
+            self.problem = str(problem)
+            return
+        self.known = size_names(found)
+        self.sizes = example_sizes(self.known, sizes)
+        names = [each.name for each in found.program.statements]
+        if statement is not None and statement not in names:
+            raise KeyError(f"no statement {statement!r}; there are {', '.join(names)}")
+        self.statement = statement or (names[-1] if names else "")
+
+    # values ----------------------------------------------------------------------------------------------------------------------
+
+    def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
+        """Take values of controls."""
+        known, self.dragging = self.known, dragging
+        if known is None:
+            return
+        self.sizes, self.problem = read_sizes(known, self.sizes, values)
+        names = [each.name for each in known.found.program.statements]
+        if values.get("statement") in names:
+            self.statement, self.shown, self.colour, self.fixed = str(values["statement"]), [0, 1, -1], -1, {}
+        for place, key in enumerate(("x", "y", "z")):
+            number = as_integer(values.get(key))
+            if number is not None:
+                self._show(place, number)
+        colour = as_integer(values.get("colour"))
+        self.colour = self.colour if colour is None else colour
+        self.arrows = bool(values.get("arrows", self.arrows))
+        for key, value in values.items():
+            number = as_integer(value)
+            if key.startswith("fix:") and number is not None:
+                self.fixed[key[4:]] = number
+
+    def _show(self, place: int, number: int) -> None:
+        """Put an axis at a place; an axis that stood elsewhere changes places with it."""
+        if number >= 0 and number in self.shown:
+            other = self.shown.index(number)
+            self.shown[other] = self.shown[place]
+        self.shown[place] = number
+
+    def space(self, limit: int | None = None) -> Space:
+        """The present points.
+
+        Raises:
+            KeyError, ValueError, ArithmeticError: a range has no number at these sizes.
+        """
+        assert self.known is not None
+        found = self.known.found
+        most = limit or (DRAG_LIMIT if self.dragging else CANVAS_LIMIT)
+        numbers = self.known.all_numbers(self.sizes)
+        statement = found.program.statement(self.statement)
+        count = len(axes_of(found, statement, numbers))
+        shown = [n for n in self.shown if 0 <= n < count] or list(range(min(1, count)))
+        return space_of(found, statement, numbers, shown, self.fixed, most)
+
+    def coloured(self, space: Space) -> int:
+        """Which access gives the colours: the chosen one, else the first read that can be known, else the write."""
+        if 0 <= self.colour < len(space.touches):
+            return self.colour
+        reads = [n for n, t in enumerate(space.touches) if not t.write and not (t.numbers == UNKNOWN).any()]
+        return reads[0] if reads else 0
+
+    def ask(self, question: Mapping[str, Any]) -> Any:
+        """What one point touches: `{"point": [1, 2]}` with values of the shown axes."""
+        space = self.space(SVG_LIMIT)
+        point = [as_integer(value) for value in question.get("point", [])]
+        if len(point) != len(space.shown) or any(value is None for value in point) or self.known is None:
+            return None
+        at = {space.axes[n].name: int(v or 0) for n, v in zip(space.shown, point, strict=True)}
+        numbers = self.known.all_numbers(self.sizes)
+        statement = self.known.found.program.statement(self.statement)
+        # a space in which every axis is fixed but one, which is moved to its value
+        every = {**space.fixed, **at}
+        axis = space.shown[0]
+        alone = space_of(self.known.found, statement, numbers, [axis], every, CANVAS_LIMIT)
+        row = int(at[space.axes[axis].name]) - space.axes[axis].low
+        if not 0 <= row < len(alone.points):
+            return None
+        return [int(touch.numbers[row]) for touch in alone.touches]
+
+    # content ---------------------------------------------------------------------------------------------------------------------
+
+    def content(self, live: bool = False) -> Content:
+        """SVG for few points; for many the data of a canvas, and in a saved notebook a thinned SVG."""
+        if self.known is None or not self.statement:
+            said = self.problem or "this def has no statement"
+            return Content(words(said), text=said)
+        try:
+            space = self.space(None if live else _STATIC_POINTS)
+        except (KeyError, ValueError, ArithmeticError) as problem:
+            said = f"no picture at these sizes: {one_line(problem)}"
+            return Content(words(said), self._controls(None), text=said)
+        if not live and space.total <= SVG_LIMIT:
+            whole = self._body(self.space(SVG_LIMIT), False)
+            if len(whole) <= 60_000:
+                return Content(whole, text=self._text(space))
+        on_canvas = live and len(space.points) > SVG_LIMIT
+        columns = [space.points, *(t.numbers.reshape(-1, 1) for t in self._sent(space))] if live else []
+        sent = np.concatenate(columns, axis=1).astype("<i4").tobytes() if columns else b""
+        return Content(
+            self._body(space, live), self._controls(space), self._data(space, on_canvas), sent, self._text(space)
+        )
+
+    def _sent(self, space: Space) -> list[Touch]:
+        """All accesses, or for many points only the one that gives the colours."""
+        touches = list(space.touches)
+        return touches if len(space.points) <= DRAG_LIMIT // 2 else touches[(n := self.coloured(space)) : n + 1]
+
+    def _data(self, space: Space, on_canvas: bool) -> dict[str, Any]:
+        layout = Layout(space)
+        sent = self._sent(space)
+        return {
+            "canvas": on_canvas,
+            "axes": [
+                [space.axes[n].name, space.axes[n].kind, space.axes[n].low, space.axes[n].extent] for n in space.shown
+            ],
+            "strides": list(space.strides),
+            "columns": [t.text for t in sent],
+            "touches": [[t.text, t.tensor, t.write] for t in space.touches],
+            "coloured": self.coloured(space) if len(sent) == len(space.touches) else 0,
+            "count": len(space.points),
+            "total": space.total,
+            "layout": layout.data(),
+            "tensors": {name: [list(b.origin), list(b.shape)] for name, b in space.tensors.items()},
+            "fixed": dict(space.fixed),
+        }
+
+    def _controls(self, space: Space | None) -> tuple[Control, ...]:
+        assert self.known is not None
+        found = self.known.found
+        controls = list(self.known.controls(self.sizes))
+        statements = found.program.statements
+        if len(statements) > 1:
+            texts = tuple((s.name, f"{s.name}: {' '.join(s.text.split())[:60]}") for s in statements)
+            controls.append(Control("statement", "choice", "statement", self.statement, texts))
+        if space is None:
+            return tuple(controls)
+        names = tuple((n, f"{axis.name} ({axis.kind})") for n, axis in enumerate(space.axes))
+        places = [*space.shown, -1, -1][:3]
+        if len(names) > 1:
+            controls.append(Control("x", "choice", "right", places[0], names))
+            controls.append(Control("y", "choice", "down", places[1], ((-1, "none"), *names)))
+        if len(names) > 2:
+            controls.append(Control("z", "choice", "panels", places[2], ((-1, "none"), *names)))
+        for axis in space.axes:
+            if axis.name in space.fixed and axis.extent > 0:
+                value = space.fixed[axis.name]
+                controls.append(Control(f"fix:{axis.name}", "size", axis.name, value, low=axis.low, high=axis.high - 1))
+        texts = tuple((n, f"{'writes' if t.write else 'reads'} {t.text}") for n, t in enumerate(space.touches))
+        if texts:
+            controls.append(Control("colour", "choice", "colour by", self.coloured(space), texts))
+        if any(space.tensors[t.tensor].kind != "input" and not t.write for t in space.touches):
+            controls.append(Control("arrows", "check", "dependences as arrows", self.arrows))
+        return tuple(controls)
+
+    def _text(self, space: Space) -> str:
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
+        lines = [f"iteration space of {space.text}" + (f"  at {sizes}" if sizes else "")]
+        lines += [f"  {a.low} <= {a.name} < {a.high}  {a.kind}, {a.extent} values" for a in space.axes]
+        lines += [f"  {row[0]}: {row[1]} elements touched, {row[2]} times" for row in self._counts(space)]
+        return "\n".join(lines)
+
+    def _counts(self, space: Space) -> list[tuple[str, int, int, str]]:
+        rows: list[tuple[str, int, int, str]] = []
+        for touch in space.touches:
+            real = touch.numbers[touch.numbers >= 0]
+            notes = [
+                f"{int((touch.numbers == mark).sum())} {said}"
+                for mark, said in ((NOT_MADE, "points skip it (×)"), (OUTSIDE, "points leave the tensor (△)"))
+                if (touch.numbers == mark).any()
+            ]
+            if (touch.numbers == UNKNOWN).any():
+                notes.append("which element depends on data")
+            rows.append(
+                (
+                    f"{'writes' if touch.write else 'reads'} {touch.text}",
+                    len(np.unique(real)),
+                    len(real),
+                    "; ".join(notes),
+                )
+            )
+        return rows
+
+    def _body(self, space: Space, live: bool) -> str:
+        parts = [f"<div>{code(space.text)}</div>"]
+        if self.problem:
+            parts.append(words(self.problem, "✗", BAD))
+        refused = self.known.problem(self.sizes) if self.known is not None else None
+        if refused is not None:
+            parts.append(words(f"a call with these sizes is refused: {refused.message}", "✗", BAD))
+        empty = [axis for axis in space.axes if axis.extent == 0]
+        for axis in empty:
+            parts.append(words(f"empty: no `{axis.name}` satisfies `{axis.low} <= {axis.name} < {axis.high}`", "∅"))
+        if space.thinned:
+            every = ", ".join(
+                f"every {_ordinal(s)} `{space.axes[n].name}`"
+                for n, s in zip(space.shown, space.strides, strict=True)
+                if s > 1
+            )
+            parts.append(words(f"thinned: {len(space.points):,} of {space.total:,} points are drawn ({every})"))
+        if not empty:
+            parts.append(self._picture(space, live))
+            parts.append(
+                '<div data-readout="" role="status" aria-live="polite" style="min-height:1.5em"></div>' if live else ""
+            )
+        parts.append(self._tables(space))
+        return "".join(parts)
+
+    def _picture(self, space: Space, live: bool) -> str:
+        label = self._text(space).replace("\n", "; ")
+        if live and len(space.points) > SVG_LIMIT:
+            lattice = f'<div data-lattice="canvas" tabindex="0" role="img" aria-label="{escape(label)}"></div>'
+        else:
+            focus = ' tabindex="0"' if live else ""
+            lattice = f'<div data-lattice="svg"{focus}>{lattice_svg(space, self.coloured(space), label, self._lines(space))}</div>'
+        pictures = "".join(tensor_svg(space, box, self.coloured(space)) for box in touched(space))
+        style = "display:flex;flex-wrap:wrap;gap:6px 28px;align-items:flex-start;margin:6px 0"
+        return f'<div style="{style}">{lattice}<div data-tensors="">{pictures}</div></div>'
+
+    def _lines(self, space: Space) -> int:
+        """How many arrows may be drawn: none unless asked for."""
+        return _ARROWS if self.arrows else 0
+
+    def _tables(self, space: Space) -> str:
+        ranges = [[code(a.name), a.kind, code(f"{a.low} <= {a.name} < {a.high}"), str(a.extent)] for a in space.axes]
+        counts = [
+            [code(text), str(count), str(times), escape(note)] for text, count, times, note in self._counts(space)
+        ]
+        head = ["access", "different elements", "touched", "" if not any(row[3] for row in counts) else "note"]
+        shown = table(["index", "kind", "range", "values"], ranges, f"indices of {space.statement}")
+        shown += table(head, counts, f"accesses of {space.statement} over the drawn points")
+        return shown + folded("points as a table", self._points(space))
+
+    def _points(self, space: Space) -> str:
+        names = [space.axes[n].name for n in space.shown]
+        rows = [
+            [*(str(v) for v in point), *(element_text(space, touch, n) for touch in space.touches)]
+            for n, point in enumerate(space.points[:_LISTED].tolist())
+        ]
+        rest = len(space.points) - len(rows)
+        more = f"<div>and {rest:,} more points</div>" if rest > 0 else ""
+        return (
+            plain_table([*names, *(t.text for t in space.touches)], rows, "points and the elements they touch") + more
+        )
+
+
+def element_text(space: Space, touch: Touch, point: int) -> str:
+    """`B(3)` for a point, or why there is no element."""
+    number = int(touch.numbers[point])
+    if number >= 0:
+        return space.tensors[touch.tensor].element(number)
+    return {NOT_MADE: "skipped", OUTSIDE: "outside", UNKNOWN: "depends on data"}[number]
+
+
+def touched(space: Space) -> list[TensorBox]:
+    """The tensors of a statement, the written one first."""
+    names = dict.fromkeys(touch.tensor for touch in space.touches)
+    return [space.tensors[name] for name in names if name in space.tensors]
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third"}.get(number, f"{number}th")
+
+
+# drawing -------------------------------------------------------------------------------------------------------------------------
+
+
+class Layout:
+    """Where points are: `x` to the right, `y` down, one panel per value of the third axis, panels in rows."""
+
+    LEFT, TOP, GAP, WIDE = 46, 30, 26, 620
+
+    def __init__(self, space: Space) -> None:
+        extents = [-(-space.axes[n].extent // s) for n, s in zip(space.shown, space.strides, strict=True)]
+        self.columns, self.rows, self.panels = [*extents, 1, 1, 1][:3]
+        widest = max(self.columns, 1) if self.panels == 1 else max(self.columns, 1) * min(self.panels, 4)
+        self.step = max(min(24.0, (self.WIDE - 60) / widest, 460 / max(self.rows, 1)), 0.5)
+        width = self.columns * self.step + self.GAP
+        self.across = max(1, min(self.panels, int(self.WIDE // max(width, 1))))
+        self.panel_width, self.panel_height = width, self.rows * self.step + self.GAP
+        self.width = self.LEFT + self.across * width
+        self.height = self.TOP + -(-self.panels // self.across) * self.panel_height + 6
+
+    def origin(self, panel: int) -> tuple[float, float]:
+        """Left upper corner of a panel."""
+        return (
+            self.LEFT + (panel % self.across) * self.panel_width,
+            self.TOP + (panel // self.across) * self.panel_height,
+        )
+
+    def place(self, column: int, row: int, panel: int) -> tuple[float, float]:
+        """Middle of a point."""
+        x, y = self.origin(panel)
+        return x + (column + 0.5) * self.step, y + (row + 0.5) * self.step
+
+    def data(self) -> dict[str, Any]:
+        """For the script."""
+        return {
+            "left": self.LEFT, "top": self.TOP, "step": self.step, "columns": self.columns, "rows": self.rows,
+            "panels": self.panels, "across": self.across, "panelWidth": self.panel_width, "panelHeight": self.panel_height,
+            "width": self.width, "height": self.height,
+        }  # fmt: skip
+
+
+def lattice_svg(space: Space, coloured: int, label: str, arrows: int = 0) -> str:
+    """The lattice: a dot per point in the colour of its element, × where the access is skipped, △ where it leaves the tensor."""
+    layout = Layout(space)
+    strides = np.array(space.strides, np.int64)
+    lows = np.array([space.axes[n].low for n in space.shown], np.int64)
+    cells = (space.points - lows) // strides if space.points.shape[1] else space.points
+    numbers = space.touches[coloured].numbers if space.touches else np.zeros(len(space.points), np.int64)
+    groups: dict[int, list[str]] = {}
+    places: list[tuple[float, float]] = []
+    for cell, number in zip(cells.tolist(), numbers.tolist(), strict=True):
+        column, row, panel = [*cell, 0, 0, 0][:3]
+        x, y = layout.place(column, row, panel)
+        places.append((x, y))
+        groups.setdefault(number, []).append(_mark(number, x, y, layout.step))
+    drawn = [_group(number, marks) for number, marks in sorted(groups.items())]
+    style = f'stroke-width="{_n(layout.step * 0.7)}" stroke-linecap="round" fill="none"'
+    dots = f'<g data-dots="" {style}>{"".join(drawn[sum(n < 0 for n in groups) :])}</g>'
+    dots += "".join(drawn[: sum(n < 0 for n in groups)])
+    labels = ""
+    if len(places) <= _LABELLED and layout.step >= 18:
+        labels = "".join(
+            f'<text x="{_n(x)}" y="{_n(y + 3)}">{number}</text>'
+            for (x, y), number in zip(places, numbers.tolist(), strict=True)
+            if number >= 0
+        )
+        labels = f'<g font-size="9" fill="#fff" stroke="#000" stroke-opacity=".7" stroke-width="2" style="paint-order:stroke" text-anchor="middle">{labels}</g>'
+    inner = f"<title>{escape(label[:400])}</title>{_frame(space, layout)}{dots}{labels}"
+    height = layout.height
+    if arrows:
+        lines, height = _arrows(space, layout, places, arrows)
+        inner += lines
+    style = "max-width:100%;color:inherit;font-family:inherit"
+    return (
+        f'<svg role="img" aria-label="{escape(label)}" width="{_n(layout.width)}" height="{_n(height)}" '
+        f'viewBox="0 0 {_n(layout.width)} {_n(height)}" style="{style}">{inner}</svg>'
+    )
+
+
+def _mark(number: int, x: float, y: float, step: float) -> str:
+    if number >= 0:
+        return f"M{_n(x)} {_n(y)}h0"
+    r = step * 0.26
+    if number == OUTSIDE:
+        return f"M{_n(x)} {_n(y - r)}l{_n(r)} {_n(2 * r)}h{_n(-2 * r)}z"
+    if number == UNKNOWN:
+        return f"M{_n(x - r)} {_n(y)}h{_n(2 * r)}"
+    return f"M{_n(x - r)} {_n(y - r)}l{_n(2 * r)} {_n(2 * r)}m0 {_n(-2 * r)}l{_n(-2 * r)} {_n(2 * r)}"
+
+
+def _group(number: int, marks: list[str]) -> str:
+    path = "".join(marks)
+    if number >= 0:
+        return f'<path data-element="{number}" d="{path}" stroke="{colour_of(number)}"/>'
+    kind = {NOT_MADE: "skipped", OUTSIDE: "outside", UNKNOWN: "unknown"}[number]
+    colour = BAD if number == OUTSIDE else "currentColor"
+    return f'<path data-element="{kind}" d="{path}" stroke="{colour}" stroke-width="1.2" fill="none"/>'
+
+
+def _frame(space: Space, layout: Layout) -> str:
+    """Axes with their names and numbers: solid for output indices, dashed for reductions."""
+    parts: list[str] = []
+    drawn = [space.axes[n] for n in space.shown]
+    for panel in range(layout.panels if layout.rows and layout.columns else 0):
+        x, y = layout.origin(panel)
+        lines = [(x, y, x + layout.columns * layout.step, y), (x, y, x, y + layout.rows * layout.step)]
+        for number, (x1, y1, x2, y2) in enumerate(lines):
+            dash = ' stroke-dasharray="4 3"' if number < len(drawn) and drawn[number].kind == "reduction" else ""
+            parts.append(
+                f'<path d="M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}" stroke="currentColor" fill="none" opacity=".55"{dash}/>'
+            )
+        if len(drawn) > 2:
+            value = drawn[2].low + panel * space.strides[2]
+            parts.append(
+                f'<text x="{_n(x + layout.columns * layout.step + 2)}" y="{_n(y + 4)}" font-size="9">{escape(drawn[2].name)}={value}</text>'
+            )
+        parts.append(_ticks(space, layout, x, y))
+    for number, axis in enumerate(drawn[:2]):
+        said = f"{axis.name} ({axis.kind})"
+        where = f'x="{layout.LEFT}" y="10"' if number == 0 else f'x="2" y="{layout.TOP - 8}"'
+        arrow = "→" if number == 0 else "↓"
+        parts.append(
+            f'<text {where} font-size="11" font-weight="bold">{escape(said if number == 0 else axis.name)} {arrow}</text>'
+        )
+    return f'<g fill="currentColor">{"".join(parts)}</g>'
+
+
+def _ticks(space: Space, layout: Layout, x: float, y: float) -> str:
+    parts: list[str] = []
+    for number, count in enumerate((layout.columns, layout.rows)):
+        if number >= len(space.shown):
+            break
+        axis, stride = space.axes[space.shown[number]], space.strides[number]
+        every = max(1, -(-count * (24 if number == 0 else 12) // max(1, int(count * layout.step))))
+        for cell in range(0, count, every):
+            value = axis.low + cell * stride
+            at = (cell + 0.5) * layout.step
+            place = (
+                f'x="{_n(x + at)}" y="{_n(y - 4)}" text-anchor="middle"'
+                if number == 0
+                else f'x="{_n(x - 4)}" y="{_n(y + at + 3)}" text-anchor="end"'
+            )
+            parts.append(f"<text {place}>{value}</text>")
+    return f'<g font-size="9" opacity=".85">{"".join(parts)}</g>'
+
+
+def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], most: int) -> tuple[str, float]:
+    """The elements of a computed tensor under the lattice, and an arrow from each to the points that read it."""
+    reads = [t for t in space.touches if not t.write and space.tensors[t.tensor].kind != "input"]
+    if not reads:
+        return "", layout.height
+    tensor = space.tensors[reads[0].tensor]
+    elements = sorted({int(n) for t in reads if t.tensor == tensor.name for n in t.numbers.tolist() if n >= 0})
+    y, step = layout.height + 34, min(layout.step, (layout.WIDE - 60) / max(len(elements), 1))
+    at = {number: layout.LEFT + (place + 0.5) * step for place, number in enumerate(elements)}
+    lines = [
+        f"M{_n(at[n])} {_n(y - 5)}L{_n(px)} {_n(py + layout.step * 0.38)}"
+        for t in reads
+        if t.tensor == tensor.name
+        for (px, py), n in zip(places, t.numbers.tolist(), strict=True)
+        if n >= 0
+    ]
+    cells = "".join(f"M{_n(at[n] - step * 0.3)} {_n(y - 4)}h{_n(step * 0.6)}v8h{_n(-step * 0.6)}z" for n in elements)
+    marker = (
+        '<defs><marker id="tc-arrow" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="5" markerHeight="5" orient="auto">'
+        '<path d="M0 0L6 3L0 6z" fill="currentColor"/></marker></defs>'
+    )
+    said = f"{tensor.name}: written before, read by the points ({min(len(lines), most)} of {len(lines)} arrows)"
+    return (
+        f'{marker}<path data-arrows="{min(len(lines), most)}" d="{"".join(lines[:most])}" stroke="currentColor" opacity=".55" '
+        f'stroke-width="1" fill="none" marker-end="url(#tc-arrow)"/><path d="{cells}" fill="none" stroke="currentColor"/>'
+        f'<text x="{layout.LEFT}" y="{_n(y + 18)}" font-size="11" fill="currentColor">{escape(said)}</text>',
+        y + 26,
+    )
+
+
+def tensor_grid(box: TensorBox) -> tuple[int, int]:
+    """Rows and columns of the small picture of a tensor: the last dimension to the right, all others down."""
+    columns = box.shape[-1] if box.shape else 1
+    return (box.count // columns if columns else 0), columns
+
+
+def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
+    """A tensor as a grid of its elements; those that the drawn points touch are filled."""
+    rows, columns = tensor_grid(box)
+    step = max(min(13.0, 230 / max(columns, 1), 150 / max(rows, 1)), 0.05)
+    width, height = max(columns * step, 4), max(rows * step, 4)
+    few = rows * columns <= _CELLS
+    lines = f"M0 0h{_n(width)}v{_n(height)}h{_n(-width)}z"
+    if few:
+        lines += "".join(f"M0 {_n(r * step)}h{_n(width)}" for r in range(1, rows))
+        lines += "".join(f"M{_n(c * step)} 0v{_n(height)}" for c in range(1, columns))
+    mine = [n for n, touch in enumerate(space.touches) if touch.tensor == box.name]
+    cells = ""
+    if few:
+        used = sorted({int(v) for n in mine for v in np.unique(space.touches[n].numbers) if v >= 0})
+        tinted = coloured in mine
+        cells = "".join(
+            f'<rect data-element="{n}" x="{_n(n % columns * step)}" y="{_n(n // columns * step)}" width="{_n(step)}" '
+            f'height="{_n(step)}" fill="{colour_of(n) if tinted else "currentColor"}"{"" if tinted else " opacity=" + chr(34) + ".18" + chr(34)}/>'
+            for n in used
+        )
+    origin = "" if not any(box.origin) else f", first element {box.element(0)}"
+    said = f"{box.name} ({' × '.join(map(str, box.shape)) or 'scalar'}{origin})"
+    folds = " rows: all dimensions but the last" if len(box.shape) > 2 else ""
+    shown = f"{_n(width + 2)}", f"{_n(height + 2)}"
+    return (
+        f'<div style="margin:0 0 8px"><div>{code(box.name)} <span style="{MUTED}">{escape(said[len(box.name) + 1 :])}{folds}</span></div>'
+        f'<svg data-tensor="{escape(box.name)}" data-step="{step}" data-columns="{columns}" role="img" aria-label="{escape(said)}" '
+        f'width="{shown[0]}" height="{shown[1]}" viewBox="-1 -1 {shown[0]} {shown[1]}" style="color:inherit">'
+        f'{cells}<path d="{lines}" fill="none" stroke="{LINE}"/></svg></div>'
+    )
+
+
+def _n(value: float) -> str:
+    """A coordinate with one decimal at most."""
+    return f"{value:.1f}".removesuffix(".0")

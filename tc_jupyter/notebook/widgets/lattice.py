@@ -1,0 +1,262 @@
+"""The points of a statement as numbers: which element every access touches at every point. No drawing, no Jupyter.
+
+Worked example: for `A(i) +=! B(i + k) * W(k)` with `N=8, K=3`, `space_of(...)` has 18 points over `i, k`; the touch `B(i + k)` has
+the elements 0, 1, 2, 1, 2, 3, ... : equal numbers are the same element, drawn in the same colour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tc_jupyter.compiler import FunctionAnalysis
+from tc_jupyter.program import Expr, IndexVar, Read, Statement, walk
+from tc_jupyter.schedule.visits import evaluate, reached
+
+Ints = NDArray[np.int64]
+SVG_LIMIT = 2_000
+"""Points drawn one by one as SVG; more go on a canvas."""
+DRAG_LIMIT = 50_000
+CANVAS_LIMIT = 1_000_000
+NOT_MADE, OUTSIDE, UNKNOWN = -1, -2, -3
+"""In place of an element number: the condition around the access is false; it leaves its tensor; it depends on data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One index with its range at these sizes: `low <= index < high`."""
+
+    name: str
+    kind: str
+    low: int
+    high: int
+
+    @property
+    def extent(self) -> int:
+        """How many values, 0 for an empty range."""
+        return max(0, self.high - self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBox:
+    """A tensor at these sizes: `origin` is the logical index of its first element."""
+
+    name: str
+    kind: str
+    origin: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def element(self, number: int) -> str:
+        """`B(3, 1)` for an element number."""
+        place: list[int] = []
+        for extent, start in zip(reversed(self.shape), reversed(self.origin), strict=True):
+            place.append(number % max(extent, 1) + start)
+            number //= max(extent, 1)
+        return f"{self.name}({', '.join(map(str, reversed(place)))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One access at every drawn point.
+
+    Attributes:
+        text: as written, `B(i + k)`.
+        numbers: per point the number of the element, in row-major order from 0; or one of the three constants.
+    """
+
+    text: str
+    tensor: str
+    write: bool
+    numbers: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A statement at given sizes.
+
+    Attributes:
+        axes: all indices.
+        shown: numbers of the one to three axes that are drawn: right, down, panels.
+        fixed: values of the others.
+        strides: per shown axis, every how many values are drawn.
+        points: one row per drawn point, one column per shown axis.
+        total: number of points of the shown axes.
+    """
+
+    statement: str
+    text: str
+    axes: tuple[Axis, ...]
+    shown: tuple[int, ...]
+    fixed: Mapping[str, int]
+    strides: tuple[int, ...]
+    points: Ints
+    total: int
+    touches: tuple[Touch, ...]
+    tensors: Mapping[str, TensorBox]
+
+    @property
+    def thinned(self) -> bool:
+        """Whether points are left out."""
+        return any(stride > 1 for stride in self.strides)
+
+
+def axes_of(found: FunctionAnalysis, statement: Statement, numbers: Mapping[str, int]) -> tuple[Axis, ...]:
+    """The indices of a statement with numbers.
+
+    Raises:
+        KeyError, ValueError: a range is not known at these sizes.
+    """
+    axes: list[Axis] = []
+    for r in found.ranges.indices[statement.name]:
+        if r.lower is None or r.upper is None:
+            raise ValueError(f"the range of `{r.index}` is not known")
+        axes.append(Axis(r.index, r.kind, r.lower.evaluate(numbers), r.upper.evaluate(numbers)))
+    return tuple(axes)
+
+
+def tensor_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> dict[str, TensorBox]:
+    """Every tensor with numbers; those whose box is not known are left out."""
+    boxes: dict[str, TensorBox] = {}
+    for tensor in found.program.tensors:
+        box = found.ranges.boxes.get(tensor.name)
+        if box is not None:
+            origin = tuple(low.evaluate(numbers) for low in box.origin)
+            shape = tuple(max(0, extent.evaluate(numbers)) for extent in box.shape)
+            boxes[tensor.name] = TensorBox(tensor.name, tensor.kind, origin, shape)
+    return boxes
+
+
+def space_of(
+    found: FunctionAnalysis,
+    statement: Statement,
+    numbers: Mapping[str, int],
+    shown: Sequence[int] | None = None,
+    fixed: Mapping[str, int] | None = None,
+    limit: int = CANVAS_LIMIT,
+) -> Space:
+    """The points of a statement.
+
+    Args:
+        numbers: sizes, scalars, and extents of computed tensors.
+        shown: one to three axes; the first two where it is not given.
+        fixed: values of the other axes; clamped to their ranges, their first value by default.
+        limit: most points; beyond it every second, third, ... value of the axes is drawn.
+    """
+    axes = axes_of(found, statement, numbers)
+    chosen = tuple(dict.fromkeys(n for n in (shown or range(min(2, len(axes)))) if 0 <= n < len(axes)))[:3]
+    others = {
+        axis.name: min(max((fixed or {}).get(axis.name, axis.low), axis.low), max(axis.low, axis.high - 1))
+        for number, axis in enumerate(axes)
+        if number not in chosen
+    }
+    drawn = [axes[number] for number in chosen]
+    empty = any(axis.extent == 0 for axis in axes)
+    total = 0 if empty else math.prod(axis.extent for axis in drawn)
+    strides = _strides([axis.extent for axis in drawn], limit)
+    values = [
+        np.arange(axis.low, axis.high if not empty else axis.low, s) for axis, s in zip(drawn, strides, strict=True)
+    ]
+    grids = np.meshgrid(*values, indexing="ij") if values else []
+    points = (
+        np.stack([grid.reshape(-1) for grid in grids], axis=1).astype(np.int64)
+        if grids
+        else np.zeros((0 if empty else 1, 0), np.int64)
+    )
+    columns = {axis.name: points[:, place] for place, axis in enumerate(drawn)}
+    columns |= {name: np.full(len(points), value, np.int64) for name, value in others.items()}
+    boxes = tensor_boxes(found, numbers)
+    touches = _touches(found, statement, numbers, columns, len(points), boxes)
+    text = " ".join((statement.text or statement.name).split())
+    return Space(statement.name, text, axes, chosen, others, strides, points, total, touches, boxes)
+
+
+def _strides(extents: Sequence[int], limit: int) -> tuple[int, ...]:
+    """Thin the longest axes first until the product fits."""
+    strides = [1] * len(extents)
+    while math.prod(-(-e // s) for e, s in zip(extents, strides, strict=True)) > limit:
+        longest = max(range(len(extents)), key=lambda n: -(-extents[n] // strides[n]))
+        over = math.prod(-(-e // s) for e, s in zip(extents, strides, strict=True)) / limit
+        strides[longest] *= 2 if over < 4 else max(2, int(over ** (1 / len(extents))))
+    return tuple(strides)
+
+
+def _touches(
+    found: FunctionAnalysis,
+    statement: Statement,
+    numbers: Mapping[str, int],
+    columns: Mapping[str, Ints],
+    count: int,
+    boxes: Mapping[str, TensorBox],
+) -> tuple[Touch, ...]:
+    touches: list[Touch] = []
+    if statement.target in boxes:
+        written = tuple(IndexVar(index.name) for index in statement.output_indices)
+        place = [evaluate(each, columns, numbers, count) for each in written]
+        text = f"{statement.target}({', '.join(i.name for i in statement.output_indices)})"
+        made = np.ones(count, np.bool_)
+        touches.append(Touch(text, statement.target, True, _numbers(place, made, boxes[statement.target], count)))
+    seen: set[str] = set()
+    source = found.program.source
+    for read in statement.reads():
+        if not read.indices or read.tensor not in boxes:
+            continue
+        text = " ".join(source.slice(read.span).split()) if read.span.end else read.tensor
+        if text in seen:
+            continue
+        seen.add(text)
+        touches.append(Touch(text, read.tensor, False, _read_numbers(statement, read, numbers, columns, count, boxes)))
+    return tuple(touches)
+
+
+def _read_numbers(
+    statement: Statement,
+    read: Read,
+    numbers: Mapping[str, int],
+    columns: Mapping[str, Ints],
+    count: int,
+    boxes: Mapping[str, TensorBox],
+) -> Ints:
+    if any(_on_data(index, numbers) for index in read.indices):
+        return np.full(count, UNKNOWN, np.int64)
+    place = [evaluate(index, columns, numbers, count) for index in read.indices]
+    try:
+        made = reached(statement.value, read, columns, numbers, count)
+    except KeyError:  # a condition on something that only a call knows
+        made = np.ones(count, np.bool_)
+    return _numbers(place, made, boxes[read.tensor], count)
+
+
+def _on_data(index: Expr, numbers: Mapping[str, int]) -> bool:
+    return any(
+        (isinstance(n, Read) and (n.indices or n.tensor not in numbers)) or n.dtype.is_float for n in walk(index)
+    )
+
+
+def _numbers(place: Sequence[Ints], made: NDArray[np.bool_], box: TensorBox, count: int) -> Ints:
+    """Row-major element numbers; outside and not made marked."""
+    number = np.zeros(count, np.int64)
+    inside = np.ones(count, np.bool_)
+    for column, start, extent in zip(place, box.origin, box.shape, strict=True):
+        at = column - start
+        inside &= (at >= 0) & (at < extent)
+        number = number * extent + at
+    number[~inside] = OUTSIDE
+    number[~made] = NOT_MADE
+    return number
+
+
+def colour_of(number: int) -> str:
+    """The colour of an element: neighbours differ, equal elements have equal colours."""
+    return f"hsl({int(number * 137.508) % 360},62%,52%)"
+
+
+__all__ = ["Axis", "Space", "TensorBox", "Touch", "axes_of", "colour_of", "space_of", "tensor_boxes"]

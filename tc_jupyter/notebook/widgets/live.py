@@ -1,0 +1,136 @@
+"""A picture in a notebook: the bundle of every front end, and the live widget when a kernel runs.
+
+The widget has one trait with the state (HTML, controls, data) and one with the points as bytes. The page sends values of
+controls, numbered; the answer carries the number, and the page sends the next values only after it, so dragging never queues up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from .picture import Content, Picture, frame, one_line
+
+MIME = "application/vnd.tc-jupyter.v1+json"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+JSON_LIMIT = 100_000
+HERE = Path(__file__).parent
+
+
+def can_be_live() -> bool:
+    """Whether widgets are installed and a kernel runs this process."""
+    if find_spec("anywidget") is None or find_spec("ipywidgets") is None or find_spec("IPython") is None:
+        return False
+    from IPython.core.getipython import get_ipython  # noqa: PLC0415
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
+def script_of(name: str) -> str:
+    """The ES module of a view: what all views share, then its own part."""
+    return (HERE / "common.js").read_text("utf-8") + "\n" + (HERE / f"{name}.js").read_text("utf-8")
+
+
+@cache
+def _widget_class(name: str) -> Any:
+    import anywidget  # noqa: PLC0415
+    import traitlets  # noqa: PLC0415
+
+    traits: dict[str, Any] = {
+        "__module__": __name__,
+        "_esm": script_of(name),
+        "state": traitlets.Dict().tag(sync=True),
+        "points": traitlets.Bytes(b"").tag(sync=True),
+    }
+    return type(f"View_{name}", (anywidget.AnyWidget,), traits)
+
+
+def widget_of(picture: Picture) -> Any:
+    """A live widget of a picture."""
+    first = picture.content(live=True)
+    made = _widget_class(picture.name)(state={**first.state(), "answer": 0}, points=first.points)
+
+    def receive(_: Any, message: Any, buffers: Any) -> None:
+        del buffers
+        if isinstance(message, Mapping):
+            _answer(picture, made, message)
+
+    made.on_msg(receive)
+    refresh = getattr(picture, "on_change", None)
+    if refresh is not None:
+        refresh(lambda: _show(made, picture.content(live=True), made.state.get("answer", 0)))
+    return made
+
+
+def _answer(picture: Picture, widget: Any, message: Mapping[Any, Any]) -> None:
+    number = message.get("number", 0)
+    question = message.get("ask")
+    try:
+        if isinstance(question, Mapping):
+            widget.send({"number": number, "told": picture.ask(question)})
+            return
+        values = message.get("values")
+        picture.apply(values if isinstance(values, Mapping) else {}, bool(message.get("dragging")))
+        content = picture.content(live=True)
+    except Exception as problem:  # a blank box would tell nothing
+        text = f"this view failed ({type(problem).__name__}: {one_line(problem)[:200]}); its earlier state stays"
+        widget.state = {**widget.state, "answer": number, "failed": text}
+        return
+    _show(widget, content, number)
+
+
+def _show(widget: Any, content: Content, number: int) -> None:
+    with widget.hold_sync():
+        widget.points = content.points
+        widget.state = {**content.state(), "answer": number, "failed": ""}
+
+
+class Shown:
+    """A view as a value of a cell.
+
+    Attributes:
+        picture: its state.
+    """
+
+    def __init__(self, picture: Picture) -> None:
+        self.picture = picture
+        self._widget: Any = None
+
+    @property
+    def widget(self) -> Any:
+        """The live widget, made when it is first shown."""
+        if self._widget is None:
+            self._widget = widget_of(self.picture)
+        return self._widget
+
+    def bundle(self) -> dict[str, Any]:
+        """Every static form by MIME type."""
+        content = self.picture.content()
+        html = frame(f"{self.picture.function.__name__}: {self.picture.title}", content.html, self.picture.name)
+        text = repr(self)
+        data: dict[str, Any] = {"view": self.picture.name, "text": text}
+        if len(html) < JSON_LIMIT - len(text):
+            data["html"] = html
+        return {MIME: data, "text/html": html, "text/plain": text}
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        del include, exclude
+        bundle = self.bundle()
+        return with_widget(bundle, lambda: self.widget)
+
+    def __repr__(self) -> str:
+        return self.picture.content().text
+
+
+def with_widget(bundle: dict[str, Any], make: Any) -> dict[str, Any]:
+    """A bundle with the entry of a live widget, if there can be one; a widget that cannot be made leaves the static forms."""
+    if not can_be_live():
+        return bundle
+    try:
+        model = make().model_id
+    except Exception:  # a broken installation of widgets costs the controls, not the output
+        return bundle
+    return {MIME: bundle[MIME], WIDGET: {"version_major": 2, "version_minor": 0, "model_id": model}} | bundle

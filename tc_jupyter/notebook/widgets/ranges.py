@@ -1,0 +1,412 @@
+"""The ranges of a def: formulas, numbers at chosen sizes, why each is what it is, which conditions hold, shapes as boxes.
+
+Choosing an index shows the rounds that led to its range and marks, in the text of the def, the accesses that bound it. With
+`predict=True` the range is asked for before it is shown: the answer is compared at many sizes, so every way to write it counts.
+
+Worked example: for `conv`, choosing `i` marks `B(i + k)`, and lowering `N` below `K - 1` turns `K <= N + 1` to "fails".
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from html import escape
+from itertools import product
+from typing import Any
+
+from tc_jupyter.diagnostics import Span
+from tc_jupyter.function import Function, OpenRanks
+from tc_jupyter.ranges import FormulaUnavailable, IndexRange, Precondition, explain, range_latex, to_python
+
+from .lattice import TensorBox, tensor_boxes
+from .picture import (
+    ACCENT,
+    BAD,
+    CODE,
+    GOOD,
+    LINE,
+    MUTED,
+    Content,
+    Control,
+    Picture,
+    action,
+    code,
+    marked,
+    one_line,
+    table,
+    words,
+)
+from .sizes import SizeNames, example_sizes, read_sizes, size_names
+
+_TRIALS = (0, 1, 2, 3, 5, 8, 13)
+_MOST_TRIALS = 2_000
+_MOST_ROWS = 60
+_NODES = (
+    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Div,
+    ast.Mod, ast.USub, ast.UAdd, ast.Call, ast.IfExp, ast.Compare, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq,
+)  # fmt: skip
+
+
+class Ranges(Picture):
+    """All statements of a def; one index may be chosen."""
+
+    name = "ranges"
+    title = "ranges"
+
+    def __init__(self, function: Function, predict: bool = False, **sizes: int) -> None:
+        """`predict`: ask for each range before it is shown."""
+        super().__init__(function)
+        self.known: SizeNames | None = None
+        self.sizes: dict[str, int] = {}
+        self.chosen: tuple[str, str] | None = None
+        self.predict = predict
+        self.told: dict[tuple[str, str], str] = {}
+        self.solved: set[tuple[str, str]] = set()
+        self.guess = ""
+        self.asked = 0
+        try:
+            self.known = size_names(function.analysis)
+        except OpenRanks as problem:
+            self.problem = str(problem)
+            return
+        self.sizes = example_sizes(self.known, sizes)
+
+    # values ----------------------------------------------------------------------------------------------------------------------
+
+    def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
+        """Sizes; `index`: [statement, index]; `guess`, `give_up`: answers of the learning mode."""
+        del dragging
+        if self.known is None:
+            return
+        self.sizes, self.problem = read_sizes(self.known, self.sizes, values)
+        chosen = values.get("index")
+        if isinstance(chosen, list) and len(chosen) == 2 and self._range(str(chosen[0]), str(chosen[1])) is not None:
+            self.chosen = (str(chosen[0]), str(chosen[1]))
+        if "predict" in values:
+            self.predict = bool(values["predict"])
+        if "guess" in values:
+            self._judge(str(values["guess"])[:200])
+        if values.get("give_up") and (key := self._question()) is not None:
+            self.told[key] = "shown without an answer"
+            self.chosen = key
+
+    def _range(self, statement: str, name: str) -> IndexRange | None:
+        assert self.known is not None
+        found = self.known.found.ranges.indices.get(statement, ())
+        return next((r for r in found if r.index == name and r.lower is not None and r.upper is not None), None)
+
+    def _all(self) -> list[IndexRange]:
+        assert self.known is not None
+        return [r for found in self.known.found.ranges.indices.values() for r in found]
+
+    def _question(self) -> tuple[str, str] | None:
+        """The next index whose range is still hidden."""
+        if not self.predict:
+            return None
+        keys = ((r.statement, r.index) for r in self._all() if r.lower is not None and r.upper is not None)
+        return next((key for key in keys if key not in self.told), None)
+
+    def _judge(self, text: str) -> None:
+        """Compare an answer `lower, upper` with the range at many sizes."""
+        key = self._question()
+        if key is None or self.known is None:
+            return
+        self.guess, self.asked = text, self.asked + 1
+        r = self._range(*key)
+        assert r is not None
+        wrong = compare_range(self.known, r, text)
+        if wrong is None:
+            self.told[key] = "✓ right"
+            self.solved.add(key)
+            self.chosen = key
+            self.problem = ""
+        else:
+            self.problem = wrong
+
+    # content ---------------------------------------------------------------------------------------------------------------------
+
+    def content(self, live: bool = False) -> Content:
+        """Tables of ranges and conditions, the text of the def with marks, boxes of the tensors."""
+        if self.known is None:
+            return Content(words(self.problem), text=self.problem)
+        known = self.known
+        try:
+            numbers: dict[str, int] | None = known.all_numbers(self.sizes)
+        except (KeyError, ValueError, ArithmeticError):
+            numbers = None
+        parts = [words(self.problem, "✗", BAD)] if self.problem else []
+        question = self._question() if live else None
+        controls = list(known.controls(self.sizes))
+        if live:
+            controls.append(Control("predict", "check", "predict first", self.predict))
+        if question is not None:
+            parts.append(self._ask_for(question))
+            controls.append(Control("guess", "text", f"range of {question[1]}: lower, upper", self.guess))
+            controls.append(Control("give_up", "button", "show it"))
+        elif live and self.predict:
+            parts.append(
+                words(f"{len(self.solved)} of {len(self.told)} ranges predicted, {self.asked} answers", "✓", GOOD)
+            )
+        parts.append(self._source())
+        parts.append(self._ranges(numbers, live))
+        if self.chosen is not None:
+            parts.append(self._why(self.chosen))
+        if question is None:
+            parts += [self._conditions(numbers), self._boxes(numbers)]
+        text = "\n".join(
+            [f"ranges of {self.function.signature}", *(f"  {r.statement}: {r.text}  ({r.kind})" for r in self._all())]
+            + [f"  {item.text}  {item.status}" for item in self.function.preconditions if item.status != "proved"]
+        )
+        return Content("".join(parts), tuple(controls), {"chosen": list(self.chosen or ())}, text=text)
+
+    def _ask_for(self, key: tuple[str, str]) -> str:
+        return words(
+            f"what is the range of `{key[1]}` in `{key[0]}`? Write `lower, upper` over the sizes; `upper` is not included"
+        )
+
+    def _source(self) -> str:
+        """The def, with the accesses that bound the chosen index marked (and named below: not by colour alone)."""
+        assert self.known is not None
+        program = self.known.found.program
+        spans = marked_spans(self.known, self.chosen) if self.chosen is not None else []
+        pieces, at = [], program.span.start
+        for span in spans:
+            if span.start >= at and span.end <= program.span.end:
+                pieces.append(escape(program.source.slice(Span(at, span.start))))
+                pieces.append(
+                    f'<mark data-span="{span.start}:{span.end}"><b>{escape(program.source.slice(span))}</b></mark>'
+                )
+                at = span.end
+        pieces.append(escape(program.source.slice(Span(at, program.span.end))))
+        style = CODE.replace("pre-wrap", "pre")
+        return f'<pre style="{style};margin:4px 0;overflow:auto" aria-label="the def">{"".join(pieces)}</pre>'
+
+    def _ranges(self, numbers: Mapping[str, int] | None, live: bool) -> str:
+        rows: list[list[str]] = []
+        for r in self._all()[:_MOST_ROWS]:
+            key = (r.statement, r.index)
+            name = action({"index": list(key)}, r.index, live, key == self.chosen, f"{r.statement}.{r.index}")
+            if live and self.predict and key not in self.told:
+                rows.append([code(r.statement), code(r.index), "?", "?", r.kind, "predict it"])
+                continue
+            said = f"round {r.round}" if r.source == "inferred" else r.source
+            note = f"; {self.told[key]}" if key in self.told and live and self.predict else ""
+            rows.append([code(r.statement), name, formula(r), at_numbers(r, numbers), r.kind, said + note])
+        hidden = len(self._all()) - len(rows)
+        more = f"<div>and {hidden} more</div>" if hidden > 0 else ""
+        head = ["statement", "index", "range", "at these sizes", "kind", "from"]
+        return table(head, rows, "ranges of all indices") + more
+
+    def _why(self, key: tuple[str, str]) -> str:
+        assert self.known is not None
+        steps = explain(self.known.found.ranges, *key)
+        items = "".join(f"<li>{marked(step.text)}</li>" for step in steps.steps)
+        return (
+            f'<div data-why="{escape(key[1])}"><b>why {code(key[1])}</b><ol style="margin:2px 0">{items}</ol>'
+            f"<div>{code(steps.summary)}</div></div>"
+        )
+
+    def _conditions(self, numbers: Mapping[str, int] | None) -> str:
+        assert self.known is not None
+        items = self.known.found.preconditions
+        if not items:
+            return words("no condition: every access stays inside for all sizes", "✓", GOOD)
+        proved = sum(item.status == "proved" for item in items)
+        source = self.known.found.program.source
+        rows = [
+            [code(item.text), escape(item.status.replace("_", " ")), holds(item, numbers), code(_place(item, source))]
+            for item in items
+            if item.status != "proved"
+        ][:_MOST_ROWS]
+        said = f"<div>{proved} of {len(items)} conditions are proved for all sizes</div>"
+        refused = self.known.problem(self.sizes)
+        if refused is not None:
+            said += words(f"these sizes are refused: {refused.message}", "✗", BAD)
+        head = ["condition", "status", "at these sizes", "for"]
+        return said + (table(head, rows, "conditions that are not proved") if rows else "")
+
+    def _boxes(self, numbers: Mapping[str, int] | None) -> str:
+        if numbers is None or self.known is None:
+            return ""
+        try:
+            boxes = tensor_boxes(self.known.found, numbers)
+        except (KeyError, ValueError, ArithmeticError) as problem:
+            return words(f"no boxes at these sizes: {one_line(problem)}")
+        shown = [box for box in boxes.values() if box.shape][:12]
+        found = self.known.found.ranges.boxes
+        rows = [
+            [
+                escape(box.kind),
+                code(box.name),
+                code(f"({', '.join(to_python(e) for e in found[box.name].shape)})"),
+                str(tuple(box.shape)),
+                str(tuple(box.origin)),
+            ]
+            for box in shown
+        ]
+        head = ["", "tensor", "shape", "at these sizes", "first element"]
+        return boxes_svg(shown) + table(head, rows, "shapes and origins")
+
+
+def _place(item: Precondition, source: Any) -> str:
+    if item.range is not None:
+        return f"range of {item.range.index}"
+    return " ".join(source.slice(item.span).split()) if item.span.end else item.subject
+
+
+def formula(r: IndexRange) -> str:
+    """The range as code; its LaTeX is the title where SymPy is there."""
+    if r.lower is None or r.upper is None:
+        return "not known"
+    try:
+        title = f' title="{escape(range_latex(r.index, r.lower, r.upper))}"'
+    except (FormulaUnavailable, ImportError, ValueError):
+        title = ""
+    return f"<span{title}>{code(r.text)}</span>"
+
+
+def at_numbers(r: IndexRange, numbers: Mapping[str, int] | None) -> str:
+    """`0 .. 5 (6)`, or that it is empty."""
+    if numbers is None or r.lower is None or r.upper is None:
+        return "-"
+    try:
+        low, high = r.lower.evaluate(numbers), r.upper.evaluate(numbers)
+    except (KeyError, ValueError, ArithmeticError):
+        return "-"
+    return f"{low} .. {high - 1} ({high - low})" if high > low else "∅ empty"
+
+
+def holds(item: Precondition, numbers: Mapping[str, int] | None) -> str:
+    """`✓ holds` or `✗ fails` at these sizes, where sizes decide."""
+    if item.kind != "SIZE" or numbers is None:
+        return {"refuted": "✗ fails for all sizes"}.get(item.status, "only a call knows")
+    try:
+        fine = all(c.evaluate(numbers) >= 0 for c in item.conditions)
+    except (KeyError, ValueError, ArithmeticError):
+        return "only a call knows"
+    sign, word, colour = ("✓", "holds", GOOD) if fine else ("✗", "fails", BAD)
+    return f'<span data-holds="{str(fine).lower()}"><span style="color:{colour}">{sign}</span> {word}</span>'
+
+
+def marked_spans(known: SizeNames, key: tuple[str, str]) -> list[Span]:
+    """The places that decide the range of an index, in text order and without overlap."""
+    steps = explain(known.found.ranges, *key).steps
+    spans = sorted({span for step in steps for span in step.spans if span.end}, key=lambda s: (s.start, -s.end))
+    kept: list[Span] = []
+    for span in spans:
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+    return kept
+
+
+def boxes_svg(boxes: list[TensorBox]) -> str:
+    """Boxes of one- and two-dimensional tensors on common coordinates: inputs dashed, computed ones solid."""
+    drawn = [box for box in boxes if len(box.shape) <= 2]
+    if not drawn:
+        return ""
+    ends = [
+        (box, (*[0] * (2 - len(box.shape)), *box.origin), (*[1] * (2 - len(box.shape)), *box.shape)) for box in drawn
+    ]
+    left = min(origin[1] for _, origin, _ in ends)
+    right = max(origin[1] + shape[1] for _, origin, shape in ends)
+    scale = min(18.0, 420 / max(right - left, 1))
+    parts: list[str] = []
+    y = 4.0
+    for box, origin, shape in ends:
+        height = min(max(shape[0] * scale, 8), 110)
+        x = 70 + (origin[1] - left) * scale
+        width = max(shape[1] * scale, 1)
+        dash = ' stroke-dasharray="4 3"' if box.kind == "input" else ""
+        parts.append(
+            f'<text x="2" y="{y + 9:.1f}" font-size="11" fill="currentColor">{escape(box.name)}</text>'
+            f'<rect data-box="{escape(box.name)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
+            f'fill="{ACCENT}" fill-opacity=".13" stroke="currentColor"{dash}/>'
+            f'<text x="{x + 3:.1f}" y="{y + height + 10:.1f}" font-size="9" fill="currentColor">{box.element(0)[len(box.name) :]}'
+            f" … {escape(str(tuple(o + e - 1 for o, e in zip(box.origin, box.shape, strict=True))))}</text>"
+        )
+        y += height + 16
+    label = "; ".join(f"{box.name} starts at {tuple(box.origin)} with shape {tuple(box.shape)}" for box in drawn)
+    width = 70 + (right - left) * scale + 12
+    return (
+        f'<svg role="img" aria-label="{escape(label)}" width="{width:.0f}" height="{y:.0f}" viewBox="0 0 {width:.0f} {y:.0f}" '
+        f'style="max-width:100%;color:inherit;margin:4px 0"><path d="M{70 - left * scale:.1f} 0V{y:.1f}" stroke="{LINE}"/>'
+        f'{"".join(parts)}</svg><div style="{MUTED}">dashed: inputs; solid: computed; the vertical line is index 0</div>'
+    )
+
+
+# predictions ---------------------------------------------------------------------------------------------------------------------
+
+
+def compare_range(known: SizeNames, r: IndexRange, text: str) -> str | None:
+    """`None` if `lower, upper` equals the range wherever it is not empty and the sizes are allowed; else what is wrong."""
+    assert r.lower is not None
+    assert r.upper is not None
+    ends = _split(text)
+    if len(ends) != 2:
+        return "write two expressions with a comma between them: `lower, upper`"
+    tested = 0
+    for count, values in enumerate(product(_TRIALS, repeat=len(known.names))):
+        if count >= _MOST_TRIALS:
+            break
+        sizes = dict(zip(known.names, values, strict=True))
+        if known.problem(sizes) is not None:
+            continue
+        numbers = known.all_numbers(sizes)
+        low, high = r.lower.evaluate(numbers), r.upper.evaluate(numbers)
+        try:
+            said = tuple(evaluated(end, numbers) for end in ends)
+        except ValueError as problem:
+            return str(problem)
+        tested += 1
+        if (low < high or said[0] < said[1]) and said != (low, high):
+            at = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+            return f"not for {at}: you say {said[0]} to {said[1] - 1}, it is {low} to {high - 1}"
+    return None if tested else "no small sizes are allowed here, so the answer cannot be compared"
+
+
+def _split(text: str) -> list[str]:
+    """Cut at commas outside parentheses."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts if part.strip()]
+
+
+def evaluated(text: str, numbers: Mapping[str, int]) -> int:
+    """An integer expression over sizes, with `min` and `max`; `/` rounds down.
+
+    Raises:
+        ValueError: anything else; says what.
+    """
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"`{text[:60]}` is not an expression") from None
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES):
+            raise ValueError(f"`{text[:60]}`: only sizes, numbers, `+ - * / // %`, `min` and `max`")
+        if isinstance(node, ast.Constant) and (type(node.value) is not int or abs(node.value) > 10**9):
+            raise ValueError(f"`{text[:60]}`: only whole numbers")
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in ("min", "max")):
+            raise ValueError(f"`{text[:60]}`: only `min` and `max` can be called")
+        if isinstance(node, ast.Name) and node.id not in numbers and node.id not in ("min", "max"):
+            raise ValueError(f"there is no size `{node.id}`; there are {', '.join(n for n in numbers if '.' not in n)}")
+    whole = ast.fix_missing_locations(_Floor().visit(tree))
+    try:
+        return int(
+            eval(compile(whole, "<answer>", "eval"), {"__builtins__": {}, "min": min, "max": max}, dict(numbers))
+        )
+    except (ArithmeticError, TypeError, ValueError) as problem:
+        raise ValueError(f"`{text[:60]}`: {problem}") from None
+
+
+class _Floor(ast.NodeTransformer):
+    """`a / b` means `a // b`, as in the language."""
+
+    def visit_Div(self, node: ast.Div) -> ast.FloorDiv:
+        del node
+        return ast.FloorDiv()

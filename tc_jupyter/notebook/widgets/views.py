@@ -1,0 +1,36 @@
+"""`tc.view(f, name)`: which views there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any
+
+from tc_jupyter.function import Function
+
+from .iteration_space import IterationSpace
+from .live import Shown
+from .picture import Picture
+from .ranges import Ranges
+
+VIEWS: dict[str, Callable[..., Picture]] = {
+    "ranges": Ranges,
+    "iteration_space": IterationSpace,
+}
+
+
+def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
+    """One view of a function.
+
+    Args:
+        name: a key of `VIEWS`.
+        options: sizes by name, and what the view takes besides.
+
+    Raises:
+        ValueError: there is no such view.
+    """
+    if name not in VIEWS:
+        near = get_close_matches(name, VIEWS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"there is no view {name!r}{hint} Views: {', '.join(VIEWS)}")
+    return Shown(VIEWS[name](function, **options))

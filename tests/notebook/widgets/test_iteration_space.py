@@ -1,0 +1,144 @@
+"""Points and colours of the iteration space are those of the loops written by hand."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.notebook.widgets.iteration_space import IterationSpace
+from tc_jupyter.notebook.widgets.lattice import NOT_MADE, OUTSIDE, UNKNOWN, colour_of, space_of
+from tc_jupyter.notebook.widgets.sizes import example_sizes, size_names
+from tc_jupyter.notebook.widgets.views import view
+
+CONV = "def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }"
+
+
+def function(text: str, **options):
+    return next(iter(tc.compile(text, **options).values()))
+
+
+def drawn(html: str) -> dict[int, tuple[int, str]]:
+    """Element number -> how many dots, in which colour."""
+    found = re.findall(r'<path data-element="(\d+)" d="([^"]*)" stroke="([^"]*)"', html)
+    return {int(n): (path.count("M"), colour) for n, path, colour in found}
+
+
+def test_number_and_colour_of_points():
+    picture = IterationSpace(function(CONV), N=8, K=3)
+    loops = [i + k for i in range(8 - 3 + 1) for k in range(3)]
+    expected = {n: (loops.count(n), colour_of(n)) for n in set(loops)}
+    assert drawn(picture.content().html) == expected
+    assert drawn(picture.content(live=True).html) == expected
+
+
+def test_points_sent_to_the_page():
+    picture = IterationSpace(function(CONV), N=8, K=3)
+    content = picture.content(live=True)
+    rows = np.frombuffer(content.points, "<i4").reshape(18, 5)
+    assert rows.tolist() == [[i, k, i, i + k, k] for i in range(6) for k in range(3)]
+    assert content.data["columns"] == ["A(i)", "B(i + k)", "W(k)"]
+
+
+def test_example_sizes_fit_and_have_more_than_one_value():
+    known = size_names(function(CONV).analysis)
+    sizes = example_sizes(known)
+    assert known.problem(sizes) is None
+    assert sizes["N"] - sizes["K"] + 1 > 1
+    assert example_sizes(known, {"N": 4})["N"] == 4
+
+
+def test_guards_reversals_strides_and_data():
+    f = function("def f(float(N) X) -> (Y) { Y(i) = i > 2 ? X(N - 1 - i) : X(0) where i in 0:N }")
+    space = IterationSpace(f, N=6).space()
+    back = next(t for t in space.touches if t.text.startswith("X(N"))
+    assert back.numbers.tolist() == [NOT_MADE] * 3 + [2, 1, 0]
+    g = function("def g(float(N) X, int32(M) C) -> (Y) { Y(i) = X(C(i)) }")
+    texts = {t.text: t.numbers.tolist() for t in IterationSpace(g, N=3, M=3).space().touches}
+    assert texts["X(C(i))"] == [UNKNOWN] * 3
+    assert texts["C(i)"] == [0, 1, 2]
+
+
+def test_an_access_that_leaves_its_tensor_is_marked():
+    f = function("def f(float(N) X, float(M) Z) -> (Y) { Y(i) = X(i) + Z(i + 1) where i in 0:N }")
+    picture = IterationSpace(f)
+    picture.apply({"size:N": 5, "size:M": 4})
+    last = next(t for t in picture.space().touches if t.text.startswith("Z"))
+    assert last.numbers.tolist() == [1, 2, 3, OUTSIDE, OUTSIDE]
+    assert "is refused" in picture.content().html
+    assert "leave the tensor" in picture.content().html
+
+
+def test_three_axes_panels_and_fixed_axes():
+    f = function("def t(float(A, B, C, D) X) -> (Y) { Y(a, b) +=! X(a, b, c, d) }")
+    picture = IterationSpace(f, A=2, B=3, C=4, D=2)
+    assert [c.name for c in picture.content(live=True).controls if c.name.startswith("fix:")] == ["fix:c", "fix:d"]
+    picture.apply({"z": 2, "fix:d": 1})
+    space = picture.space()
+    assert space.total == 24
+    assert space.touches[1].numbers.tolist() == [
+        ((a * 3 + b) * 4 + c) * 2 + 1 for a in range(2) for b in range(3) for c in range(4)
+    ]
+    picture.apply({"x": 1})
+    assert picture.shown == [1, 0, 2]
+
+
+@pytest.mark.parametrize("typed", ["-3", "x", "", None, 10**12, 2.5, True])
+def test_wrong_sizes_change_nothing_and_are_told(typed):
+    picture = IterationSpace(function(CONV), N=8, K=3)
+    picture.apply({"size:N": typed})
+    assert picture.sizes == {"N": 8, "K": 3}
+    assert "whole number" in picture.content().html
+
+
+def test_huge_sizes_are_thinned_in_words_and_empty_ranges_are_said():
+    picture = IterationSpace(function(CONV), N=8, K=3)
+    picture.apply({"size:N": 10**9, "size:K": 10**6})
+    content = picture.content(live=True)
+    assert content.data["count"] <= 1_000_000
+    assert "thinned" in content.html
+    assert len(picture.content().html) < 60_000
+    picture.apply({"size:N": 10**6, "size:K": 10}, dragging=True)
+    assert picture.content(live=True).data["count"] <= 50_000
+    picture.apply({"size:N": 0, "size:K": 0})
+    assert "empty" in picture.content(live=True).html
+
+
+def test_eight_axes_and_thirty_statements():
+    names = "abcdefgh"
+    f = function(f"def all8(float({', '.join(names.upper())}) X) -> (Y) {{ Y() +=! X({', '.join(names)}) }}")
+    assert len([c for c in IterationSpace(f).content(live=True).controls if c.name.startswith("fix:")]) == 6
+    chain = "".join(f"T{n + 1}(i) = T{n}(i) + 1 \n" for n in range(30))
+    g = function(f"def g(float(N) T0) -> (T30) {{ {chain} }}")
+    assert len(view(g, "iteration_space").bundle()["text/html"]) < 60_000
+
+
+def test_what_one_point_touches():
+    picture = IterationSpace(function(CONV), N=8, K=3)
+    assert picture.ask({"point": [2, 1]}) == [2, 3, 1]
+    assert picture.ask({"point": [99, 1]}) is None
+    assert picture.ask({"point": ["x"]}) is None
+
+
+def test_arrows_from_what_an_earlier_statement_wrote():
+    f = function("def h(float(N) X) -> (O) { T(i) = X(i-1)+X(i+1) \n O(i) = T(i) + T(i+2) }")
+    picture = IterationSpace(f, N=8)
+    assert "data-arrows" not in picture.content().html
+    picture.apply({"arrows": True})
+    assert 'data-arrows="8"' in picture.content().html
+
+
+def test_a_saved_view_is_small_and_safe():
+    bundle = view(function(CONV), "iteration_space").bundle()
+    html = bundle["text/html"]
+    assert len(str(bundle)) < 200_000
+    for forbidden in ("<script", "<style", "http", "<button", "position:"):
+        assert forbidden not in html
+    assert space_of is not None
+
+
+def test_an_unknown_view_names_the_others():
+    with pytest.raises(ValueError, match="iteration_space"):
+        view(function(CONV), "iteration_spce")
