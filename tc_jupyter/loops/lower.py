@@ -378,7 +378,6 @@ class _Nest:
             result = Block((Allocate(place.buffer, result),))
         return result
 
-
     def _with_barriers(self, families: list[tuple[Stage, ...]]) -> list[Stmt]:
         """What is computed at one leaf. Shared memory is free again, before it is written, when all threads are here, and full,
         before it is read, when all have written.
@@ -549,7 +548,33 @@ class _StageLoops:
         return rewrite(self.statement.combine, lambda e: operands.get(e.tensor) if isinstance(e, Read) else None)
 
     def _put(self, buffer: str, where: tuple[Expr, ...], value: Expr, operator: str | None) -> Store:
-        return Store(buffer, where, value, operator, statement=self.statement.name, span=self.statement.span)
+        return Store(
+            buffer,
+            where,
+            value,
+            operator,
+            streaming=operator is None and self._is_final(buffer),
+            statement=self.statement.name,
+            span=self.statement.span,
+        )
+
+    def _turns(self) -> bool:
+        """Whether neighbours in the result are read from different rows: its lines are then written in parts."""
+        outputs = self.statement.output_indices
+        if not outputs:
+            return True
+        last = outputs[-1].name
+        subscripts = (index for read in self.statement.reads() for index in read.indices[:-1])
+        return any(isinstance(node, IndexVar) and node.name == last for index in subscripts for node in walk(index))
+
+    def _is_final(self, buffer: str) -> bool:
+        """Whether this is the last that happens to a result: it goes to memory and is not read again."""
+        graph = self.nest.graph
+        family = graph.stages_on(self.stage.target)
+        written = buffer == graph.storage_name(self.stage.target) and self.nest.place(buffer).buffer.scope == "argument"
+        reads = any(read.tensor == self.stage.target for read in self.statement.reads())
+        plain = self.statement.operator == "=" and not reads and not self._turns()
+        return written and plain and family[-1].name == self.stage.name and not graph.consumers(family[0].name)
 
     def _checked(self, stmt: Stmt) -> Stmt:
         for check in self.nest.checks:
@@ -592,10 +617,10 @@ class _StageLoops:
     def _across_threads(self, depth: int, placed: frozenset[str]) -> Block:
         """The threads along a reduction leaf bound to them have a value each, which one operation combines for all.
 
-            for t in 0:32   # threadIdx.x
-              mine[t] = value or identity
-            total = mine[0] op ... op mine[31]
-            target op= total
+        for t in 0:32   # threadIdx.x
+          mine[t] = value or identity
+        total = mine[0] op ... op mine[31]
+        target op= total
         """
         leaf = self.stage.leaves[depth]
         nest, statement = self.nest, self.statement
