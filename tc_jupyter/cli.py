@@ -122,7 +122,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _emit(options: argparse.Namespace) -> int:
-    from tc_jupyter.function import compile  # noqa: PLC0415
+    from tc_jupyter.function import OpenRanks, compile  # noqa: PLC0415
     from tc_jupyter.runtime.nvrtc import BackendError  # noqa: PLC0415
 
     sizes = _sizes(options.size)
@@ -137,7 +137,7 @@ def _emit(options: argparse.Namespace) -> int:
     try:
         for name in [options.name] if options.name else list(module):
             print(module[name].source(options.kind, **sizes))
-    except (ValueError, RuntimeError, BackendError) as problem:
+    except (ValueError, OpenRanks, RuntimeError, BackendError) as problem:
         print(f"tc-jupyter: {problem}", file=sys.stderr)
         return 1
     return 0

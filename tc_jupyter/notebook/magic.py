@@ -17,11 +17,12 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 from traitlets import Bool, Enum
 from traitlets.config import Configurable
 
-from tc_jupyter.compiler import Analysis, analyze
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, explain
-from tc_jupyter.function import SOURCE_KINDS, Function, module_of
+from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, module_of
 from tc_jupyter.runtime import doctor
+from tc_jupyter.runtime.nvrtc import BackendError
 
 from .errors import CellError, colored
 from .options import SUBCOMMANDS, TARGETS, line_help, parser
@@ -179,7 +180,7 @@ class TcMagics(Magics, Configurable):
             raise UsageError(f"%tc source: no kind {kinds[0]!r}; there are {', '.join(SOURCE_KINDS)}")
         try:
             print(function.source(kinds[0], **sizes))
-        except (ValueError, RuntimeError) as problem:
+        except (ValueError, OpenRanks, RuntimeError, BackendError) as problem:
             raise UsageError(f"%tc source: {problem}") from None
 
     def _bench(self, arguments: list[str]) -> Any:
@@ -260,7 +261,8 @@ def report_of(function: Function) -> Report:
     whole = analyze(
         options.text, language=options.language, strict=options.strict, allow=options.allow, known=options.known
     )
-    functions = {name: whole.functions[name]} if name in whole.functions else {}
+    found = whole.functions.get(name) or _as_called(function)
+    functions = {name: found} if found is not None else {}
     opened = {name: whole.open_functions[name]} if name in whole.open_functions else {}
     spans = [found.program.span for found in functions.values()]
     messages = tuple(
@@ -270,6 +272,14 @@ def report_of(function: Function) -> Report:
     )
     analysis = Analysis(whole.source, whole.language, messages, functions, whole.parsed, opened)
     return Report(analysis, options, doctor.engine(options.target), {function.__name__: function})
+
+
+def _as_called(function: Function) -> FunctionAnalysis | None:
+    """What is known of a `%%sac` function: the ranks of its last call, if there was one."""
+    try:
+        return function.analysis
+    except OpenRanks:
+        return None
 
 
 # `%tc?` and `%%tc?` show the docstring: all options and subcommands

@@ -15,11 +15,13 @@ from tc_jupyter.compiler import Analysis, analyze
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.compiler.text_form import text_form
 from tc_jupyter.diagnostics import CallError, CompileError
-from tc_jupyter.function import Function, module_of
+from tc_jupyter.function import Function, OpenRanks, module_of
 
 from .card import html_card
 
 MIME = "application/vnd.tc-jupyter.v1+json"
+SOURCES = {"cuda": "generated CUDA"}
+SAC_SOURCES = {"rewrites": "the three steps of the rewriting", **SOURCES}
 JSON_LIMIT = 100_000
 """Characters of a saved card; what does not fit is left out of it, folded text first."""
 
@@ -48,14 +50,14 @@ class Report:
         return module_of(self.analysis, self.options) if self.analysis.ok else {}
 
     def sources(self) -> dict[str, dict[str, str]]:
-        """Generated text to show folded, by name of the def: CUDA, made without a device."""
+        """Generated text to show folded, by name of the def: CUDA, made without a device; the steps of a `%%sac` function."""
         found: dict[str, dict[str, str]] = {}
-        for name in self.analysis.functions:
+        for name in dict.fromkeys([*self.analysis.functions, *self.analysis.open_functions]):
             function = self.functions.get(name)
-            try:
-                found[name] = {"generated CUDA": function.source("cuda")} if function is not None else {}
-            except (CompileError, CallError, ValueError):
-                found[name] = {}
+            if function is not None:
+                kinds = SAC_SOURCES if name in self.analysis.open_functions else SOURCES
+                texts = {title: _source(function, kind) for kind, title in kinds.items()}
+                found[name] = {title: text for title, text in texts.items() if text}
         return found
 
     def to_json(self, html: str | None = None) -> dict[str, Any]:
@@ -88,6 +90,14 @@ class Report:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.options, self.engine)
+
+
+def _source(function: Function, kind: str) -> str:
+    """Generated text, or nothing where the ranks of the function are not known yet."""
+    try:
+        return function.source(kind)
+    except (CompileError, CallError, OpenRanks):
+        return ""
 
 
 def _restore(options: Options, engine: str) -> Report:

@@ -373,3 +373,25 @@ def test_autoreload(session):
 def test_views_refuse_politely(session):
     with pytest.raises(TypeError, match="not a int"):
         tc.view(3)
+
+
+# the other language
+
+
+def test_a_function_whose_ranks_are_known_at_the_call(session):
+    report = session("%%sac\nfloat[*] inc(float[*] A) { return { iv -> A[iv] + 1.0f }; }")
+    assert "float[*] inc(float[*] A)\n  ranks and ranges are known at the call" in repr(report)
+    assert "with-loops" in report.bundle()["text/html"]
+    session.names["a"] = np.zeros((2, 3), np.float32)
+    assert session("inc(a)").tolist() == [[1, 1, 1], [1, 1, 1]]
+    again = pickle.loads(pickle.dumps(report))
+    assert again.functions["inc"](session.names["a"]).shape == (2, 3)
+    shown = session("%tc inspect inc")
+    assert "A_0" in repr(shown)
+    assert "__global__" in shown.bundle()["text/html"]
+
+
+def test_a_mistake_in_the_other_language(session):
+    shown = session.fails("%%sac\nfloat[*] bad(float[*] A) { return { iv -> B[iv] }; }")
+    assert "error[TC201]" in shown
+    assert "Traceback" not in shown
