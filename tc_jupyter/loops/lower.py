@@ -502,7 +502,7 @@ class _StageLoops:
         return nest.place(storage).buffer.name, nest.positions(storage, logical)
 
     def _store(self) -> Block:
-        statement, nest = self.statement, self.nest
+        statement = self.statement
         value = self._point_value()
         operator = statement.operator if self._is_reduction else None
         if statement.combine is not None:

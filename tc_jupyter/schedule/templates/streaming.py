@@ -100,7 +100,7 @@ def vectors(schedule: Schedule, name: str, target: Target) -> Schedule:
     last = outputs[-1]
     schedule = schedule.split(name, last, VECTORS * lanes_of(schedule, stage, target)).vectorize(name, f"{last}.inner")
     shared = [leaf for leaf in outputs[:-1] if shares_rows(stage, leaf)]
-    if shared == outputs[-2:-1] and stage.attach.kind == "root":
+    if shared and shared == outputs[-2:-1] and stage.attach.kind == "root":
         row = outputs[-2]
         schedule = schedule.split(name, row, JAM).reorder(name, f"{row}.outer", f"{last}.outer", f"{row}.inner")
         schedule = schedule.unroll(name, f"{row}.inner")
