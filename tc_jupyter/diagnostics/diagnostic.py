@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Severity(Enum):
@@ -134,6 +135,10 @@ class CompileError(Exception):
         self.diagnostics = diagnostics
         self.source = source
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # an error of a worker process is pickled on its way to the caller
+        return type(self), (self.diagnostics, self.source, str(self))
+
 
 class CallError(ValueError):
     """A call does not fit the function; `str()` is the rendering.
@@ -147,3 +152,6 @@ class CallError(ValueError):
         super().__init__(rendered)
         self.diagnostic = diagnostic
         self.source = source
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.diagnostic, self.source, str(self))
