@@ -78,7 +78,9 @@ function enliven(body, view) {
     const inside = pc >= 0 && pc < layout.across && pr >= 0 && panel < layout.panels && c >= 0 && c < layout.columns && r >= 0 && r < layout.rows;
     return inside ? [c, r, panel] : null;
   }
-  box.addEventListener('pointermove', event => { const found = under(event); if (String(found) !== String(cell)) show(found); });
+  box.addEventListener('pointermove', event => {
+    if (event.movementX === 0 && event.movementY === 0) return; // the page moved, not the pointer
+    const found = under(event); if (String(found) !== String(cell)) show(found); });
   box.addEventListener('pointerleave', () => { if (document.activeElement !== box) show(null); });
   box.addEventListener('focus', () => { if (cell === null) show([0, 0, 0]); });
   box.addEventListener('keydown', event => {

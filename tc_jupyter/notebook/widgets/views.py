@@ -12,10 +12,12 @@ from .iteration_space import IterationSpace
 from .live import Shown
 from .picture import Picture
 from .ranges import Ranges
+from .schedule import ScheduleView
 
 VIEWS: dict[str, Callable[..., Picture]] = {
     "ranges": Ranges,
     "iteration_space": IterationSpace,
+    "schedule": ScheduleView,
 }
 
 

@@ -1,0 +1,553 @@
+"""The schedule explorer: stages as a graph, the loop nest with its bounds, what every visit must compute, edits with undo.
+
+Every picture is of stored values: `Schedule.bounds` for loops and boxes, its enumeration for the exact elements of a visit, TVM's
+rules for the over-approximation beside them. A refused edit changes nothing and shows the message with its witness.
+
+Worked example: in `ScheduleView(f)`, `apply({"primitive": "split", "stage": "C", "axis": "i", "factor": 16, "apply": True})` adds
+`.split('C', 'i', factor=16)`; `apply({"undo": True})` takes it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tc_jupyter.compiler.definition import engine_of, target_of
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.function import Function, OpenRanks
+from tc_jupyter.schedule import GPU_AXES, Bounds, Schedule, StageNeed, default_schedule, schedule_of, variable
+from tc_jupyter.schedule.visits import Enumeration, Need, TooManyPoints
+
+from .picture import (
+    ACCENT,
+    BAD,
+    CODE,
+    LINE,
+    Content,
+    Control,
+    Picture,
+    action,
+    as_integer,
+    code,
+    folded,
+    marked,
+    one_line,
+    table,
+    words,
+)
+from .sizes import SizeNames, example_sizes, read_sizes, size_names
+
+ON_AXIS = ("split", "parallel", "vectorize", "unroll", "bind", "rfactor")
+TWO_AXES = ("fuse", "reorder", "tile")
+ON_STAGE = ("compute_root", "compute_inline", "cache_write")
+WITH_OTHER = ("compute_at", "compute_with", "cache_read")
+PRIMITIVES = ("split", "fuse", "reorder", "tile", *ON_AXIS[1:], *WITH_OTHER, *ON_STAGE)
+_MOST_STAGES = 12
+_MOST_CELLS = 2_500
+_LONGEST = 20_000
+
+Ints = NDArray[np.int64]
+
+
+class ScheduleView(Picture):
+    """A schedule with its history.
+
+    Attributes:
+        history: all schedules since the start; `present` is the one that is shown.
+    """
+
+    name = "schedule"
+    title = "schedule"
+
+    def __init__(self, function: Function, schedule: Schedule | None = None, **sizes: int) -> None:
+        """`schedule`: where to begin; the function's own, untransformed by default."""
+        super().__init__(function)
+        self.known: SizeNames | None = None
+        self.sizes: dict[str, int] = {}
+        self.history: list[Schedule] = []
+        self.present = 0
+        self.values: dict[str, Any] = {"primitive": "split", "factor": 4, "thread": "threadIdx.x"}
+        self.stage = self.axis = ""
+        self.visit = 0
+        self.refused: CompileError | None = None
+        self.generated = False
+        try:
+            found = function.analysis
+        except OpenRanks as problem:
+            self.problem = str(problem)
+            return
+        self.known = size_names(found)
+        self.sizes = example_sizes(self.known, sizes)
+        self.history = [schedule or function.schedule()]
+        self._settle()
+
+    @property
+    def schedule(self) -> Schedule:
+        """What is shown."""
+        return self.history[self.present]
+
+    # values ----------------------------------------------------------------------------------------------------------------------
+
+    def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
+        """Sizes, what is chosen, and edits: `apply`, `undo`, `redo`, `default`, `plain`."""
+        del dragging
+        if self.known is None:
+            return
+        self.sizes, self.problem = read_sizes(self.known, self.sizes, values)
+        self.refused = None
+        if values.get("stage") in self.schedule.stages and values["stage"] != self.stage:
+            self.stage, self.axis, self.visit = str(values["stage"]), "", 0
+        self.axis = str(values.get("axis", self.axis))
+        self.values |= {k: v for k, v in values.items() if k in ("primitive", "factor", "thread", "other", "second")}
+        self.generated = bool(values.get("generated", self.generated))
+        visit = as_integer(values.get("visit"))
+        self.visit = self.visit if visit is None else max(0, visit)
+        self._settle()
+        if values.get("apply"):
+            self._edit()
+        if values.get("undo") and self.present > 0:
+            self.present -= 1
+        if values.get("redo") and self.present + 1 < len(self.history):
+            self.present += 1
+        if values.get("plain"):
+            self._push(schedule_of(self.known.found.program, self.known.found.ranges))
+        if values.get("default"):
+            target = target_of(engine_of(self.function.options.target, "cpu"))
+            self._push(default_schedule(self.known.found.program, self.known.found.ranges, target, self.sizes))
+        self._settle()
+
+    def _push(self, schedule: Schedule) -> None:
+        self.history = [*self.history[: self.present + 1], schedule]
+        self.present = len(self.history) - 1
+
+    def _settle(self) -> None:
+        """Choices that exist in the present schedule."""
+        stages = self.schedule.stages
+        if self.stage not in stages and stages:
+            self.stage = stages[-1]
+        leaves = self.schedule.leaves(self.stage) if stages else ()
+        if self.axis not in leaves:
+            self.axis = leaves[0] if leaves else ""
+        if self.values.get("primitive") not in PRIMITIVES:
+            self.values["primitive"] = "split"
+        others = self._others()
+        if self.values.get("other") not in others:
+            self.values["other"] = others[-1] if others else ""
+        seconds = self._seconds()
+        if self.values.get("second") not in seconds:
+            self.values["second"] = seconds[-1] if seconds else ""
+
+    def _others(self) -> tuple[str, ...]:
+        """Stages (for `cache_read`: tensors) that an edit may name besides."""
+        if self.values["primitive"] == "cache_read":
+            return tuple(
+                dict.fromkeys(
+                    read.tensor for read in self.schedule.graph.stage(self.stage).statement.reads() if read.indices
+                )
+            )
+        return tuple(name for name in self.schedule.stages if name != self.stage)
+
+    def _seconds(self) -> tuple[str, ...]:
+        """Loops that an edit may name besides: of the other stage, or of the same one."""
+        if self.values["primitive"] in ("compute_at", "compute_with"):
+            return self.schedule.leaves(self.values["other"]) if self.values["other"] else ()
+        return tuple(leaf for leaf in self.schedule.leaves(self.stage) if leaf != self.axis) if self.stage else ()
+
+    def _edit(self) -> None:
+        """Apply the chosen primitive; a refusal is kept to be shown."""
+        try:
+            self._push(self._edited())
+        except CompileError as problem:
+            self.refused = problem
+        except (ValueError, KeyError, TypeError) as problem:
+            self.problem = one_line(problem)
+
+    def _edited(self) -> Schedule:
+        s, stage, axis, v = self.schedule, self.stage, self.axis, self.values
+        factor = as_integer(v.get("factor"))
+        match v["primitive"]:
+            case "split":
+                return s.split(stage, axis, factor=factor)
+            case "tile":
+                return s.tile(stage, axis, v["second"], factor or 0, factor or 0)
+            case "fuse":
+                return s.fuse(stage, axis, v["second"])
+            case "reorder":
+                leaves = s.leaves(stage)
+                pair = sorted([axis, v["second"]], key=leaves.index)
+                return s.reorder(stage, *reversed(pair))
+            case "bind":
+                return s.bind(stage, axis, str(v.get("thread")))
+            case "compute_at":
+                return s.compute_at(stage, v["other"], v["second"])
+            case "compute_with":
+                return s.compute_with(stage, v["other"], v["second"])
+            case "cache_read":
+                return s.cache_read(v["other"], stage)
+            case "rfactor" | "parallel" | "vectorize" | "unroll":
+                return getattr(s, v["primitive"])(stage, axis)
+            case _:
+                return getattr(s, v["primitive"])(stage)
+
+    # content ---------------------------------------------------------------------------------------------------------------------
+
+    def bounds(self) -> Bounds:
+        """The bounds at the present sizes.
+
+        Raises:
+            CompileError: the sizes do not fit.
+        """
+        assert self.known is not None
+        return self.schedule.bounds(**{name: self.sizes[name] for name in self.known.found.program.sizes})
+
+    def content(self, live: bool = False) -> Content:
+        """Graph, loop nest, needs, region of the chosen stage, code of the schedule."""
+        if self.known is None or not self.schedule.stages:
+            said = self.problem or "this def has no statement"
+            return Content(words(said), text=said)
+        controls = self._controls() if live else ()
+        parts = [words(self.problem, "✗", BAD)] if self.problem else []
+        if self.refused is not None:
+            parts.append(refusal(self.refused))
+        python = self.schedule.to_python(self.function.__name__)
+        try:
+            bounds = self.bounds()
+            loops = bounds.loops()
+        except CompileError as problem:
+            parts.append(words(one_line(problem), "✗", BAD))
+            return Content("".join(parts), self.known.controls(self.sizes), {"python": python}, text=python)
+        needs = self._needs(bounds)
+        parts += [self._graph(live), self._nest(bounds, live), self._counts(bounds, needs)]
+        data: dict[str, Any] = {"python": python, "visits": 0, "visit": self.visit}
+        if isinstance(needs, str):
+            parts.append(words(f"no exact counts at these sizes: {needs}; formulas stay"))
+        else:
+            need = bounds.needs[self.stage]
+            data["visits"] = len(need.visits)
+            parts.append(self._region(bounds, need, live))
+            if len(need.visits) > 1 and live:
+                at = min(self.visit, len(need.visits) - 1)
+                controls = (*controls, Control("visit", "size", "visit", at, high=len(need.visits) - 1))
+        parts.append(self._axes(bounds))
+        parts.append(self._phases(bounds))
+        parts.append(self._python(python, live))
+        if live and self.generated:
+            parts.append(self._generated())
+        return Content("".join(parts), controls, data, text=f"{loops}\n\n{python}")
+
+    def _controls(self) -> tuple[Control, ...]:
+        assert self.known is not None
+        v = self.values
+        primitive = v["primitive"]
+        stages = tuple((name, name) for name in self.schedule.stages)
+        leaves = tuple((leaf, leaf) for leaf in self.schedule.leaves(self.stage))
+        controls = [*self.known.controls(self.sizes)]
+        controls.append(Control("primitive", "choice", "edit", primitive, tuple((p, p) for p in PRIMITIVES)))
+        controls.append(Control("stage", "choice", "stage", self.stage, stages))
+        if primitive in ON_AXIS + TWO_AXES:
+            controls.append(Control("axis", "choice", "loop", self.axis, leaves))
+        if primitive in WITH_OTHER:
+            label = "tensor" if primitive == "cache_read" else "inside" if primitive == "compute_at" else "with"
+            controls.append(Control("other", "choice", label, v["other"], tuple((o, o) for o in self._others())))
+        if primitive in TWO_AXES or primitive in ("compute_at", "compute_with"):
+            label = "at loop" if primitive.startswith("compute") else "and loop"
+            controls.append(Control("second", "choice", label, v["second"], tuple((o, o) for o in self._seconds())))
+        if primitive in ("split", "tile"):
+            controls.append(Control("factor", "size", "factor", v["factor"], low=1, high=64))
+        if primitive == "bind":
+            controls.append(Control("thread", "choice", "to", v["thread"], tuple((t, t) for t in GPU_AXES)))
+        controls.append(Control("apply", "button", "apply"))
+        controls.append(Control("undo", "button", "undo", disabled=self.present == 0))
+        controls.append(Control("redo", "button", "redo", disabled=self.present + 1 >= len(self.history)))
+        controls.append(Control("plain", "button", "start again"))
+        controls.append(Control("default", "button", "default schedule"))
+        controls.append(Control("generated", "check", "generated loops", self.generated))
+        return tuple(controls)
+
+    def _needs(self, bounds: Bounds) -> dict[str, StageNeed] | str:
+        try:
+            return {name: bounds.stage(name) for name in list(bounds)[:_MOST_STAGES]}
+        except (TooManyPoints, CompileError, KeyError) as problem:
+            return one_line(problem)
+
+    def _graph(self, live: bool) -> str:
+        names = self.schedule.stages
+        return stage_graph_svg(self.schedule) + (
+            "<div>"
+            + " ".join(action({"stage": n}, n, live, n == self.stage, f"stage.{n}") for n in names[:_MOST_STAGES])
+            + ("" if len(names) <= _MOST_STAGES else f" and {len(names) - _MOST_STAGES} more stages")
+            + "</div>"
+            if live
+            else ""
+        )
+
+    def _nest(self, bounds: Bounds, live: bool) -> str:
+        lines: list[str] = []
+        for line in bounds.loops().split("\n")[:200]:
+            head, _, rest = line.lstrip().partition("[")
+            stage, axis = head.removeprefix("for "), rest.partition("]")[0]
+            known = live and line.lstrip().startswith("for ") and stage in self.schedule.stages
+            if known:
+                pad = line[: len(line) - len(line.lstrip())]
+                pressed = (stage, axis) == (self.stage, self.axis)
+                lines.append(
+                    f"{escape(pad)}{action({'stage': stage, 'axis': axis}, line.lstrip(), live, pressed, f'{stage}[{axis}]')}"
+                )
+            else:
+                lines.append(escape(line))
+        style = CODE.replace("pre-wrap", "pre")
+        return f'<pre data-loops="" style="{style};margin:6px 0;overflow:auto">{chr(10).join(lines)}</pre>'
+
+    def _counts(self, bounds: Bounds, needs: dict[str, StageNeed] | str) -> str:
+        if isinstance(needs, str):
+            rows = [[code(name), code(" x ".join(bounds.region(name)))] for name in list(bounds)[:_MOST_STAGES]]
+            return table(["stage", "region per visit"], rows, "regions")
+        rows: list[list[str]] = []
+        for name, need in needs.items():
+            different = len(np.unique(bounds.needs[name].elements, axis=0))
+            again = need.elements - different
+            held = (
+                max(need.hull_per_visit, default=0)
+                * bounds.graph.program.tensor(bounds.symbolic[name].stage.target).dtype.bytes
+                if name in bounds.symbolic.stages and _declared(bounds, name)
+                else 0
+            )
+            rows.append(
+                [code(name), str(need.visits), str(need.elements), str(need.hull), str(need.tvm), str(sum(need.computed_per_visit)),
+                 f"{held} B" if held else "-", str(again) if again else "0", "✓ exact" if need.exact else "computes more than needed"]
+            )  # fmt: skip
+        head = ["stage", "visits", "exact", "hull", "TVM", "computed", "memory held", "computed again", ""]
+        return table(head, rows, "elements that every stage must compute, over all visits")
+
+    def _region(self, bounds: Bounds, need: Need, live: bool) -> str:
+        if not len(need.visits):
+            return words("this stage has no visit at these sizes", "∅")
+        at = min(self.visit, len(need.visits) - 1)
+        picture = region_of(bounds, self.stage, need, at)
+        play = (
+            action({"visit": 0}, "play from the first visit", live, key="play").replace(
+                "<button ", '<button data-play="" '
+            )
+            if live and len(need.visits) > 1
+            else ""
+        )
+        loops = ", ".join(
+            f"{s}[{leaf}] = {v}" for (s, leaf), v in zip(need.path, need.visits[at].tolist(), strict=True)
+        )
+        said = f"visit {at + 1} of {len(need.visits)}" + (f": {loops}" if loops else "")
+        return f"<div><b>region of {code(self.stage)}</b>, {escape(said)} {play}</div>{picture}"
+
+    def _axes(self, bounds: Bounds) -> str:
+        found = bounds.symbolic[self.stage] if self.stage in bounds.symbolic.stages else None
+        if found is None:
+            return ""
+        stage, tvm = found.stage, bounds.tvm[self.stage]
+        relations = {child: escape(text) for children, text in map(_relation, stage.relations) for child in children}
+        rows = [
+            [code(axis), stage.kind(axis), "leaf" if axis in stage.leaves else "", code(str(span)), relations.get(axis, "root"),
+             escape(stage.annotation(axis) or "")]
+            for axis, span in bounds[self.stage].items()
+        ]  # fmt: skip
+        head = ["axis", "kind", "", "range", "made by", "annotation"]
+        boxes = "".join(
+            f"<div>dimension {n}: hull {code(text)}, TVM {code(_box_text(bounds, tvm.box[n]))}</div>"
+            for n, text in enumerate(bounds.region(self.stage))
+        )
+        path = " → ".join(f"{s}[{leaf}]" for s, leaf in bounds.symbolic.graph.attach_path(self.stage)) or "root"
+        return folded(
+            f"axes of {self.stage} (hyper-graph of its loops)",
+            table(head, rows, f"axes of {self.stage}") + boxes + f"<div>attach path: {code(path)}</div>",
+        )
+
+    def _phases(self, bounds: Bounds) -> str:
+        """The requests behind the region: phases 3 and 4 (propagate to inputs, gather)."""
+        requests = bounds.symbolic[self.stage].requests if self.stage in bounds.symbolic.stages else ()
+        if not requests:
+            return ""
+        data = next((entry for entry in bounds.to_json()["stages"] if entry["name"] == self.stage), None)
+        if data is None:
+            return ""
+        rows = [
+            [
+                code(request["consumer"]),
+                code(" x ".join(part or "everything" for part in request["box"])),
+                "✓" if request["exact"] else "hull",
+            ]
+            for request in data["requests"]
+        ]
+        gathered = f"<div>gathered: {code(' x '.join(data['region']))}</div>"
+        return folded(
+            f"requests on {self.stage}", table(["consumer", "asks for", "exact"], rows, "requests") + gathered
+        )
+
+    def _python(self, python: str, live: bool) -> str:
+        style = CODE.replace("pre-wrap", "pre")
+        copy = '<button type="button" data-copy="python">copy as Python</button>' if live else ""
+        return f'<div><b>as Python</b> {copy}</div><pre data-python="" style="{style};margin:2px 0;overflow:auto">{escape(python)}</pre>'
+
+    def _generated(self) -> str:
+        try:
+            text = self.function.with_schedule(self.schedule).source("loops")[:_LONGEST]
+        except (CompileError, ValueError, RuntimeError) as problem:
+            return words(f"no loops: {one_line(problem)}", "✗", BAD)
+        style = CODE.replace("pre-wrap", "pre")
+        return folded(
+            "generated loops",
+            f'<pre style="{style};margin:2px 0;overflow:auto;max-height:28em">{escape(text)}</pre>',
+            True,
+        )
+
+
+def _declared(bounds: Bounds, name: str) -> bool:
+    target = bounds.symbolic[name].stage.target
+    return any(tensor.name == target for tensor in bounds.graph.program.tensors)
+
+
+def _box_text(bounds: Bounds, ends: tuple[Any, Any]) -> str:
+    from tc_jupyter.ranges import constant  # noqa: PLC0415
+
+    known = {name: constant(number) for name, number in bounds.sizes.items()}
+    low, extent = (end.substitute(known) for end in ends)
+    return f"[{low}, {low + extent})"
+
+
+def _relation(relation: Any) -> tuple[tuple[str, ...], str]:
+    if hasattr(relation, "parent"):
+        by = f"factor {relation.factor}" if relation.factor is not None else f"{relation.nparts} parts"
+        return (relation.outer, relation.inner), f"split of {relation.parent}, {by}"
+    return (relation.fused,), f"{relation.outer} and {relation.inner} fused"
+
+
+def refusal(problem: CompileError) -> str:
+    """The message of a refused edit with its witness (labels) and cure."""
+    parts: list[str] = []
+    for d in problem.diagnostics:
+        said = f"refused ({d.code.number}): {d.message}"
+        more = [d.label, *(label.text for label in d.labels)]
+        parts.append(words(said, "✗", BAD) + "".join(f"<div>{marked(text)}</div>" for text in more if text))
+        parts.append(f"<div>help: {marked(d.help)}</div>" if d.help else "")
+    return f'<div data-refused="" role="alert">{"".join(parts)}</div>'
+
+
+def stage_graph_svg(schedule: Schedule) -> str:
+    """Stages from left to right in program order, an arc for each read, a dashed arc for each attachment."""
+    names = schedule.stages[:_MOST_STAGES]
+    graph = schedule.graph
+    width = 96
+    parts: list[str] = []
+    middle = {name: 12 + n * (width + 34) + width / 2 for n, name in enumerate(names)}
+    y = 64
+    edges: list[str] = []
+    for name in names:
+        stage = graph.stage(name)
+        for user in graph.consumers(graph.stages_on(stage.target)[0].name):
+            if user.name in middle and user.name != name:
+                edges.append(f"{name} → {user.name}")
+                a, b = middle[name], middle[user.name]
+                parts.append(
+                    f'<path d="M{a:.0f} {y - 14}Q{(a + b) / 2:.0f} {y - 14 - min(44, abs(b - a) / 3):.0f} {b:.0f} {y - 15}" fill="none" stroke="currentColor" marker-end="url(#tc-stage)"/>'
+                )
+        if stage.attach.kind != "root" and stage.attach.stage in middle:
+            a, b = middle[name], middle[stage.attach.stage]
+            edges.append(f"{name} runs {stage.attach.kind} {stage.attach.stage}[{stage.attach.axis}]")
+            parts.append(
+                f'<path d="M{a:.0f} {y + 14}Q{(a + b) / 2:.0f} {y + 46} {b:.0f} {y + 15}" fill="none" stroke="{ACCENT}" stroke-dasharray="4 3" marker-end="url(#tc-stage)"/>'
+            )
+            parts.append(
+                f'<text x="{(a + b) / 2:.0f}" y="{y + 44}" font-size="9" text-anchor="middle">{escape(f"{stage.attach.kind} {stage.attach.axis}")}</text>'
+            )
+    for number, name in enumerate(names):
+        out = name in graph.outputs
+        x = middle[name] - width / 2
+        parts.append(
+            f'<rect x="{x:.0f}" y="{y - 14}" width="{width}" height="28" rx="4" fill="{ACCENT}" fill-opacity=".12" stroke="currentColor" stroke-width="{2 if out else 1}"/>'
+        )
+        parts.append(
+            f'<text x="{middle[name]:.0f}" y="{y + 4}" font-size="11" text-anchor="middle">{number + 1} {escape(name[:12])}</text>'
+        )
+    total = 24 + len(names) * (width + 34)
+    label = f"stages {', '.join(names)}; {'; '.join(edges) or 'no stage reads another'}"
+    marker = '<defs><marker id="tc-stage" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L6 3L0 6z" fill="currentColor"/></marker></defs>'
+    return (
+        f'<svg role="img" data-stages="{len(names)}" aria-label="{escape(label)}" width="{total}" height="118" viewBox="0 0 {total} 118" '
+        f'style="max-width:100%;color:inherit"><g fill="currentColor">{marker}{"".join(parts)}</g></svg>'
+    )
+
+
+def tvm_box(bounds: Bounds, stage: str, need: Need, visit: int) -> list[tuple[int, int]]:
+    """Lower and upper end per dimension that TVM's rules give for one visit."""
+    engine = Enumeration(bounds.symbolic, bounds.sizes)
+    loops = {variable(*loop): need.visits[visit : visit + 1, column] for column, loop in enumerate(need.path)}
+    ends: list[tuple[int, int]] = []
+    for low, extent in bounds.tvm[stage].box:
+        start = int(engine.number(low, loops, 1)[0])
+        ends.append((start, start + max(0, int(engine.number(extent, loops, 1)[0]))))
+    return ends
+
+
+def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
+    """Exact elements of a visit filled, their hull outlined, TVM's box dashed; the last two dimensions."""
+    mine = need.elements[need.visit_of == visit]
+    if not need.elements.shape[1]:
+        return words("a single number")
+    if not len(mine):
+        return words("this visit needs nothing", "∅")
+    box = tvm_box(bounds, stage, need, visit)
+    lows = need.elements.min(axis=0)
+    highs = need.elements.max(axis=0) + 1
+    flat = _last_two(mine)
+    whole = [_last_two_ends(list(zip(lows.tolist(), highs.tolist(), strict=True))), _last_two_ends(box)]
+    (y0, y1), (x0, x1) = ((min(w[d][0] for w in whole), max(w[d][1] for w in whole)) for d in (0, 1))
+    step = min(16.0, 440 / max(x1 - x0, 1), 240 / max(y1 - y0, 1))
+    exact = sorted({tuple(row) for row in flat.tolist()})
+    cells = "".join(
+        f"M{(c - x0) * step:.1f} {(r - y0) * step:.1f}h{step:.1f}v{step:.1f}h{-step:.1f}z"
+        for r, c in exact[:_MOST_CELLS]
+    )
+    hull = (flat.min(axis=0), flat.max(axis=0) + 1)
+    tvm = _last_two_ends(box)
+
+    def outline(top: float, bottom: float, left: float, right: float, look: str) -> str:
+        return f'<rect x="{(left - x0) * step:.1f}" y="{(top - y0) * step:.1f}" width="{(right - left) * step:.1f}" height="{(bottom - top) * step:.1f}" fill="none" {look}/>'
+
+    width, height = (x1 - x0) * step + 4, (y1 - y0) * step + 4
+    hull_count = int(np.prod(mine.max(axis=0) - mine.min(axis=0) + 1))
+    tvm_count = int(np.prod([max(0, b - a) for a, b in box]))
+    label = f"{len(mine)} elements needed, {hull_count} in their hull, {tvm_count} by TVM's rules"
+    inner = outline(y0, y1, x0, x1, f'stroke="{LINE}"')
+    inner += f'<path data-exact="{len(mine)}" d="{cells}" fill="{ACCENT}" fill-opacity=".55" stroke="{LINE}"/>'
+    inner += outline(
+        tvm[0][0],
+        tvm[0][1],
+        tvm[1][0],
+        tvm[1][1],
+        'data-tvm="" stroke="currentColor" stroke-width="1.5" stroke-dasharray="5 3"',
+    )
+    inner += outline(
+        float(hull[0][0]),
+        float(hull[1][0]),
+        float(hull[0][1]),
+        float(hull[1][1]),
+        'data-hull="" stroke="currentColor" stroke-width="2"',
+    )
+    note = " (last two dimensions)" if need.elements.shape[1] > 2 else ""
+    cut = f"; {_MOST_CELLS} cells are drawn" if len(exact) > _MOST_CELLS else ""
+    return (
+        f'<svg role="img" aria-label="{label}" width="{width:.0f}" height="{height:.0f}" viewBox="-2 -2 {width:.0f} {height:.0f}" '
+        f'style="color:inherit;max-width:100%">{inner}</svg><div>filled: needed exactly ({len(mine)}); solid: hull ({hull_count}); '
+        f"dashed: TVM ({tvm_count}){note}{cut}</div>"
+    )
+
+
+def _last_two(elements: Ints) -> Ints:
+    if elements.shape[1] == 1:
+        return np.concatenate([np.zeros_like(elements), elements], axis=1)
+    return elements[:, -2:]
+
+
+def _last_two_ends(ends: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [(0, 1), ends[0]] if len(ends) == 1 else ends[-2:]

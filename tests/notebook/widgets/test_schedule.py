@@ -1,0 +1,114 @@
+"""The schedule explorer: edits, refusals, counts and regions are those of `Schedule.bounds`."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.notebook.widgets.schedule import ScheduleView
+from tc_jupyter.notebook.widgets.views import view
+
+TWO = "def two(float(M, N) A) -> (C) { B(i, j) = A(i, j) + 1 \n C(i, j) = B(i, j) * 3 }"
+
+
+def function(text: str):
+    return next(iter(tc.compile(text).values()))
+
+
+def edit(picture: ScheduleView, **values) -> None:
+    picture.apply({**values, "apply": True})
+
+
+def example() -> ScheduleView:
+    """`schedule.md`, Ex. 6 with a split by 4."""
+    picture = ScheduleView(function(TWO), M=4, N=4)
+    edit(picture, primitive="fuse", stage="C", axis="i", second="j")
+    fused = picture.schedule.leaves("C")[0]
+    edit(picture, primitive="split", stage="C", axis=fused, factor=4)
+    edit(picture, primitive="compute_at", stage="B", other="C", second=picture.schedule.leaves("C")[0])
+    return picture
+
+
+def test_edits_are_the_primitives():
+    picture = example()
+    assert picture.refused is None
+    assert picture.problem == ""
+    assert [step.name for step in picture.schedule.steps] == ["fuse", "split", "compute_at"]
+    f = picture.function
+    expected = f.schedule().fuse("C", "i", "j")
+    fused = expected.leaves("C")[0]
+    expected = expected.split("C", fused, factor=4)
+    expected = expected.compute_at("B", "C", expected.leaves("C")[0])
+    assert picture.schedule == expected
+
+
+def test_counts_and_region_of_each_visit():
+    picture = example()
+    html = picture.content().html
+    need = picture.bounds().stage("B")
+    assert (need.visits, need.elements, need.tvm) == (4, 16, 64)
+    row = next(r for r in re.findall(r"<tr.*?</tr>", html, re.S) if ">B<" in r and "<td" in r)
+    cells = [re.sub("<[^>]*>", "", c) for c in re.findall(r"<td.*?</td>", row, re.S)]
+    assert cells[:5] == ["B", "4", "16", "16", "64"]
+    picture.apply({"stage": "B"})
+    for visit in range(4):
+        picture.apply({"visit": visit})
+        assert "filled: needed exactly (4); solid: hull (4); dashed: TVM (16)" in picture.content().html
+
+
+def test_undo_and_redo():
+    picture = example()
+    last = picture.schedule
+    picture.apply({"undo": True})
+    assert len(picture.schedule.steps) == 2
+    picture.apply({"redo": True})
+    assert picture.schedule == last
+    picture.apply({"undo": True})
+    edit(picture, primitive="parallel", stage="C", axis=picture.schedule.leaves("C")[0])
+    picture.apply({"redo": True})
+    assert picture.schedule.steps[-1].name == "parallel"
+
+
+def test_a_refused_edit_changes_nothing_and_shows_its_message():
+    picture = ScheduleView(function(TWO), M=4, N=4)
+    edit(picture, primitive="split", stage="C", axis="i", factor=0)
+    assert picture.schedule.steps == ()
+    assert "TC405" in picture.content().html
+    edit(picture, primitive="compute_inline", stage="C")
+    assert "data-refused" in picture.content().html
+    picture.apply({"size:M": 5})
+    assert "data-refused" not in picture.content().html
+
+
+def test_copied_python_makes_the_same_schedule():
+    picture = example()
+    assert eval(picture.content(live=True).data["python"], {"two": picture.function}) == picture.schedule
+
+
+@pytest.mark.parametrize(
+    "values", [{"stage": "nothing"}, {"axis": 3}, {"primitive": "x"}, {"visit": "x"}, {"visit": 10**9}, {"other": []}]
+)
+def test_odd_values(values):
+    picture = example()
+    picture.apply(values)
+    picture.content(live=True)
+
+
+def test_large_sizes_and_many_stages_stay_readable():
+    picture = ScheduleView(function(TWO))
+    picture.apply({"size:M": 10**8, "size:N": 10**8})
+    assert "no exact counts" in picture.content().html
+    chain = "".join(f"T{n + 1}(i) = T{n}(i) + 1 \n" for n in range(30))
+    g = function(f"def g(float(N) T0) -> (T30) {{ {chain} }}")
+    html = view(g, "schedule").bundle()["text/html"]
+    assert "T12" in html
+    assert len(html) < 60_000
+
+
+def test_generated_loops_follow():
+    picture = example()
+    picture.apply({"generated": True})
+    html = picture.content(live=True).html
+    assert "generated loops" in html or "no loops" in html
