@@ -443,10 +443,9 @@ class Function:
         """A function that computes the same values in another order.
 
         Raises:
-            ValueError: the schedule belongs to another program.
+            CompileError: TC411, the schedule belongs to another program.
         """
-        if schedule.graph.base != self.program:
-            raise ValueError(f"this schedule is one of `{schedule.graph.base.name}`, not of `{self.program.name}`")
+        schedule.check_program(self.program)
         known = self._known()
         return Function(
             Definition(known.found, self._options, schedule.steps, known.verify), self._options, self._source

@@ -9,6 +9,16 @@
 
 A kind of fence is one function `(Case, options) -> text`; other tests add theirs with `FENCES["kind"] = function`. Words after the
 kind are its options, as in `loops M=4 N=4`. Fences of other kinds (`python`, `text`) are prose.
+
+A `schedule` fence schedules the program above it, one primitive per line; what follows is about the scheduled program:
+
+    ```schedule
+    .split("D", "j", 8)
+    .compute_at("C", "D", "j.outer")
+    ```
+    ```bounds
+    stage  visits ...
+    ```
 """
 
 from __future__ import annotations
@@ -20,6 +30,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tc_jupyter.compiler import Analysis, analyze
+from tc_jupyter.diagnostics import CompileError, Diagnostic
+from tc_jupyter.schedule import Bounds, Schedule, schedule_of
 
 CASES = Path(__file__).with_name("cases")
 LANGUAGES = ("tc", "sac")
@@ -47,6 +59,7 @@ class Case:
     options: tuple[str, ...]
     program: str
     expectations: list[Expectation] = field(default_factory=list)
+    steps: str | None = None
 
     @property
     def name(self) -> str:
@@ -63,6 +76,25 @@ class Case:
         """The public form of the analysis."""
         return self.analysis.to_json()
 
+    @cached_property
+    def scheduled(self) -> tuple[Schedule | None, tuple[Diagnostic, ...]]:
+        """The scheduled program, or why the schedule is refused."""
+        (function,) = self.analysis.functions.values()
+        schedule = schedule_of(function.program, function.ranges)
+        try:
+            for step in (self.steps or "").splitlines():
+                schedule = eval(f"schedule{step.strip()}", {"schedule": schedule})
+        except CompileError as refused:
+            return None, refused.diagnostics
+        return schedule, ()
+
+    def bounds(self, options: tuple[str, ...]) -> Bounds:
+        """Bounds of the scheduled program at the sizes that the options give."""
+        schedule, refused = self.scheduled
+        assert schedule is not None, refused
+        sizes = dict(option.split("=") for option in options if "=" in option)
+        return schedule.bounds(**{name: int(value) for name, value in sizes.items()})
+
 
 def read_cases(path: Path, kinds: frozenset[str] | None = None) -> list[Case]:
     """The cases of a file; fences whose kind is not in `kinds` (by default: in FENCES) are prose."""
@@ -77,6 +109,14 @@ def read_cases(path: Path, kinds: frozenset[str] | None = None) -> list[Case]:
             counts[title] = counts.get(title, 0) + 1
             unique = title if counts[title] == 1 else f"{title} ({counts[title]})"
             cases.append(Case(path, unique, kind, tuple(options), match.group(2)))
+        elif kind == "schedule" and cases:
+            above = cases[-1]
+            if above.steps is not None or above.expectations:
+                title = next((title for start, title in reversed(headings) if start < match.start()), path.stem)
+                counts[title] = counts.get(title, 0) + 1
+                unique = title if counts[title] == 1 else f"{title} ({counts[title]})"
+                cases.append(Case(path, unique, above.language, above.options, above.program))
+            cases[-1].steps = match.group(2)
         elif kind in (FENCES if kinds is None else kinds) and cases:
             cases[-1].expectations.append(
                 Expectation(kind, tuple(options), match.group(2), match.start(2), match.end(2))
@@ -145,12 +185,30 @@ def preconditions(case: Case, options: tuple[str, ...]) -> str:
 
 def diagnostics(case: Case, options: tuple[str, ...]) -> str:
     """One line per message: line and column counted from 1, severity, code, name, text; `none` if there is none."""
+    if case.steps is not None:
+        return "\n".join(_refusal(item) for item in case.scheduled[1]) or "none"
     lines = []
     for item in case.json["diagnostics"]:
         start = item["span"]["start"]
         place = f"{start['line'] + 1}:{start['character'] + 1}"
         lines.append(f"{place} {item['severity']}[{item['code']}] {item['name']}: {item['message']}")
     return "\n".join(lines) or "none"
+
+
+def _refusal(item: Diagnostic) -> str:
+    head = f"{item.code.severity.name.lower()}[{item.code.number}] {item.code.name}: {item.message}"
+    return f"{head}\nhelp: {item.help}" if item.help else head
+
+
+def bounds(case: Case, options: tuple[str, ...]) -> str:
+    """What every stage computes: the table of `Bounds`, and its notes."""
+    found = case.bounds(options)
+    return "\n".join([found.table(), *(_refusal(note) for note in found.diagnostics)])
+
+
+def loops(case: Case, options: tuple[str, ...]) -> str:
+    """The loop nest with its bounds; `all` keeps loops of one iteration."""
+    return case.bounds(options).loops(keep_trivial="all" in options)
 
 
 def rendering(case: Case, options: tuple[str, ...]) -> str:
@@ -171,6 +229,8 @@ FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
     "shapes": shapes,
     "preconditions": preconditions,
     "diagnostics": diagnostics,
+    "bounds": bounds,
+    "loops": loops,
     "rendering": rendering,
     "canonical": canonical,
 }

@@ -244,6 +244,9 @@ class _Builder:
         result = isl.Set.universe(self.space)
         for place, e in enumerate(self.exprs):
             equality = place >= count
+            if e.is_constant and (e.offset < 0 or (equality and e.offset != 0)):
+                # the library does not look at a constraint without variables in a space without dimensions
+                return isl.Set.empty(self.space)
             made = self.constraint(e, equality)
             if made is not None:
                 result = result.add_constraint(made)
@@ -460,6 +463,16 @@ class IntegerSet:
             raise ValueError(f"{tuple(inputs)} are not the first of {self.dims}")
         raw = isl.Map.from_range(self.here()).move_dims(isl.dim_type.in_, 0, isl.dim_type.out, 0, count)
         return IntegerMap(self.dims[:count], self.dims[count:], raw, self.symbols)
+
+    def embedded(self, dims: Sequence[str], at: int = 0) -> IntegerSet:
+        """The set in the space of `dims`, its own dimensions at `at` and after; the others are free."""
+        kind, after = _isl().dim_type.set, len(dims) - at - len(self.dims)
+
+        def query() -> Any:
+            raw = self.here().insert_dims(kind, len(self.dims), after)
+            return raw.insert_dims(kind, 0, at)
+
+        return self._with(_limited(query), tuple(dims))
 
     def apply(self, mapping: IntegerMap) -> IntegerSet:
         """The image under a map; dimensions match by position."""

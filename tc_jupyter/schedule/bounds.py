@@ -187,7 +187,7 @@ class Bounds(Mapping[str, AxisRanges]):
         return len(self.symbolic.graph.stages)
 
     @cached_property
-    def _single(self) -> Mapping[str, SizeExpr]:
+    def _single(self) -> dict[str, SizeExpr]:
         """Loops of one iteration: their variable is 0."""
         return {
             variable(name, leaf): constant(0)
@@ -373,10 +373,20 @@ class Bounds(Mapping[str, AxisRanges]):
                 if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     after.append((each, depth))
         tested = not self.symbolic[stage.name].exact and self._generated.guard(stage.name) is not None
-        note = "   # only elements that are needed" if tested else ""
-        lines.append("  " * depth + stage.statement.text + note)
+        notes = ["only elements that are needed"] if tested else []
+        notes += [f"`{each.name}` inlined" for each in self._inlined_into(stage.name)]
+        lines.append("  " * depth + stage.statement.text + (f"   # {', '.join(notes)}" if notes else ""))
         for each, at in after:
             self._nest(each, at, keep, lines)
+
+    def _inlined_into(self, name: str) -> tuple[Stage, ...]:
+        """The inlined stages that a stage reads, also through others."""
+        found: dict[str, Stage] = {}
+        for stage in reversed(self.graph.stages):
+            users = {user.name for user in self.graph.consumers(stage.name)}
+            if stage.attach.kind == "inline" and users & {name, *found}:
+                found[stage.name] = stage
+        return tuple(reversed(found.values()))
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready data, schema `tc-jupyter/bounds/1`.

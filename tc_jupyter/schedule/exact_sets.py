@@ -155,7 +155,7 @@ class ExactSets:
 
     def _users(self, stage: Stage) -> tuple[Stage, ...]:
         graph = self.graph
-        if stage.name in graph.outputs or stage.attach.kind == "with" or graph.is_interleaved(stage.name):
+        if graph.computes_all(stage.name):
             return ()
         return graph.consumers(graph.stages_on(stage.target)[0].name)
 

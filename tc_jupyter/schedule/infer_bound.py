@@ -116,7 +116,7 @@ def _family_bounds(
     whole = _whole_box(graph, stage)
     requests: tuple[Request, ...] = ()
     box, exact = whole, True
-    asked = stage.name not in graph.outputs and stage.attach.kind != "with" and not graph.is_interleaved(stage.name)
+    asked = not graph.computes_all(stage.name)
     if asked:
         requests = tuple(
             request

@@ -6,7 +6,7 @@ primitive refuses an illegal use with a diagnostic (TC4xx, `CompileError`). Name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -350,7 +350,7 @@ def storage(
 # --- new stages ------------------------------------------------------------------------------------------------------
 
 
-def cache_read(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGraph, str]:
+def cache_read(graph: StageGraph, tensor: str, consumer: str, widen: bool = False) -> tuple[StageGraph, str]:
     """Add a stage that copies `tensor` for one consumer; it is attached and bounded like any stage.
 
     Rewrite:
@@ -358,6 +358,9 @@ def cache_read(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGrap
         ->
         for d: A.cache(d) = A(d)
         for i: C(i) = f(A.cache(i))
+
+    Args:
+        widen: store the elements in the type that the consumer converts them to, so that each is converted once.
 
     Returns:
         The new graph and the name of the new stage (`A.cache`, `A.cache#2`, ...).
@@ -376,6 +379,7 @@ def cache_read(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGrap
         raise refuse(graph, codes.BAD_ATTACH, user, message, "use `cache_write`")
     source = graph.program.tensor(tensor)
     name = _fresh(graph, f"{tensor}.cache")
+    wide = _converted_type(user.statement.value, tensor) if widen else None
     box = graph.boxes[tensor]
     names = _copy_indices(reads[0], len(box.bounds), graph)
     copy = Statement(
@@ -385,14 +389,19 @@ def cache_read(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGrap
         "=",
         False,
         False,
-        _as_compute(Read(tensor, tuple(IndexVar(index) for index in names), source.dtype)),
+        _as_type(Read(tensor, tuple(IndexVar(index) for index in names), source.dtype), wide or source.dtype.compute),
         text=f"{name}({', '.join(names)}) = {tensor}({', '.join(names)})",
         span=user.statement.span,
     )
-    cached = Tensor(name, source.dtype, source.rank, "temporary")
+    dtype = wide or source.dtype
+    cached = Tensor(name, dtype, source.rank, "temporary")
 
     def redirect(expr: Expr) -> Expr | None:
-        return replace(expr, tensor=name) if isinstance(expr, Read) and expr.tensor == tensor else None
+        if isinstance(expr, Read) and expr.tensor == tensor:
+            return replace(expr, tensor=name, dtype=dtype)
+        if isinstance(expr, Cast) and isinstance(expr.operand, Read) and expr.operand.tensor == name:
+            return _as_type(expr.operand, expr.dtype)
+        return None
 
     value = rewrite(user.statement.value, redirect)
     graph = graph.replace_stage(replace(user, statement=replace(user.statement, value=value)))
@@ -441,6 +450,7 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
         operator=statement.operator if statement.accumulate else "=",
         initialize=False,
         exists=(),
+        text=_copy_text(statement, name),
     )
     box = Box(tuple(root.dom for root in old.roots if root.kind == "output"))
     kept = _keep_output(old)
@@ -524,6 +534,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         indices=(*statement.output_indices, _given(factored.name, factored.dom, "reduction")),
         value=read,
         exists=(),
+        text=f"{statement.target}{_subscripts(outputs)} {_sign(statement)} {name}{_subscripts((factored, *outputs))}",
     )
     combined = replace(
         _keep_output(old),
@@ -547,6 +558,20 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     new = replace(new, leaves=tuple(root.name for root in new.roots))
     cached = Tensor(name, target.dtype.compute, len(box.bounds), "temporary")
     return _valid(graph, _insert(graph.replace_stage(combined), stage, new, cached, box), old), name
+
+
+def _copy_text(statement: Statement, source: str) -> str:
+    where = f"({', '.join(index.name for index in statement.output_indices)})" if statement.output_indices else ""
+    sign = f"{statement.operator}=" if statement.accumulate else "="
+    return f"{statement.target}{where} {sign} {source}{where}"
+
+
+def _subscripts(axes: Sequence[IterVar]) -> str:
+    return f"({', '.join(axis.name for axis in axes)})" if axes else ""
+
+
+def _sign(statement: Statement) -> str:
+    return f"{statement.operator}={'!' if statement.initialize else ''}"
 
 
 def _substituted(value: SizeExpr, positions: Mapping[str, Expr]) -> SizeExpr:
@@ -601,7 +626,7 @@ def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: st
         return f"it is a loop of `{consumer.attach.stage}`, which `{consumer.name}` shares", legal
     if consumer.name in family or any(stage in family for stage, _ in graph.attach_path(consumer.name)):
         return f"`{consumer.name}` runs inside `{name}`", legal
-    consumers = graph.consumers(graph.stages_on(producer.target)[0].name)
+    consumers = final_users(graph, graph.stages_on(producer.target)[0].name)
     if not consumers:
         return "nothing reads it", legal
     point = (consumer.name, axis)
@@ -610,6 +635,15 @@ def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: st
     if outside:
         return f"`{outside[0]}` reads it outside that loop", legal
     return None
+
+
+def final_users(graph: StageGraph, name: str) -> tuple[Stage, ...]:
+    """The stages in whose loops a stage is read: its consumers, for an inlined one those of its result."""
+    found: dict[str, Stage] = {}
+    for user in graph.consumers(name):
+        members = final_users(graph, user.name) if user.attach.kind == "inline" else (user,)
+        found |= {member.name: member for member in members}
+    return tuple(found.values())
 
 
 def graph_problem(graph: StageGraph) -> tuple[str, str] | None:
@@ -638,7 +672,7 @@ def _stage_problem(graph: StageGraph, stage: Stage) -> str | None:
     users = graph.consumers(family[0].name)
     if stage.attach.kind == "at":
         point = (stage.attach.stage, stage.attach.axis)
-        for user in users:
+        for user in final_users(graph, family[0].name):
             if user.name != point[0] and point not in graph.attach_path(user.name):
                 return f"`{user.name}` reads it outside its loop"
     places = [user.name for user in users] if stage.attach.kind == "inline" else [stage.name]
@@ -853,8 +887,18 @@ def _given(name: str, bounds: tuple[SizeExpr, SizeExpr], kind: str = "output") -
     return Index(name, kind, (to_expr(bounds[0]), to_expr(bounds[1])))
 
 
-def _as_compute(read: Read) -> Expr:
-    return read if read.dtype.compute is read.dtype else Cast(read, read.dtype.compute)
+def _as_type(read: Expr, dtype: DType) -> Expr:
+    return read if read.dtype is dtype else Cast(read, dtype)
+
+
+def _converted_type(value: Expr, tensor: str) -> DType | None:
+    """The one type that every read of a tensor is converted to, or `None`."""
+    reads = sum(isinstance(node, Read) and node.tensor == tensor for node in walk(value))
+    casts = [
+        n for n in walk(value) if isinstance(n, Cast) and isinstance(n.operand, Read) and n.operand.tensor == tensor
+    ]
+    types = {cast.dtype for cast in casts}
+    return types.pop() if len(types) == 1 and len(casts) == reads else None
 
 
 def _copy_indices(read: Read, rank: int, graph: StageGraph) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tc_jupyter.diagnostics import codes
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 
@@ -116,9 +117,9 @@ class Schedule:
 
     # --- new stages --------------------------------------------------------------------------------------------------
 
-    def cache_read(self, tensor: str, consumer: str) -> Schedule:
+    def cache_read(self, tensor: str, consumer: str, widen: bool = False) -> Schedule:
         """Add a stage `<tensor>.cache` that copies a tensor for one consumer; see `primitives.cache_read`."""
-        return self._do("cache_read", tensor, consumer)
+        return self._do("cache_read", tensor, consumer, **({"widen": True} if widen else {}))
 
     def cache_write(self, stage: str) -> Schedule:
         """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""
@@ -149,6 +150,21 @@ class Schedule:
             CompileError: TC411 when only some sizes are given, or one is unknown.
         """
         return infer_bound(self.graph, sizes)
+
+    def check_program(self, program: Program) -> None:
+        """Refuse to schedule another program than the one this schedule was made for.
+
+        Raises:
+            CompileError: TC411.
+        """
+        if self.graph.base == program:
+            return
+        mine, other = self.graph.base, program
+        said = f"`{mine.name}`, not of `{other.name}`" if mine.name != other.name else f"another `{mine.name}`"
+        stages = ", ".join(f"`{statement.name}`" for statement in other.statements)
+        start = primitives.find_stage(self.graph, self.stages[0]) if self.stages else None
+        help = f"start from its own `schedule()`; its stages are {stages or 'none'}"
+        raise primitives.refuse(self.graph, codes.FOREIGN_SCHEDULE, start, f"this schedule is one of {said}", help)
 
     def to_python(self, name: str = "f") -> str:
         """The steps as code: `f.schedule().split(...)...`."""

@@ -251,6 +251,13 @@ class StageGraph:
         last = self.position(family[-1].name)
         return any(self.position(user.name) < last for user in self.consumers(family[0].name))
 
+    def computes_all(self, name: str) -> bool:
+        """Whether a stage computes every element, whatever is read: results, and stages whose loops others share."""
+        stage = self.stage(name)
+        family = {each.name for each in self.stages_on(stage.target)}
+        shared = any(each.attach.kind == "with" and each.attach.stage in family for each in self.stages)
+        return name in self.outputs or stage.attach.kind == "with" or shared or self.is_interleaved(name)
+
     def runs_in(self, name: str) -> str:
         """The stage at root in whose loops a stage runs: itself, or the end of its attach path."""
         path = self.attach_path(name)

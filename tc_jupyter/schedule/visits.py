@@ -127,8 +127,7 @@ class Enumeration:
 
     def _need(self, stage: Stage) -> Need:
         graph = self.graph
-        asked = stage.name not in graph.outputs and stage.attach.kind != "with" and not graph.is_interleaved(stage.name)
-        users = graph.consumers(graph.stages_on(stage.target)[0].name) if asked else ()
+        users = () if graph.computes_all(stage.name) else graph.consumers(graph.stages_on(stage.target)[0].name)
         path = tuple(reversed(path_points(graph, stage)))
         if not users:
             return self._everything(stage)

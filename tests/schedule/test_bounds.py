@@ -101,7 +101,11 @@ def test_loop_nest_as_text():
 def test_json_has_counts_and_requests():
     data = fused(default(FUSED), 3).bounds().to_json()
     stage = next(stage for stage in data["stages"] if stage["name"] == "B")
-    assert stage["counts"] == {"visits": 6, "exact": 16, "hull": 26, "tvm": 96}
+    assert stage["counts"] == {"visits": 6, "exact": 16, "hull": 26, "tvm": 96, "computed": 16, "distinct": 16}
+    assert stage["per_visit"]["hull"] == [3, 8, 8, 3, 3, 1]
+    assert stage["per_visit"]["tvm"] == [16] * 6
+    assert stage["memory"] == {"bytes": 64, "tvm_bytes": 128}
+    assert stage["tvm_region"] == ["[0, 4)", "[0, 4)"]
     assert stage["path"] == [["C", "i.j.fused.outer"]]
     assert stage["requests"][0]["consumer"] == "C"
 
