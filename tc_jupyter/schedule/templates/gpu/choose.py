@@ -28,14 +28,22 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes) -> Schedule:
     schedule = _inlined(schedule)
     for name in schedule.stages:
         if _is_free(schedule, name):
-            schedule = product.default(schedule, name, target, sizes) or schedule
+            schedule = _tried(product.default, schedule, name, target, sizes) or schedule
     for name in reversed(schedule.stages):
         if _is_free(schedule, name):
-            schedule = rows.default(schedule, name, target, sizes) or schedule
+            schedule = _tried(rows.default, schedule, name, target, sizes) or schedule
     for name in schedule.stages:
         if _is_free(schedule, name):
             schedule = _at_root(schedule, name, target, sizes)
     return schedule
+
+
+def _tried(template: Template, schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:
+    """A template's schedule; `None` where a rule of schedules forbids a step of it."""
+    try:
+        return template(schedule, name, target, sizes)
+    except CompileError:
+        return None
 
 
 def _is_free(schedule: Schedule, name: str) -> bool:
@@ -48,7 +56,7 @@ def _is_free(schedule: Schedule, name: str) -> bool:
 def _at_root(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule:
     templates: tuple[Template, ...] = (reduction.default, transposing.default, pointwise.default)
     for template in templates:
-        found = template(schedule, name, target, sizes)
+        found = _tried(template, schedule, name, target, sizes)
         if found is not None:
             return found
     return general.default(schedule, name, target)
@@ -63,7 +71,9 @@ def _inlined(schedule: Schedule) -> Schedule:
         if name in graph.outputs or not users or any(product.is_product(schedule, user.name) for user in users):
             continue
         nodes = sum(1 for _ in walk(stage.statement.value))
-        reads = sum(graph.storage_name(read.tensor) == stage.target for user in users for read in user.statement.reads())
+        reads = sum(
+            graph.storage_name(read.tensor) == stage.target for user in users for read in user.statement.reads()
+        )
         if nodes * reads <= MOST_INLINED:
             try:
                 schedule = schedule.compute_inline(name)

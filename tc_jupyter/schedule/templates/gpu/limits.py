@@ -1,4 +1,4 @@
-"""Whether a scheduled program keeps to what a block of threads has."""
+"""What templates ask of a schedule: what a step has added, whether a kernel keeps to what a block of threads has."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from math import prod
 from tc_jupyter.schedule.infer_bound import infer_symbolic
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
+
+
+def added(before: Schedule, after: Schedule) -> str:
+    """The stage that one step has added."""
+    (name,) = set(after.stages) - set(before.stages)
+    return name
+
 
 SHARED_BYTES = 48 << 10
 """Shared memory of a block without opting in."""
@@ -23,5 +30,8 @@ def fits_shared(schedule: Schedule) -> bool:
                 return False
             root = bounds.graph.runs_in(stage.name)
             size = bounds.graph.program.tensor(stage.target).dtype.bytes
-            used[root] = used.get(root, 0) + size * prod((extent or 0) + stage.storage.pad for extent in extents)
+            lengths = [extent or 0 for extent in extents]
+            last = stage.storage.layout[-1][0] if stage.storage.layout else len(lengths) - 1
+            lengths[last] += stage.storage.pad
+            used[root] = used.get(root, 0) + size * prod(lengths)
     return all(total <= SHARED_BYTES for total in used.values())

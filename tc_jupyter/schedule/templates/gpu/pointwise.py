@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tc_jupyter.program import Read
+from tc_jupyter.program import Expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -32,22 +32,18 @@ def lanes_of(schedule: Schedule, stage: Stage, index: str) -> int:
     steps = steps_along(stage, index)
     if statement.operator != "=" or not all(step in (0, 1) and not others for step, others in steps):
         return 1
-    if _is_shifted(stage, index):
+    if _is_shifted(stage):
         return 1
     return max(1, VECTOR_BYTES // widest)
 
 
-def _is_shifted(stage: Stage, index: str) -> bool:
-    """Whether a tensor is read at several places along `index`: vectors of a stencil would not be aligned."""
-    seen: dict[str, set[str]] = {}
+def _is_shifted(stage: Stage) -> bool:
+    """Whether a tensor is read at several places: vectors of a stencil would not be aligned."""
+    seen: dict[str, set[tuple[Expr, ...]]] = {}
     for read in stage.statement.reads():
         if read.indices:
-            seen.setdefault(read.tensor, set()).add(repr(_strip(read)))
+            seen.setdefault(read.tensor, set()).add(read.indices)
     return any(len(places) > 1 for places in seen.values())
-
-
-def _strip(read: Read) -> tuple[object, ...]:
-    return read.indices
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
@@ -65,6 +61,11 @@ def _flat(schedule: Schedule, name: str, index: str, lanes: int) -> Schedule:
     if schedule.graph.stage(name).statement.reduction_indices:
         schedule = schedule.split(name, index, THREADS)
         return schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, f"{index}.inner", "threadIdx.x")
+    if lanes == 1:
+        schedule = schedule.split(name, index, THREADS * VECTORS).split(name, f"{index}.inner", THREADS)
+        vector, thread = f"{index}.inner.outer", f"{index}.inner.inner"
+        schedule = schedule.reorder(name, f"{index}.outer", thread, vector)
+        return schedule.bind(name, f"{index}.outer", "blockIdx.x").bind(name, thread, "threadIdx.x")
     schedule = schedule.split(name, index, THREADS * lanes * VECTORS).split(name, f"{index}.inner", THREADS * lanes)
     schedule = schedule.split(name, f"{index}.inner.inner", lanes)
     vector = f"{index}.inner.outer"
@@ -80,9 +81,13 @@ def _grid(schedule: Schedule, name: str, outputs: list[str], lanes: int) -> Sche
         schedule = schedule.fuse(name, outer[0], outer[1])
         outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
     (row,) = outer
-    schedule = schedule.split(name, row, ROWS).split(name, last, 32 * lanes).split(name, f"{last}.inner", lanes)
-    thread, lane = f"{last}.inner.outer", f"{last}.inner.inner"
-    schedule = schedule.reorder(name, f"{row}.outer", f"{last}.outer", f"{row}.inner", thread, lane)
+    schedule = schedule.split(name, row, ROWS).split(name, last, 32 * lanes)
+    thread, lane = f"{last}.inner", ""
+    if lanes > 1:
+        schedule = schedule.split(name, thread, lanes)
+        thread, lane = f"{thread}.outer", f"{thread}.inner"
+    order = (f"{row}.outer", f"{last}.outer", f"{row}.inner", thread)
+    schedule = schedule.reorder(name, *order, *((lane,) if lane else ()))
     schedule = schedule.bind(name, f"{row}.outer", "blockIdx.x").bind(name, f"{last}.outer", "blockIdx.y")
     schedule = schedule.bind(name, f"{row}.inner", "threadIdx.y").bind(name, thread, "threadIdx.x")
-    return schedule.vectorize(name, lane) if lanes > 1 else schedule
+    return schedule.vectorize(name, lane) if lane else schedule

@@ -24,9 +24,9 @@ from tc_jupyter.program import Expr, IndexVar, Read, walk
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates.contraction import epilogue_of, last_stage
+from tc_jupyter.schedule.templates.contraction import epilogue_of
 
-from .limits import fits_shared
+from .limits import added, fits_shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,9 @@ def roles_of(stage: Stage) -> Roles | None:
 
 def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
     """The reduction index to split: the last one that is no part of a window and whose length is not a small constant."""
-    moving = {name for read in reads for index in read.indices if not isinstance(index, IndexVar) for name in _names_in(index)}
+    moving = {
+        name for read in reads for index in read.indices if not isinstance(index, IndexVar) for name in _names_in(index)
+    }
 
     def rank(name: str) -> tuple[bool, bool, int]:
         extent = stage.root(name).dom[1] - stage.root(name).dom[0]
@@ -160,8 +162,8 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ti
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.output_indices]
     if user is None:
-        schedule, copy = schedule.cache_write(name), name
-        total = last_stage(schedule, name, ".cache")
+        before, schedule, copy = schedule, schedule.cache_write(name), name
+        total = added(before, schedule)
     else:
         copy, total = user, name
     theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
@@ -210,8 +212,8 @@ def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) ->
 
 def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Roles, tile: Tile) -> Schedule:
     """A tile in shared memory, rows of the result contiguous, copied by all threads."""
-    schedule = schedule.cache_read(tensor, total)
-    copy = last_stage(schedule, tensor, ".cache")
+    before, schedule = schedule, schedule.cache_read(tensor, total)
+    copy = added(before, schedule)
     leaves = list(schedule.leaves(copy))
     schedule = schedule.compute_at(copy, total, f"{roles.inner}.outer").storage(copy, "shared", padded=True)
     contiguous = [number for number, index in enumerate(read.indices) if _names_in(index) & {roles.row, roles.column}]
@@ -227,4 +229,3 @@ def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Rol
     schedule = schedule.split(copy, fused, rows * columns).split(copy, f"{fused}.inner", columns)
     schedule = schedule.bind(copy, f"{fused}.inner.outer", "threadIdx.y")
     return schedule.bind(copy, f"{fused}.inner.inner", "threadIdx.x")
-

@@ -17,10 +17,10 @@ from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates.contraction import last_stage
 from tc_jupyter.schedule.templates.streaming import step_of
 
 from . import pointwise
+from .limits import added
 
 THREADS = 256
 CHUNK = THREADS * 32
@@ -78,12 +78,25 @@ def threads_of(stage: Stage, sizes: Mapping[str, int]) -> int:
     return WARP if length <= SHORT else THREADS
 
 
+def _shareable(length: int) -> int:
+    """The most threads that can share so many elements: a multiple of 32, or a power of two below."""
+    return length // 32 * 32 if length >= 32 else 1 << max(0, length.bit_length() - 1)
+
+
 def across_threads(schedule: Schedule, name: str, index: str, threads: int) -> Schedule:
-    """`threads` threads with partial results of the loop over `index`; every `threads`-th element is one thread's."""
+    """`threads` threads with partial results of the loop over `index`; every `threads`-th element is one thread's.
+
+    Raises:
+        CompileError: TC410, the loop is too short to be shared.
+    """
     stage = schedule.graph.stage(name)
+    length = stage.root(index).dom[1] - stage.root(index).dom[0]
+    if length.is_constant:
+        threads = min(threads, _shareable(length.constant))
     others = [root.name for root in stage.roots if root.kind == "reduction" and root.name != index]
-    schedule = schedule.split(name, index, threads).rfactor(name, f"{index}.inner")
-    partial = last_stage(schedule, name, ".rf")
+    before = schedule.split(name, index, threads)
+    schedule = before.rfactor(name, f"{index}.inner")
+    partial = added(before, schedule)
     outputs = [leaf for leaf in schedule.leaves(name) if leaf != f"{index}.inner"]
     schedule = schedule.reorder(name, *outputs, f"{index}.inner")
     schedule = schedule.bind(name, f"{index}.inner", "threadIdx.x").compute_at(partial, name, f"{index}.inner")
@@ -112,8 +125,8 @@ def _to_one(schedule: Schedule, name: str) -> Schedule:
         leaf, inner = f"{first}.outer", f"{first}.inner"
     else:
         leaf, inner = first, reductions[-1]
-    schedule = schedule.rfactor(name, leaf)
-    partial = last_stage(schedule, name, ".rf")
+    before, schedule = schedule, schedule.rfactor(name, leaf)
+    partial = added(before, schedule)
     schedule = across_threads(schedule, partial, inner, THREADS).bind(partial, leaf, "blockIdx.x")
     return across_threads(schedule, name, leaf, THREADS)
 
@@ -128,8 +141,9 @@ def _columns(schedule: Schedule, name: str) -> Schedule | None:
     index = stage.statement.reduction_indices[0].name
     if stage.root(index).dom[1].is_constant:
         return None
-    schedule = schedule.split(name, index, COLUMN_CHUNK).rfactor(name, f"{index}.outer")
-    partial = last_stage(schedule, name, ".rf")
+    before = schedule.split(name, index, COLUMN_CHUNK)
+    schedule = before.rfactor(name, f"{index}.outer")
+    partial = added(before, schedule)
     target = Target("cuda")
     schedule = pointwise.default(schedule, partial, target, {}) or schedule
     return pointwise.default(schedule, name, target, {})

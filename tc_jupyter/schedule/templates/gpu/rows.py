@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar
+from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -48,7 +49,8 @@ def _sums(schedule: Schedule, member: str) -> bool:
 
 def _members(schedule: Schedule, user: Stage) -> list[str]:
     """Temporaries with one value per row that are read for the present row only, in program order."""
-    graph = schedule.graph
+    graph = inject_inline(schedule.graph)
+    user = graph.stage(user.name)
     outputs = [index.name for index in user.statement.output_indices]
     found: list[str] = []
     depth: int | None = None
@@ -92,12 +94,13 @@ def _scheduled(
     if columns:
         last = columns[-1]
         lanes = pointwise.lanes_of(schedule, schedule.graph.stage(name), last)
-        schedule = schedule.split(name, last, threads * lanes).split(name, f"{last}.inner", lanes)
-        schedule = schedule.bind(name, f"{last}.inner.outer", "threadIdx.x")
+        schedule = schedule.split(name, last, threads * lanes)
+        thread = f"{last}.inner"
         if lanes > 1:
-            schedule = schedule.vectorize(name, f"{last}.inner.inner")
+            schedule = schedule.split(name, thread, lanes).vectorize(name, f"{thread}.inner")
+            thread = f"{thread}.outer"
+        schedule = schedule.bind(name, thread, "threadIdx.x")
     schedule = bind_rows(schedule, name, rows, threads)
-    place = ".".join(rows)
     place = schedule.leaves(name)[0] if threads > WARP else schedule.leaves(name)[1]
     for member in reversed(members):
         schedule = schedule.compute_at(member, name, place).storage(member, "local")

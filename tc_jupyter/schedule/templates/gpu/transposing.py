@@ -12,10 +12,9 @@ from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates.contraction import last_stage
 from tc_jupyter.schedule.templates.streaming import step_of
 
-from .limits import fits_shared
+from .limits import added, fits_shared
 
 TILE, LINES = 32, 8
 
@@ -27,7 +26,9 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
     if stage.statement.operator != "=" or len(outputs) < 2:
         return None
-    turned = {read.tensor: axis for read in stage.statement.reads() if (axis := _turned(stage, read.indices)) is not None}
+    turned = {
+        read.tensor: axis for read in stage.statement.reads() if (axis := _turned(stage, read.indices)) is not None
+    }
     several = [read.tensor for read in stage.statement.reads() if read.tensor in turned]
     if len(set(turned.values())) != 1 or len(several) != len(turned):
         return None
@@ -66,8 +67,8 @@ def _tiles(schedule: Schedule, name: str, row: str, outputs: list[str], tensors:
 
 
 def _tile_of(schedule: Schedule, tensor: str, name: str, place: str, row: str, last: str) -> Schedule:
-    schedule = schedule.cache_read(tensor, name)
-    copy = last_stage(schedule, tensor, ".cache")
+    before, schedule = schedule, schedule.cache_read(tensor, name)
+    copy = added(before, schedule)
     schedule = schedule.compute_at(copy, name, place).storage(copy, "shared", padded=True, pad=1)
     schedule = schedule.split(copy, row, TILE).split(copy, last, LINES)
     outer = [leaf for leaf in schedule.leaves(copy) if leaf not in (f"{row}.inner", f"{last}.inner", f"{last}.outer")]
