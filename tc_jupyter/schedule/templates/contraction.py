@@ -308,7 +308,7 @@ def last_stage(schedule: Schedule, name: str, suffix: str) -> str:
 
 
 def _copy_of(schedule: Schedule, tensor: str, cache: str) -> tuple[Schedule, str, list[str]]:
-    schedule = schedule.cache_read(tensor, cache)
+    schedule = schedule.cache_read(tensor, cache, widen=True)
     copy = last_stage(schedule, tensor, ".cache")
     return schedule, copy, [index.name for index in schedule.graph.stage(copy).statement.output_indices]
 
