@@ -233,6 +233,18 @@ class _Parser:
             return self.next()
         self.fail(f"expected `{text}` {after}, found {self.found()}", help=help)
 
+    def more(self, begun: bool, close: str) -> bool:
+        """Whether another item of a list follows; eats the comma before it, and refuses one before `close`."""
+        if not begun:
+            return not self.is_at(close)
+        if not self.accept(","):
+            return False
+        if self.is_at(close):
+            self.fail(
+                f"expected another item after the comma, found `{close}`", span=self.last.span, help="delete the comma"
+            )
+        return True
+
     def found(self) -> str:
         return "the end of the text" if self.token.kind == "end" else f"`{self.token.text}`"
 
@@ -466,8 +478,7 @@ class _Parser:
                 items.append(int(token.text))
             else:
                 right = False
-            if not self.is_at("]") and not self.accept(","):
-                right = False
+            right &= self.accept(",") != self.is_at("]")
         self.next()
         if not right:
             self.say(
@@ -511,8 +522,8 @@ class _Parser:
 
     def result(self) -> tuple[tuple[SacExpression, ...], Span]:
         begin = self.next().span
-        if self.is_at(";"):
-            self.fail("`return` needs an expression")
+        if self.is_at(";", "return"):
+            self.fail("`return` needs an expression", span=begin)
         listed = self.is_at("(") and self._closes_statement()
         if listed:
             self.next()
@@ -615,11 +626,11 @@ class _Parser:
     def postfix(self, node: SacExpression) -> SacExpression:
         while self.is_at("["):
             self.next()
+            if self.is_at("]"):
+                self.fail("a selection needs an index", help="write `a[i]`, `a[iv]` or `a[., j]`")
             indices: list[SacExpression | Dot | TripleDot] = []
-            while not self.is_at("]"):
+            while self.more(bool(indices), "]"):
                 indices.append(self.dot() or self.expression())
-                if not self.accept(","):
-                    break
             self.expect("]", "after the indices of a selection")
             node = Selection(node, tuple(indices), node.span | self.last.span)
         return node
@@ -675,10 +686,8 @@ class _Parser:
         name = Name(token.text, token.span)
         if self.accept("("):
             arguments: list[SacExpression] = []
-            while not self.is_at(")"):
+            while self.more(bool(arguments), ")"):
                 arguments.append(self.expression())
-                if not self.accept(","):
-                    break
             self.expect(")", f"after the arguments of `{token.text}`")
             return Apply(name, tuple(arguments), token.span | self.last.span)
         if token.text in ("and", "or", "not"):
@@ -703,10 +712,8 @@ class _Parser:
 
     def literal(self, begin: _Token) -> ArrayLiteral:
         elements: list[SacExpression] = []
-        while not self.is_at("]"):
+        while self.more(bool(elements), "]"):
             elements.append(self.expression())
-            if not self.accept(","):
-                break
         self.expect("]", "after the elements of an array")
         return ArrayLiteral(tuple(elements), begin.span | self.last.span)
 
@@ -794,10 +801,8 @@ class _Parser:
             return Pattern((name,), True, name.span)
         self.next()
         items: list[Name | Dot | TripleDot] = []
-        while not self.is_at("]"):
+        while self.more(bool(items), "]"):
             items.append(self.dot() or self.name("in a pattern"))
-            if not self.accept(","):
-                break
         self.expect("]", "after the items of a pattern")
         triples = [item for item in items if isinstance(item, TripleDot)]
         if len(triples) > 1:

@@ -313,8 +313,6 @@ SAC_TOKENS = [
     "!",
     "%",
 ]
-# the parser is lax about these: a comma before `]` or `)`, nothing between brackets, a doubled `return`
-LAX = re.compile(r", [\])]|\[ \]|return return")
 
 
 def test_sac_corpus_cases_and_mutants() -> None:
@@ -325,6 +323,5 @@ def test_sac_corpus_cases_and_mutants() -> None:
     mutants = [
         " ".join(mutant(words.findall(t), r, SAC_TOKENS)) for t in texts[:60] for _ in range(1 + 600 // len(texts))
     ]
-    mutants = [m for m in mutants if not LAX.search(m)]
     found = disagreements("sac", texts + mutants)
     assert not found, f"{len(found)} of {len(texts) + len(mutants)}\n" + "\n".join(sorted(found, key=len)[:14])

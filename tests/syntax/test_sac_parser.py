@@ -141,6 +141,13 @@ def test_allow_belongs_to_the_line():
         ("int f(int A) { int b; return 1; }", ["TC101"]),
         ("int f(int A) { A[0] = 1; return A; }", ["TC101"]),
         ("int f(int A) { /* open", ["TC101", "TC101"]),
+        ("int f(int A) { return return (A); }", ["TC101"]),
+        ("int f(int[.] A) { return A[0,]; }", ["TC101"]),
+        ("int f(int[.] A) { return A[]; }", ["TC101"]),
+        ("int[.] f(int A) { return [A, 1,]; }", ["TC101"]),
+        ("int f(int A) { return max(A, 1,); }", ["TC101"]),
+        ("int f(int[*] A) { return { [i,] -> A[i] }; }", ["TC101"]),
+        ("int f(int[.,] A) { return A; }", ["TC154"]),
         ("def f(float(N) A) -> (B) { B(i) = A(i) }", ["TC111"]),
     ],
 )
