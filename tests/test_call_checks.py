@@ -18,6 +18,8 @@ def nested(float(J) B, int32(K) C, int32(I) D, int32(I) E) -> (A) { A(i) = B(C(D
 def floating(float(J) B, float(I) C) -> (A) { A(i) = B(C(i)) }
 def embed(float(V,D) W, int32(N,L) T) -> (E) { E(n,d) +=! W(T(n,l), d) }
 def narrow(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }
+def picked(float(N,M) X, int32(K) I) -> (Y) { Y = X(I(0), I(1)) }
+def partly(float(N,M) X, int32 n) -> (y) { T(i) +=! X(i,j) where i in 0:n  y +=! T(i) * T(i) }
 def divide(float(N) X, int32 s) -> (Y) { Y(i) = X(i*s) where i in 0:N/s }
 """
 ALLOW = [f"TC3{n}" for n in range(20, 31)] + ["TC231", "TC234"]
@@ -79,6 +81,36 @@ def test_index_values_are_scanned_before_anything_runs(module, bad):
 def test_a_clamp_needs_no_check(module):
     b = floats(5)
     np.testing.assert_array_equal(module.clamped(b, integers(-9, 3, 99)), b[[0, 3, 4]])
+
+
+def test_index_values_at_fixed_places(module):
+    x = floats(3, 4)
+    assert module.picked(x, integers(1, 3)) == x[1, 3]
+    assert module.picked(x, integers(0, 2, 99)) == x[0, 2]  # what is not read is not checked
+    for bad in ([3, 0], [0, 4], [-1, 0], [0, -1]):
+        with refused("TC604", "dimension"):
+            module.picked(x, integers(*bad))
+
+
+def test_temporaries_as_long_as_a_scalar_says(module):
+    x = floats(70, 5)
+    for n in (3, 70, 0, 1, 64):
+        expected = (x[:n].sum(1, dtype=np.float64) ** 2).sum()
+        np.testing.assert_allclose(module.partly(x, n), expected, rtol=1e-5)
+    with refused("TC6", "n <= N"):
+        module.partly(x, 71)
+    with refused("TC6"):
+        module.partly(x, -1)
+
+
+def test_arrays_of_many_axes(module):
+    x = floats(*[1] * 29, 3)
+    add = tc.compile(
+        "float[*] add(float[*] a) { return { iv -> a[iv] + a[iv] }; }",
+        language="sac",
+        target=module.picked.options.target,
+    )
+    np.testing.assert_array_equal(add.add(x), x + x)
 
 
 def test_index_arrays_of_any_layout(module):

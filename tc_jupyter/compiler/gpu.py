@@ -9,7 +9,7 @@ registers that one thread of the first kernel takes, as ptxas wrote it into the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -82,8 +82,8 @@ def launch_shape(kernel: Kernel, source: KernelSource, sizes: Mapping[str, int])
     Raises:
         KeyError: a size is missing.
     """
-    grid = integers(source.launch.grid, kernel.sizes)(sizes)
-    block = integers(source.launch.block, kernel.sizes)(sizes)
+    grid = integers(source.launch.grid, kernel)(sizes)
+    block = integers(source.launch.block, kernel)(sizes)
     return (grid[0], grid[1], grid[2]), (block[0], block[1], block[2])
 
 
@@ -122,7 +122,7 @@ def resources(made: Build, sizes: Mapping[str, int]) -> tuple[KernelResources, .
 def _threads(kernel: Kernel, source: KernelSource, sizes: Mapping[str, int], own: Resources) -> int:
     """Threads per block; where sizes decide and are not given, the most that the kernel was compiled for."""
     try:
-        return math.prod(integers(source.launch.block, kernel.sizes)(sizes))
+        return math.prod(integers(source.launch.block, kernel)(sizes))
     except KeyError:
         return own.max_threads or 256
 
@@ -184,7 +184,7 @@ class _SimulatedCall:
         match argument.kind:
             case "buffer" | "workspace":
                 buffer = buffers[name]
-                array = self.array(buffer, kernel.sizes)
+                array = self.array(buffer, kernel)
                 return GlobalArray(
                     name, array, buffer.role != "input" or argument.kind == "workspace", name in self.written
                 )
@@ -198,10 +198,10 @@ class _SimulatedCall:
             case _:
                 return GlobalArray("error record", record)
 
-    def array(self, buffer: Buffer, sizes: Sequence[str]) -> NDArray:
+    def array(self, buffer: Buffer, kernel: Kernel) -> NDArray:
         found = self.arrays.get(buffer.name)
         if found is None:
-            shape = integers(buffer.shape, sizes)(self.numbers.sizes)
+            shape = integers(buffer.shape, kernel)({**self.numbers.sizes, **self.inputs.scalars})
             if shape and buffer.pad:
                 shape = (*shape[:-1], shape[-1] + buffer.pad)
             found = self.arrays[buffer.name] = np.zeros(shape, storage_dtype(buffer.dtype))

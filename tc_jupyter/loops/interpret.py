@@ -79,6 +79,7 @@ class _Printer:
         self.names: dict[tuple[str, str], str] = {}
         self.buffers: dict[str, Buffer] = {}
         self.scalars: set[str] = set()
+        self.nested = 0
 
     def name(self, kind: str, name: str) -> str:
         clean = "".join(char if char.isascii() and char.isalnum() else "_" for char in name)
@@ -108,7 +109,7 @@ class _Printer:
             case For():
                 var, low = self.name("v", stmt.var), self.expr(stmt.min)
                 head = f"{pad}for {var} in range({low}, {low} + {self.expr(stmt.extent)}):"
-                return [head, *self.block(stmt.body, depth + 1)]
+                return [head, *self.loop_body(stmt.body, depth + 1)]
             case If():
                 lines = [f"{pad}if {self.expr(stmt.condition)}:", *self.block(stmt.then, depth + 1)]
                 if stmt.otherwise is not None:
@@ -133,6 +134,17 @@ class _Printer:
             case Block():
                 return self.block(stmt, depth)
         assert_never(stmt)
+
+    def loop_body(self, block: Block, depth: int) -> list[str]:
+        """Python allows 20 nested loops in a function, so deeper ones get a function of their own."""
+        self.nested += 1
+        if self.nested % 16:
+            lines = self.block(block, depth)
+        else:
+            pad = "    " * depth
+            lines = [f"{pad}def inner():", f"{pad}    nonlocal failed", *self.block(block, depth + 1), f"{pad}inner()"]
+        self.nested -= 1
+        return lines
 
     def store(self, stmt: Store) -> str:
         buffer = self.buffers[stmt.buffer]

@@ -110,7 +110,7 @@ def interval(e: SizeExpr, box: IndexBox, data: Callable[[Datum], Ends] = type_li
     Names outside `box` stay as they are. `exact` holds iff every index is monotone in one direction over all its
     occurrences, and no element is read at an index that also occurs elsewhere.
     """
-    if not e.names:
+    if not e.terms:
         return Interval(e, e, True)
     walk = _Walk(box, data, {})
     lower, upper = _sum_ends(e, walk, 1)

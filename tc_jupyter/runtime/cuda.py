@@ -487,16 +487,17 @@ class CudaRunner:
             if buffer.strided:
                 steps = (stride // buffer.dtype.bytes for stride in own[buffer.name].strides)
                 numbers |= {f"{buffer.name}.stride.{k}": step for k, step in enumerate(steps)}
-        bits, names = 32 if fits_int32(self.kernel, numbers) else 64, self.kernel.sizes
+        bits = 32 if fits_int32(self.kernel, numbers) else 64
         loaded = self._variant(device, bits, aligned, sizes, False)
-        blocks = integers(loaded.source.launch.grid, names)(sizes)
+        blocks = integers(loaded.source.launch.grid, self.kernel)(sizes)
         if any(number > limit for number, limit in zip(blocks, LARGEST_GRID, strict=True)):
             loaded = self._variant(device, bits, aligned, sizes, True)
         launch = loaded.source.launch
         workspace = tuple(
-            math.prod(integers(buffer.shape, names)(sizes)) * buffer.dtype.bytes for buffer in loaded.source.workspace
+            math.prod(integers(buffer.shape, self.kernel)(sizes)) * buffer.dtype.bytes
+            for buffer in loaded.source.workspace
         )
-        grid, block = integers(launch.grid, names)(sizes), integers(launch.block, names)(sizes)
+        grid, block = integers(launch.grid, self.kernel)(sizes), integers(launch.block, self.kernel)(sizes)
         return _Plan(loaded, grid, block, workspace, gatherer(loaded.source))
 
     def _variant(self, device: int, bits: int, aligned: bool, sizes: Mapping[str, int], large: bool) -> LoadedKernel:

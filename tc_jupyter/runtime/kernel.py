@@ -132,13 +132,13 @@ class Step:
 
     Attributes:
         scans: numbers of the checks on data that run before it.
-        temporaries: the buffers of scope `global` that the kernel uses, and their extents from the sizes.
+        temporaries: the buffers of scope `global` that the kernel uses, and their extents from sizes and scalars.
     """
 
     kernel: Kernel
     run: Runner
     scans: tuple[int, ...]
-    temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, int]], tuple[int, ...]]], ...]
+    temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, Number]], tuple[int, ...]]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ class BoundKernel:
         storage = {name: self._prepared(name, view) for name, view in inputs.arrays.items()}
         results = self._results(inputs, numbers, outputs)
         storage.update({root_of(program, name): view for name, view in results.items()})
-        self._temporaries(storage, numbers, inputs.device)
+        self._temporaries(storage, {**numbers.sizes, **inputs.scalars}, inputs.device)
         for step in self.steps:
             if check == "all":
                 self._scan(step, numbers, storage, inputs.scalars)
@@ -323,11 +323,11 @@ class BoundKernel:
                 results[name] = self._allocate(inputs.library, name, numbers.shapes[name], inputs.device)
         return results
 
-    def _temporaries(self, storage: dict[str, ArrayView], numbers: Numbers, device: str) -> None:
+    def _temporaries(self, storage: dict[str, ArrayView], numbers: Mapping[str, Number], device: str) -> None:
         for step in self.steps:
             for buffer, extents in step.temporaries:
                 if buffer.name not in storage:
-                    shape = tuple(max(0, extent) for extent in extents(numbers.sizes))  # a size of 0 may give less
+                    shape = tuple(max(0, extent) for extent in extents(numbers))  # a size of 0 may give less
                     make = _scratch(buffer, shape, device)
                     storage[buffer.name] = self._memory(make, buffer.name, buffer.dtype, shape)
 
@@ -410,4 +410,4 @@ def bind_kernel(
 
 def _step(kernel: Kernel, run: Runner, scans: tuple[int, ...]) -> Step:
     owned = [buffer for buffer in kernel.buffers if buffer.scope == "global"]
-    return Step(kernel, run, scans, tuple((buffer, integers(buffer.shape, kernel.sizes)) for buffer in owned))
+    return Step(kernel, run, scans, tuple((buffer, integers(buffer.shape, kernel)) for buffer in owned))

@@ -20,7 +20,7 @@ import numpy as np
 from tc_jupyter.codegen import Argument, KernelSource
 from tc_jupyter.loops import Check, Kernel, walk_statements
 from tc_jupyter.loops.interpret import interpret
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Select, Size, Unary
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, Size, Unary
 
 from .arguments import Number
 from .arrays import ITEMSIZE, ArrayView, as_numpy, numpy_address
@@ -57,12 +57,14 @@ def interpreter_runner(kernel: Kernel) -> Runner:
 
 
 def python_text(expr: Expr, names: Mapping[str, str]) -> str:
-    """An integer expression over sizes as Python text; `names` gives the variable of each size."""
+    """An integer expression over sizes and scalars as Python text; `names` gives the variable of each."""
     match expr:
         case Const():
             return repr(int(expr.value))
         case Size():
             return names[expr.name]
+        case Read(indices=()):
+            return names[expr.tensor]
         case Cast():
             return python_text(expr.operand, names)
         case Unary():
@@ -79,9 +81,10 @@ def python_text(expr: Expr, names: Mapping[str, str]) -> str:
             raise TypeError(f"{type(expr).__name__} in the shape of a launch")
 
 
-def integers(expressions: Sequence[Expr], sizes: Sequence[str]) -> Callable[[Mapping[str, int]], tuple[int, ...]]:
-    """A function that computes launch extents or buffer shapes from the values of the sizes."""
-    names = {name: f"v[{name!r}]" for name in sizes}
+def integers(expressions: Sequence[Expr], kernel: Kernel) -> Callable[[Mapping[str, Number]], tuple[int, ...]]:
+    """A function that computes launch extents or buffer shapes from the values of the sizes and scalars of a kernel."""
+    names = {name: f"v[{name!r}]" for name in kernel.sizes}
+    names |= {name: f"int(v[{name!r}])" for name, _ in kernel.scalars}
     body = "".join(f"{python_text(expression, names)}, " for expression in expressions)
     return eval(f"lambda v: ({body})")
 
@@ -171,7 +174,7 @@ class CpuRunner:
 
     Attributes:
         gather: storage, sizes, scalars, addresses of workspace and error record -> filled slots.
-        work: sizes -> bytes of workspace per thread, or `None`.
+        work: sizes and scalars -> bytes of workspace per thread, or `None`.
         values: how many values each check reports.
     """
 
@@ -180,14 +183,16 @@ class CpuRunner:
     code: Code
     thread_count: Callable[[], int]
     gather: Callable[..., Any]
-    work: Callable[[Mapping[str, int]], tuple[int, ...]] | None
+    work: Callable[[Mapping[str, Number]], tuple[int, ...]] | None
     values: Mapping[int, int]
 
     def __call__(
         self, storage: Mapping[str, ArrayView], sizes: Mapping[str, int], scalars: Mapping[str, Number]
     ) -> Failure | None:
         """Run the kernel."""
-        scratch = None if self.work is None else aligned_empty((self.work(sizes)[0] * self.thread_count(),), _BYTE, 64)
+        scratch = None
+        if self.work is not None:
+            scratch = aligned_empty((self.work({**sizes, **scalars})[0] * self.thread_count(),), _BYTE, 64)
         record = (ctypes.c_int64 * RECORD)() if self.kernel.checks else None
         where = 0 if scratch is None else numpy_address(scratch)
         errors = 0 if record is None else ctypes.addressof(record)
@@ -211,7 +216,7 @@ def cpu_runner(kernel: Kernel, source: KernelSource, code: Code, thread_count: C
     }
     parts = "".join(f", {slot_text(argument)}" for argument in source.arguments)
     exec(f"def gather(b, v, s, w, e):\n    d = block()\n    pack(d, 0{parts})\n    return d", scope)
-    work = integers(source.workspace[0].shape, kernel.sizes) if source.workspace else None
+    work = integers(source.workspace[0].shape, kernel) if source.workspace else None
     return CpuRunner(kernel, source, code, thread_count, scope["gather"], work, values_of_checks(kernel))
 
 

@@ -329,11 +329,11 @@ def test_bfloat16_results_of_numpy_need_ml_dtypes(monkeypatch):
 
 
 def test_launch_numbers():
-    shape = integers(
-        (Binary("//", Binary("+", Size("N"), int64(7), DType.INT64), int64(8), DType.INT64), Size("T.0")), ("N", "T.0")
-    )
-    assert shape({"N": 9, "T.0": 4}) == (2, 4)
-    smaller = integers((Binary("min", Size("N"), int64(3), DType.INT64),), ("N",))
+    kernel = Kernel("f", (), ("N", "T.0"), (("n", DType.INT32),), Block(()), ())
+    rounded = Binary("//", Binary("+", Size("N"), int64(7), DType.INT64), int64(8), DType.INT64)
+    shape = integers((rounded, Size("T.0"), Read("n", (), DType.INT32)), kernel)
+    assert shape({"N": 9, "T.0": 4, "n": np.int32(5)}) == (2, 4, 5)
+    smaller = integers((Binary("min", Size("N"), int64(3), DType.INT64),), kernel)
     assert smaller({"N": 9}) == (3,)
 
 
