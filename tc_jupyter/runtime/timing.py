@@ -18,6 +18,7 @@ from functools import cache
 import numpy as np
 
 from .cpus import available_cpus
+from .peak import fma_rate
 
 _SHORTEST = 200e-6
 """A sample repeats its candidate until it lasts this long: a few thousand ticks of the clock, and still many rounds."""
@@ -123,7 +124,10 @@ def roofline(flops: float, nbytes: float, limits: Limits) -> float:
 
 @cache
 def cpu_limits() -> Limits:
-    """Measure this processor once per process (about half a second): a matrix product of NumPy and a copy with all threads."""
+    """Measure this processor once per process (about half a second): multiply-adds in registers and a copy, with all threads.
+
+    Without LLVM the rate of arithmetic is that of NumPy's matrix product.
+    """
     matrix = np.ones((768, 768), np.float32)
     product = np.empty_like(matrix)
     threads = available_cpus()
@@ -141,8 +145,10 @@ def cpu_limits() -> Limits:
     product_time, copy_time = benchmark(
         {"flops": lambda: np.matmul(matrix, matrix, out=product), "copy": copy_all}, rounds=7
     )
-    how = f"float32 matrix product of NumPy and a copy of {threads * count * 8 >> 20} MB with {threads} threads"
-    return Limits(2 * 768**3 / product_time.best, 16 * count * threads / copy_time.best, how)
+    rate = fma_rate()
+    kind = "float32 matrix product of NumPy" if rate is None else "float32 multiply-adds in registers"
+    how = f"{kind} and a copy of {threads * count * 8 >> 20} MB with {threads} threads"
+    return Limits(rate or 2 * 768**3 / product_time.best, 16 * count * threads / copy_time.best, how)
 
 
 @dataclass(frozen=True, slots=True)
