@@ -8,11 +8,13 @@ from .bounds import Bounds, Range, StageNeed, infer_bound
 from .exact_sets import ExactNeed, ExactSets, Piece
 from .extents import loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
+from .moves import candidates, mutate
 from .padding import with_safe_padding
 from .primitives import identity_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .space import default_schedule, size_class
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, stage_graph
+from .store import ScheduleStore, StoreKey
 from .target import INTERPRETER, Target
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "Piece",
     "Range",
     "Schedule",
+    "ScheduleStore",
     "Split",
     "Stage",
     "StageBounds",
@@ -34,13 +37,16 @@ __all__ = [
     "StageNeed",
     "Step",
     "Storage",
+    "StoreKey",
     "SymbolicBounds",
     "Target",
+    "candidates",
     "default_schedule",
     "identity_of",
     "infer_bound",
     "infer_symbolic",
     "loop_extent",
+    "mutate",
     "open_constraints",
     "schedule_of",
     "scope_of",

@@ -109,9 +109,11 @@ class ExactSets:
         A test pays where at most `WORTH` of the box is needed at `NOMINAL` sizes, and only where it is short and the loops are not
         vectors or intrinsics, which it would break. Elements are named by the stage's roots, loops around it as in `variable`.
         """
-        stage, need = self.bounds[name].stage, self.need(name)
-        plain = not stage.storage.padded and stage.tensorize is None and not _has_vectors(stage)
-        if not plain or not self._users(stage) or not need.exact or need.mapping is None:
+        stage = self.bounds[name].stage
+        if stage.storage.padded or stage.tensorize is not None or _has_vectors(stage) or not self._users(stage):
+            return None
+        need = self.need(name)
+        if not need.exact or need.mapping is None:
             return None
         try:
             needed = need.mapping.wrapped()

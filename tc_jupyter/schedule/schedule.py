@@ -43,10 +43,16 @@ class Schedule:
     Attributes:
         graph: stages, loops, attachment.
         steps: the primitives applied so far, in order.
+        origin: the stages before the first step; `None` if there is none yet.
     """
 
     graph: StageGraph
     steps: tuple[Step, ...] = field(default=())
+    origin: StageGraph | None = None
+
+    def start(self) -> StageGraph:
+        """The stages before the first step."""
+        return self.origin or self.graph
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -183,7 +189,7 @@ class Schedule:
         result = primitive(self.graph, *arguments, **keywords)
         graph = result[0] if isinstance(result, tuple) else result
         step = Step(name, arguments, tuple(keywords.items()))
-        return replace(self, graph=graph, steps=(*self.steps, step))
+        return replace(self, graph=graph, steps=(*self.steps, step), origin=self.start())
 
 
 def schedule_of(program: Program, ranges: Ranges) -> Schedule:
