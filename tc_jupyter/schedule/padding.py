@@ -101,10 +101,10 @@ def _uppers(bounds: SymbolicBounds, high: SizeExpr, loops: list[tuple[str, str]]
 
 
 def _parts(extent: SizeExpr) -> tuple[SizeExpr, ...]:
-    """Values that an extent is at most: the arguments of a minimum."""
+    """Values that an extent is at most: itself and, of a minimum, its arguments."""
     terms = extent.ordered()
     if len(terms) == 1 and len(terms[0][0]) == 1 and abs(terms[0][1]) == 1:
         (atom,), sign = terms[0]
         if isinstance(atom, Extremum) and (atom.kind == "min") == (sign > 0):
-            return tuple(argument * sign + extent.offset for argument in atom.arguments)
+            return (extent, *(argument * sign + extent.offset for argument in atom.arguments))
     return (extent,)
