@@ -18,6 +18,8 @@ from tc_jupyter.diagnostics import CallError, CompileError
 from tc_jupyter.function import Function, OpenRanks, module_of
 
 from .card import html_card
+from .widgets.live import with_widget
+from .widgets.views import live_card
 
 MIME = "application/vnd.tc-jupyter.v1+json"
 SOURCES = {"cuda": "generated CUDA"}
@@ -83,7 +85,8 @@ class Report:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         del include, exclude
-        return self.bundle()
+        bundle = self.bundle()
+        return with_widget(bundle, lambda: live_card(bundle["text/html"], self.functions)) if self.functions else bundle
 
     def __repr__(self) -> str:
         return text_form(self.analysis, self.engine)

@@ -137,3 +137,119 @@ def test_reload_and_restart_show_the_right_picture(lab: App) -> None:
     assert dots(lab.page.locator("[data-tc-card-content=static]")) == expected_dots(8, 3)
     assert lab.page.get_by_text(re.compile("model not found", re.I)).count() == 0
     clean(lab)
+
+
+TWO = "def two(float(M, N) A) -> (C) {\n    B(i, j) = A(i, j) + 1\n    C(i, j) = B(i, j) * 3\n}"
+MAKE_TWO = f"two = tc.compile('''{TWO}''').two"
+
+
+def test_ranges_by_mouse_and_keyboard(app: App) -> None:
+    root = shown(app, "ranges.ipynb", "tc.view(conv, 'ranges', N=8, K=3)")
+    root.get_by_text("0 .. 5 (6)").first.wait_for()
+    root.locator("[data-key='A.i']").focus()
+    app.page.keyboard.press("Enter")
+    root.locator("mark", has_text="B(i + k)").wait_for()
+    assert root.locator("[data-key='A.i']").evaluate("b => b === document.activeElement")
+    root.locator("[data-control='size:K']").focus()
+    for _ in range(6):
+        app.page.keyboard.press("ArrowRight")
+    until(app.page, lambda: root.locator("[data-holds=true]").count() > 0 and "empty" in root.inner_text())
+    app.page.keyboard.press("ArrowRight")
+    until(app.page, lambda: root.locator("[data-holds=false]").count() > 0)
+    shot(app, "ranges")
+    clean(app)
+
+
+def test_predicting_a_range(lab: App) -> None:
+    root = shown(lab, "predict.ipynb", "tc.view(conv, 'ranges', predict=True)")
+    field = root.locator("[data-control=guess]")
+    field.fill("0, N")
+    field.press("Enter")
+    until(lab.page, lambda: "you say" in root.inner_text())
+    field = root.locator("[data-control=guess]")
+    field.fill("0, N - K + 1")
+    field.press("Enter")
+    until(lab.page, lambda: "✓ right" in root.inner_text())
+    clean(lab)
+
+
+def test_schedule_edits_by_mouse_and_keyboard(lab: App) -> None:
+    root = shown(lab, "schedule.ipynb", "tc.view(two, 'schedule', M=4, N=4)", MAKE_TWO)
+    python = root.locator("[data-python]")
+    root.locator("[data-key='C[j]']").click()
+    root.locator("[data-field=factor]").fill("2")
+    root.locator("[data-field=factor]").press("Enter")
+    root.locator("[data-control=apply]").click()
+    until(lab.page, lambda: "split('C', 'j', factor=2)" in python.inner_text())
+    root.locator("[data-control=primitive]").select_option(label="compute_at")
+    root.locator("[data-control=other]").wait_for()
+    root.locator("[data-control=stage]").select_option(label="B")
+    until(lab.page, lambda: root.locator("[data-control=second]").count() == 1)
+    root.locator("[data-control=second]").select_option(label="j.outer")
+    root.locator("[data-control=apply]").focus()
+    lab.page.keyboard.press("Enter")
+    until(lab.page, lambda: "compute_at('B', 'C', 'j.outer')" in python.inner_text())
+    f = function(TWO)
+    bounds = f.schedule().split("C", "j", factor=2).compute_at("B", "C", "j.outer").bounds(M=4, N=4)
+    said = root.locator("table[aria-label^='elements that every stage']").inner_text()
+    need = bounds.stage("B")
+    assert f"{need.visits}\t{need.elements}\t{need.hull}\t{need.tvm}" in said
+    visit = root.locator("[data-control=visit]")
+    visit.focus()
+    lab.page.keyboard.press("ArrowRight")
+    until(lab.page, lambda: "visit 2 of 8" in root.inner_text())
+    assert root.locator("[data-exact]").get_attribute("data-exact") == str(need.elements_per_visit[1])
+    shot(lab, "schedule")
+    root.locator("[data-control=undo]").click()
+    until(lab.page, lambda: "compute_at" not in python.inner_text())
+    root.locator("[data-control=redo]").click()
+    until(lab.page, lambda: "compute_at" in python.inner_text())
+    root.locator("[data-control=primitive]").select_option(label="compute_inline")
+    root.locator("[data-control=stage]").select_option(label="C")
+    lab.page.wait_for_timeout(300)
+    root.locator("[data-control=apply]").click()
+    root.locator("[data-refused]").wait_for()
+    clean(lab)
+
+
+def test_code_and_benchmark(lab: App) -> None:
+    root = shown(lab, "code.ipynb", "tc.view(two, 'code')", MAKE_TWO)
+    made = root.locator("[data-listing=made] [data-line='2']").first
+    made.hover()
+    until(lab.page, lambda: root.locator("[data-listing=source] [data-line='2'][data-linked]").count() == 1)
+    shot(lab, "code")
+    root = shown(
+        lab,
+        "bench.ipynb",
+        "tc.view(two, 'benchmark', M=64, N=64, seconds=0.5, against={'numpy': lambda a: (a + 1) * 3})",
+        MAKE_TWO,
+    )
+    root.locator("[data-control=run]").click()
+    root.locator("svg[data-chart=roofline]").wait_for(timeout=60_000)
+    until(lab.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
+    assert "✓ equal" in root.inner_text()
+    assert root.locator("[data-samples]").count() == 2
+    shot(lab, "benchmark")
+    clean(lab)
+
+
+def test_live_card_opens_views_and_reopens_static(app: App) -> None:
+    app.open(app.server.notebook("card.ipynb", ["%load_ext tc_jupyter", f"%%tc\n{CONV}"]))
+    app.idle()
+    app.run_and_wait(0)
+    app.run_and_wait(1)
+    live = app.page.locator("[data-tc-card-content=live] .tcw")
+    live.wait_for(timeout=30_000)
+    live.locator("[data-key='conv.iteration_space']").click()
+    until(app.page, lambda: len(dots(live)) > 0)
+    live.locator("[data-lattice]").focus()
+    app.page.keyboard.press("End")
+    until(app.page, lambda: "writes A(" in live.locator("[data-readout]").inner_text())
+    live.locator("[data-key='conv.schedule']").click()
+    live.locator("[data-python]").wait_for()
+    shot(app, "card")
+    app.command("docmanager:save")
+    app.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    app.page.locator("[data-tc-card-content=static] [data-tc=card]").wait_for(state="visible", timeout=30_000)
+    assert app.page.get_by_text(re.compile("model not found", re.I)).count() == 0
+    clean(app)

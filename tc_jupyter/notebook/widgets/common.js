@@ -41,7 +41,15 @@ function makeView(model, el, enliven) {
   const said = element('div', { class: 'tcw-said', role: 'status' });
   const body = element('div', { class: 'tcw-body' });
   root.append(element('style', {}, STYLE), controls, said, body);
-  root.addEventListener('keydown', event => event.stopPropagation()); // arrow keys belong to the view, not to the notebook
+  // Keys inside the view are its own, not the notebook's, which listens on the document in either phase. What the browser does with a
+  // key (move a slider, press a button) does not need the event to arrive; handlers of ours stand as `ownKeys` on elements.
+  const guard = event => {
+    const free = event.ctrlKey || event.metaKey || event.altKey || ['Tab', 'Escape', 'Shift'].includes(event.key) || (event.shiftKey && event.key === 'Enter');
+    if (free || !root.contains(event.target)) return;
+    event.stopImmediatePropagation();
+    for (let at = event.target; at !== null && at !== root; at = at.parentElement) at.ownKeys?.(event);
+  };
+  window.addEventListener('keydown', guard, true);
   el.append(root);
 
   let number = 0, waiting = 0, next = null, late = 0, shape = '', cleanup = null;
@@ -166,7 +174,7 @@ function makeView(model, el, enliven) {
   model.on('change:state', draw);
   model.on('msg:custom', hear);
   draw();
-  return () => { model.off('change:state', draw); model.off('msg:custom', hear); clearTimeout(late); cleanup?.(); };
+  return () => { window.removeEventListener('keydown', guard, true); model.off('change:state', draw); model.off('msg:custom', hear); clearTimeout(late); cleanup?.(); };
 }
 
 async function copyText(text) {

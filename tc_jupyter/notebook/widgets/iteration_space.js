@@ -83,7 +83,7 @@ function enliven(body, view) {
     const found = under(event); if (String(found) !== String(cell)) show(found); });
   box.addEventListener('pointerleave', () => { if (document.activeElement !== box) show(null); });
   box.addEventListener('focus', () => { if (cell === null) show([0, 0, 0]); });
-  box.addEventListener('keydown', event => {
+  box.ownKeys = event => {
     const moves = { ArrowRight: [1, 0, 0], ArrowLeft: [-1, 0, 0], ArrowDown: [0, 1, 0], ArrowUp: [0, -1, 0], PageDown: [0, 0, 1], PageUp: [0, 0, -1] };
     const from = cell ?? [0, 0, 0];
     let to = null;
@@ -92,9 +92,8 @@ function enliven(body, view) {
     else if (event.key === 'End') to = [extents[0] - 1, from[1], from[2]];
     else return;
     event.preventDefault();
-    event.stopPropagation();
     show(to);
-  });
+  };
 }
 
 /** Many points: a block of pixels for each, in the colour of its element. */

@@ -29,9 +29,21 @@ def can_be_live() -> bool:
     return getattr(get_ipython(), "kernel", None) is not None
 
 
+VIEW_SCRIPTS = ("ranges", "iteration_space", "schedule", "code", "benchmark", "tuning", "partitions")
+
+
 def script_of(name: str) -> str:
-    """The ES module of a view: what all views share, then its own part."""
-    return (HERE / "common.js").read_text("utf-8") + "\n" + (HERE / f"{name}.js").read_text("utf-8")
+    """The ES module of a view: what all views share, then its own part; for a card the parts of all views."""
+    common = (HERE / "common.js").read_text("utf-8")
+    if name != "card":
+        return f"{common}\n{(HERE / f'{name}.js').read_text('utf-8')}"
+    parts: list[str] = []
+    for each in VIEW_SCRIPTS:
+        own = (HERE / f"{each}.js").read_text("utf-8").partition("export default")[0]
+        parts.append(f"VIEWS.{each} = (() => {{\n{own}\nreturn enliven;\n}})();")
+    choose = "const enliven = (body, view) => VIEWS[view.data.view]?.(body, view);"
+    last = "export default { render: ({ model, el }) => makeView(model, el, enliven) };"
+    return "\n".join([common, "const VIEWS = {};", *parts, choose, last])
 
 
 @cache

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from tc_jupyter.function import Function
 
+from .benchmark import BenchmarkView
+from .code import Code
 from .iteration_space import IterationSpace
-from .live import Shown
+from .card import Card
+from .live import Shown, widget_of
 from .picture import Picture
 from .ranges import Ranges
 from .schedule import ScheduleView
@@ -18,6 +21,8 @@ VIEWS: dict[str, Callable[..., Picture]] = {
     "ranges": Ranges,
     "iteration_space": IterationSpace,
     "schedule": ScheduleView,
+    "code": Code,
+    "benchmark": BenchmarkView,
 }
 
 
@@ -36,3 +41,8 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"there is no view {name!r}{hint} Views: {', '.join(VIEWS)}")
     return Shown(VIEWS[name](function, **options))
+
+
+def live_card(html: str, functions: Mapping[str, Function]) -> Any:
+    """The live card of a cell: its static HTML with the views of its functions under it."""
+    return widget_of(Card(html, functions, VIEWS))

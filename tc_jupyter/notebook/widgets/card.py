@@ -1,0 +1,99 @@
+"""The live card of a cell: the static card, and under it one view at a time, made when it is asked for.
+
+One widget per card, whatever is opened in it, so a notebook with many cards stays light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tc_jupyter.function import Function
+
+from .picture import Content, Picture, action, one_line, words
+
+TITLES = {
+    "ranges": "ranges", "iteration_space": "iteration space", "schedule": "schedule", "code": "code", "benchmark": "benchmark",
+    "tuning": "tuning", "partitions": "partitions",
+}  # fmt: skip
+
+
+class Card(Picture):
+    """The card of a cell.
+
+    Attributes:
+        chosen: function and view that are open, or `None`.
+    """
+
+    name = "card"
+    title = "card"
+
+    def __init__(
+        self, html: str, functions: Mapping[str, Function], views: Mapping[str, Callable[..., Picture]]
+    ) -> None:
+        """`html`: the static card; `views`: how each view is made."""
+        super().__init__(next(iter(functions.values())))
+        self.html, self.functions, self.views = html, dict(functions), dict(views)
+        self.chosen: tuple[str, str] | None = None
+        self._made: dict[tuple[str, str], Picture] = {}
+        self._changed: Callable[[], None] = lambda: None
+
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """Called when a measurement in an open view has made progress."""
+        self._changed = changed
+
+    @property
+    def open_view(self) -> Picture | None:
+        """The view that is open."""
+        return None if self.chosen is None else self._made.get(self.chosen)
+
+    def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
+        """`open`: [function, view], or the open one again to close it; all else is for the open view."""
+        wanted = values.get("open")
+        if isinstance(wanted, list) and len(wanted) == 2 and wanted[0] in self.functions and wanted[1] in self.views:
+            key = (str(wanted[0]), str(wanted[1]))
+            self.chosen = None if key == self.chosen else key
+            self._make()
+        elif (view := self.open_view) is not None:
+            view.apply(values, dragging)
+
+    def _make(self) -> None:
+        if self.chosen is None or self.chosen in self._made:
+            return
+        name, view = self.chosen
+        try:
+            self._made[self.chosen] = self.views[view](self.functions[name])
+            self.problem = ""
+        except Exception as problem:  # the card stays
+            self.problem = f"this view cannot be made: {one_line(problem)}"
+            return
+        subscribe = getattr(self._made[self.chosen], "on_change", None)
+        if subscribe is not None:
+            subscribe(lambda: self._changed())
+
+    def ask(self, question: Mapping[str, Any]) -> Any:
+        """A question of the open view's script."""
+        view = self.open_view
+        return None if view is None else view.ask(question)
+
+    def content(self, live: bool = False) -> Content:
+        """The static card, the buttons, the open view."""
+        if not live:
+            return Content(self.html)
+        rows: list[str] = []
+        for name, function in self.functions.items():
+            names = [v for v in self.views if v in TITLES and (v != "partitions" or function.options.language == "sac")]
+            buttons = " ".join(
+                action({"open": [name, v]}, TITLES[v], True, (name, v) == self.chosen, f"{name}.{v}") for v in names
+            )
+            label = f"<b>{name}</b> " if len(self.functions) > 1 else ""
+            rows.append(f'<div role="group" aria-label="views of {name}" style="margin:4px 0">{label}{buttons}</div>')
+        head = self.html + "".join(rows[:20])
+        view = self.open_view
+        if view is None:
+            return Content(head + (words(self.problem, "✗") if self.problem else ""), data={"view": ""})
+        inner = view.content(live=True)
+        data = {**inner.data, "view": view.name}
+        return Content(
+            f"{head}<div data-open-view='{view.name}'>{inner.html}</div>", inner.controls, data, inner.points
+        )
