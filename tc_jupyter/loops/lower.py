@@ -363,7 +363,7 @@ class _Nest:
         families = self.attached(stage, leaf)
         for family in families:
             self.places[self._storage(family[0].target)] = self._attached_place(family[0])
-        produced = self._with_barriers(families)
+        produced = self._with_barriers(families, self._is_repeated(stage, leaf))
         with_it = [
             each
             for each in self.graph.stages
@@ -378,13 +378,19 @@ class _Nest:
             result = Block((Allocate(place.buffer, result),))
         return result
 
-    def _with_barriers(self, families: list[tuple[Stage, ...]]) -> list[Stmt]:
+    def _is_repeated(self, stage: Stage, leaf: str) -> bool:
+        """Whether a thread passes the body of a loop several times: a loop around it is not bound to blocks or threads."""
+        around = [(stage.name, each) for each in stage.leaves[: stage.leaves.index(leaf) + 1]]
+        loops = (*around, *self.graph.attach_path(stage.name))
+        return any(self.graph.stage(name).annotation(each) not in GPU_AXES for name, each in loops)
+
+    def _with_barriers(self, families: list[tuple[Stage, ...]], repeated: bool) -> list[Stmt]:
         """What is computed at one leaf. Shared memory is free again, before it is written, when all threads are here, and full,
         before it is read, when all have written.
         """
         produced: list[Stmt] = []
         open_tensors: set[str] = set()
-        started = False
+        started = not repeated
         for family in families:
             is_shared = family[0].storage.scope == "shared"
             if (is_shared and not started) or open_tensors & self._reads_inside(family):
@@ -429,7 +435,7 @@ class _StageLoops:
         nest, statement = self.nest, self.statement
         storage = nest.graph.storage_name(statement.target)
         reads = any(nest.graph.storage_name(read.tensor) == storage for read in statement.reads())
-        present = statement.accumulate or reads
+        present = (statement.accumulate and not statement.initialize) or reads
         if storage not in nest.written:
             nest.written[storage] = "inout" if present else "output"
 

@@ -36,6 +36,8 @@ from tc_jupyter.loops import (
 from tc_jupyter.program import DType, Expr, IndexVar, Read, walk
 
 SEQUENTIAL = frozenset({"serial", "unroll", "parallel"})
+MOVABLE = SEQUENTIAL | {"vectorize"}
+"""Kinds of loops that a condition may be moved out of."""
 
 
 def in_registers(kernel: Kernel) -> Kernel:
@@ -79,10 +81,10 @@ def _statement(stmt: Stmt, place: _Place) -> Stmt:
 def _hoisted(loop: For) -> Stmt:
     """`for k: if c: S` -> `if c: for k: S` where `c` is the same in every iteration."""
     inner = _only(loop.body)
-    if isinstance(inner, For) and inner.kind in SEQUENTIAL:
+    if isinstance(inner, For) and inner.kind in MOVABLE:
         moved = _hoisted(inner)
         loop, inner = replace(loop, body=Block((moved,))), moved
-    if not isinstance(inner, If) or inner.otherwise is not None or loop.kind not in SEQUENTIAL:
+    if not isinstance(inner, If) or inner.otherwise is not None or loop.kind not in MOVABLE:
         return loop
     reads = {node.tensor for node in walk(inner.condition) if isinstance(node, Read)}
     collective = any(isinstance(stmt, Barrier | Intrinsic) for stmt in walk_statements(inner.then))
