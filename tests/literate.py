@@ -31,7 +31,7 @@ from pathlib import Path
 
 from tc_jupyter.compiler import Analysis, analyze
 from tc_jupyter.diagnostics import CompileError, Diagnostic
-from tc_jupyter.schedule import Bounds, Schedule, schedule_of
+from tc_jupyter.schedule import Bounds, Schedule, phases, schedule_of
 
 CASES = Path(__file__).with_name("cases")
 LANGUAGES = ("tc", "sac")
@@ -211,6 +211,12 @@ def loops(case: Case, options: tuple[str, ...]) -> str:
     return case.bounds(options).loops(keep_trivial="all" in options)
 
 
+def steps(case: Case, options: tuple[str, ...]) -> str:
+    """The phases of InferBound for the stage that the first option names."""
+    stage, *sizes = options
+    return phases(case.bounds(tuple(sizes)), stage).text()
+
+
 def rendering(case: Case, options: tuple[str, ...]) -> str:
     """The messages as the terminal shows them."""
     return case.analysis.render()
@@ -231,6 +237,7 @@ FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
     "diagnostics": diagnostics,
     "bounds": bounds,
     "loops": loops,
+    "phases": steps,
     "rendering": rendering,
     "canonical": canonical,
 }

@@ -10,6 +10,7 @@ from .extents import loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .moves import candidates, mutate
 from .padding import with_safe_padding
+from .phases import StagePhases, all_phases, phases
 from .primitives import identity_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .space import default_schedule, size_class
@@ -35,11 +36,13 @@ __all__ = [
     "StageBounds",
     "StageGraph",
     "StageNeed",
+    "StagePhases",
     "Step",
     "Storage",
     "StoreKey",
     "SymbolicBounds",
     "Target",
+    "all_phases",
     "candidates",
     "default_schedule",
     "identity_of",
@@ -48,6 +51,7 @@ __all__ = [
     "loop_extent",
     "mutate",
     "open_constraints",
+    "phases",
     "schedule_of",
     "scope_of",
     "size_class",

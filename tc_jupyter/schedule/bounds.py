@@ -196,6 +196,10 @@ class Bounds(Mapping[str, AxisRanges]):
             if found.lineage.extents[leaf] == constant(1)
         }
 
+    def at_sizes(self, value: SizeExpr) -> int | SizeExpr:
+        """An expression of the bounds at the given sizes; an integer where no loop is left in it."""
+        return self._number(value)
+
     def _number(self, value: SizeExpr) -> int | SizeExpr:
         known = {name: constant(number) for name, number in self.sizes.items()} | self._single
         value = value.substitute(known) if known else value

@@ -36,7 +36,7 @@ from tc_jupyter.ranges import (
 )
 
 from .lineage import Domain, Lineage, bounded, default_domain, lineage
-from .stage import GPU_AXES, Fuse, Split, Stage, StageGraph, children_of
+from .stage import GPU_AXES, Fuse, Split, Stage, StageGraph, children_of, parents_of
 
 Interval = tuple[SizeExpr, SizeExpr]
 """Smallest and largest value, both included."""
@@ -277,6 +277,23 @@ def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ..
     return tuple(loop for loop in path if graph.stage(loop[0]).annotation(loop[1]) not in relaxed)
 
 
+@dataclass(frozen=True, slots=True)
+class AxisStep:
+    """One axis on the way from leaves to roots.
+
+    Attributes:
+        ends: smallest and largest value, counted from 0 (roots: from their minimum).
+        exact: the interval holds nothing else.
+        case: `point` (a leaf on the path), `whole` (all leaves below are relaxed, the range is the whole one), `affine` (a split:
+            `outer * factor + inner`), `rows` and `columns` (a fuse: what a run of positions touches), or `fallback` (TVM's rule for
+            a fused axis that is no point: the whole range).
+    """
+
+    ends: Interval
+    exact: bool
+    case: str
+
+
 def pass_up(
     stage: Stage, bounds: StageBounds, path: frozenset[str], tvm: bool = False
 ) -> dict[str, tuple[Interval, bool]]:
@@ -285,56 +302,79 @@ def pass_up(
     Returns:
         Per root its interval in terms of the loops on the path, and whether it is exact.
     """
-    related = bounds.lineage
-    relations = {relation.parent: relation for relation in stage.relations if isinstance(relation, Split)}
-    fuses = {
-        axis: relation
-        for relation in stage.relations
-        if isinstance(relation, Fuse)
-        for axis in (relation.outer, relation.inner)
-    }
+    steps = _PassUp(stage, bounds, path, tvm)
+    return {root.name: (steps.root(root.name).ends, steps.root(root.name).exact) for root in stage.roots}
 
-    def leaves_below(axis: str) -> set[str]:
-        for relation in stage.relations:
+
+def pass_up_steps(stage: Stage, bounds: StageBounds, path: frozenset[str], tvm: bool = False) -> dict[str, AxisStep]:
+    """As `pass_up`, for every axis, with the rule that applied."""
+    steps = _PassUp(stage, bounds, path, tvm)
+    roots = {root.name for root in stage.roots}
+    return {axis: steps.root(axis) if axis in roots else steps.step(axis) for axis in stage.axes}
+
+
+@dataclass(slots=True)
+class _PassUp:
+    """Carries sets from the leaves of a stage to its roots."""
+
+    stage: Stage
+    bounds: StageBounds
+    path: frozenset[str]
+    tvm: bool
+    found: dict[str, AxisStep] = field(default_factory=dict)
+
+    def root(self, name: str) -> AxisStep:
+        """The interval of a root, from its minimum on."""
+        step = self.step(name)
+        start = self.bounds.domain[name][0]
+        return AxisStep((start + step.ends[0], start + step.ends[1]), step.exact, step.case)
+
+    def step(self, axis: str) -> AxisStep:
+        """The interval of an axis counted from 0."""
+        if axis not in self.found:
+            self.found[axis] = self._step(axis)
+        return self.found[axis]
+
+    def _step(self, axis: str) -> AxisStep:
+        related = self.bounds.lineage
+        whole = (constant(0), related.extents[axis] - 1)
+        if not self._leaves_below(axis) & self.path:
+            return AxisStep(whole, True, "whole")
+        for relation in self.stage.relations:
             if isinstance(relation, Split) and relation.parent == axis:
-                return leaves_below(relation.outer) | leaves_below(relation.inner)
+                return self._split(relation)
             if isinstance(relation, Fuse) and axis in (relation.outer, relation.inner):
-                return leaves_below(relation.fused)
-        return {axis}
+                fused = self.step(relation.fused)
+                if self.tvm and fused.ends[0] != fused.ends[1]:
+                    return AxisStep(whole, False, "fallback")
+                ends, exact = _unfuse(
+                    (fused.ends, fused.exact), related.extents[relation.inner], axis == relation.outer
+                )
+                return AxisStep(ends, exact, "rows" if axis == relation.outer else "columns")
+        point = bounded(variable(self.stage.name, axis), related.extents[axis])
+        return AxisStep((point, point), True, "point")
 
-    def values_of(axis: str) -> tuple[Interval, bool]:
-        """Interval of a derived or root axis, counted from 0."""
-        last = related.extents[axis] - 1
-        below = leaves_below(axis)
-        if not any(variable(stage.name, leaf) in path for leaf in below):
-            return (constant(0), last), True
-        if axis in relations:
-            relation = relations[axis]
-            factor = related.factors[axis]
-            (outer_low, outer_high), outer_exact = values_of(relation.outer)
-            (inner_low, inner_high), inner_exact = values_of(relation.inner)
-            if inner_low == constant(0) and inner_high == related.extents[relation.inner] - 1:
-                inner_high = (
-                    factor - 1
-                )  # the end of the parent limits it below, more simply than `min(factor, extent)` here
-            high = outer_high * factor + inner_high
-            high = high if mod(related.extents[axis], factor) == constant(0) else minimum(high, last)
-            dense = outer_low == outer_high or inner_high - inner_low == factor - 1
-            return (outer_low * factor + inner_low, high), outer_exact and inner_exact and dense
-        if axis in fuses:
-            fused = values_of(fuses[axis].fused)
-            if tvm and fused[0][0] != fused[0][1]:
-                return (constant(0), last), False
-            return _unfuse(fused, related.extents[fuses[axis].inner], axis == fuses[axis].outer)
-        point = bounded(variable(stage.name, axis), related.extents[axis])
-        return (point, point), True
+    def _split(self, relation: Split) -> AxisStep:
+        related = self.bounds.lineage
+        factor, last = related.factors[relation.parent], related.extents[relation.parent] - 1
+        outer, inner = self.step(relation.outer), self.step(relation.inner)
+        (outer_low, outer_high), (inner_low, inner_high) = outer.ends, inner.ends
+        if inner_low == constant(0) and inner_high == related.extents[relation.inner] - 1:
+            # the end of the parent limits it below, more simply than `min(factor, extent)` here
+            inner_high = factor - 1
+        high = outer_high * factor + inner_high
+        high = high if mod(related.extents[relation.parent], factor) == constant(0) else minimum(high, last)
+        dense = outer_low == outer_high or inner_high - inner_low == factor - 1
+        exact = outer.exact and inner.exact and dense
+        return AxisStep((outer_low * factor + inner_low, high), exact, "affine")
 
-    result: dict[str, tuple[Interval, bool]] = {}
-    for root in stage.roots:
-        (low, high), exact = values_of(root.name)
-        start = bounds.domain[root.name][0]
-        result[root.name] = ((start + low, start + high), exact)
-    return result
+    def _leaves_below(self, axis: str) -> frozenset[str]:
+        """The loop variables of the leaves that an axis has become."""
+        below = {axis}
+        for relation in self.stage.relations:
+            if below & set(parents_of(relation)):
+                below |= set(children_of(relation))
+        return frozenset(variable(self.stage.name, leaf) for leaf in self.stage.leaves if leaf in below)
 
 
 def _unfuse(fused: tuple[Interval, bool], row: SizeExpr, outer: bool) -> tuple[Interval, bool]:
@@ -472,6 +512,7 @@ def axis_expr(expr: Expr, values: Mapping[str, Expr]) -> Expr | None:
 
 
 __all__ = [
+    "AxisStep",
     "Interval",
     "Request",
     "StageBounds",
@@ -482,6 +523,7 @@ __all__ = [
     "infer_symbolic",
     "pass_down",
     "pass_up",
+    "pass_up_steps",
     "path_points",
     "requests_of",
     "scope_of",
