@@ -88,7 +88,7 @@ def _statement(draw, sketch: Sketch, number: int) -> None:
     reduction = rank == 0 or draw(st.booleans())
     inner = names[rank : rank + draw(st.integers(1, 2))] if reduction else ()
     indices = [*left, *inner]
-    operator = draw(st.sampled_from(("+=!", "+=!", "max=!", "min=!", "*=!"))) if inner else "="
+    operator = draw(st.sampled_from(("+=!", "+=!", "max=!", "min=!", "*=!", "+=", "max="))) if inner else "="
     terms = [draw(_term(sketch, indices)) for _ in range(draw(st.integers(1, 3)))]
     value = terms[0]
     for term in terms[1:]:

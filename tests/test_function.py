@@ -22,6 +22,7 @@ def softmax(float(N,M) X) -> (Y) {
     Y(i,j) = e(i,j) / s(i)
 }
 def shift(float(N) X, float a) -> (Y) { Y(i) = a*X(i-1) + X(i+1) }
+def layer(float(N,M) X, float(O,M) W) -> (H) { H(n,o) += X(n,m) * W(o,m) }
 def total(float(N,M) X) -> (Y) { Y(i) += X(i,j) }
 def both(float(N) X) -> (P, Q) { P(i) = X(i) + 1  Q(i) = P(i) * X(i) }
 def whole(float(N) X) -> (s) { s +=! X(i) }
@@ -141,6 +142,14 @@ def test_out_is_returned_and_accumulated_into(module):
     same(q, (v + 1) * v)
 
 
+def test_accumulation_without_out_starts_from_nothing(module):
+    """The product keeps its sums in a buffer of its own before they reach memory that held something else."""
+    x, w = floats(9, 6), floats(5, 6, seed=1)
+    for _ in range(3):
+        same(module.layer(x, w), x @ w.T)
+    same(module.layer(x, w, out=np.ones((9, 5), np.float32)), x @ w.T + 1)
+
+
 def test_out_with_overlap(module):
     x = floats(10)
     with pytest.raises(tc.CallError, match="TC611"):
@@ -255,7 +264,7 @@ def test_unknown_options(options):
 
 def test_a_module_is_a_mapping_and_has_attributes():
     module = tc.compile(CELL)
-    assert len(module) == 11
+    assert len(module) == 12
     assert "mv" in module
     assert "vm" not in module
     assert list(module)[:2] == ["mv", "matmul"]

@@ -447,7 +447,7 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
         statement,
         indices=outputs,
         value=value,
-        operator=statement.operator if statement.accumulate else "=",
+        operator=statement.operator if _onto_present(statement) else "=",
         initialize=False,
         exists=(),
         text=_copy_text(statement, name),
@@ -560,9 +560,14 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     return _valid(graph, _insert(graph.replace_stage(combined), stage, new, cached, box), old), name
 
 
+def _onto_present(statement: Statement) -> bool:
+    """Whether the values are combined with what the tensor holds before."""
+    return statement.accumulate and not statement.initialize
+
+
 def _copy_text(statement: Statement, source: str) -> str:
     where = f"({', '.join(index.name for index in statement.output_indices)})" if statement.output_indices else ""
-    sign = f"{statement.operator}=" if statement.accumulate else "="
+    sign = f"{statement.operator}=" if _onto_present(statement) else "="
     return f"{statement.target}{where} {sign} {source}{where}"
 
 
