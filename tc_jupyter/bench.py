@@ -115,7 +115,7 @@ Measure = Callable[[str], Sequence[Entry]]
 
 
 def _compile_suite() -> tuple[Measure, ...]:
-    return _import_time, _analysis_time, _callable_time, _call_overhead
+    return _import_time, _analysis_time, _bounds_time, _callable_time, _call_overhead
 
 
 def _entry(name: str, samples: Sequence[float], target: float | None, detail: str = "") -> Entry:
@@ -156,6 +156,35 @@ def _analysis_time(only: str) -> list[Entry]:
             )
             found.append(Entry(name, timing.median, timing.p10, timing.p90, 0.005))
     return found
+
+
+CONVOLUTION = """def conv(float(N,C,H,W) X, float(O,C,KH,KW) F) -> (Y) {
+    Y(n,o,h,w) +=! X(n,c,h+kh,w+kw) * F(o,c,kh,kw)
+}"""
+CONVOLUTION_SPLITS = (
+    ("n", 2), ("o", 8), ("h", 4), ("w", 16), ("c", 4),
+    ("o.inner", 2), ("h.inner", 2), ("w.inner", 8), ("c.outer", 2), ("o.outer", 4),
+)  # fmt: skip
+CONVOLUTION_SIZES = {"N": 8, "C": 64, "H": 58, "W": 58, "O": 64, "KH": 3, "KW": 3}
+
+
+def _bounds_time(only: str) -> list[Entry]:
+    """All ranges of all axes of a convolution with 7 loops, 10 splits and a copy of its input in one of them; warm."""
+    name = "infer_bound, convolution, 10 splits"
+    if only not in name:
+        return []
+    schedule = compile(CONVOLUTION)["conv"].schedule()
+    for axis, factor in CONVOLUTION_SPLITS:
+        schedule = schedule.split("Y", axis, factor)
+    schedule = schedule.cache_read("X", "Y").compute_at("X.cache", "Y", "h.outer")
+
+    def ranges(**sizes: int) -> object:
+        bounds = schedule.bounds(**sizes)
+        return [(bounds[stage], bounds.region(stage)) for stage in bounds]
+
+    symbolic, sized = benchmark({name: ranges, "with sizes": lambda: ranges(**CONVOLUTION_SIZES)}, rounds=30)
+    detail = f"with sizes {duration(sized.median)}"
+    return [Entry(name, symbolic.median, symbolic.p10, symbolic.p90, 0.020, detail=detail)]
 
 
 _CALLABLE = """
