@@ -108,3 +108,12 @@ def test_names_and_rewrites(functions):
         matmul.positional((1,), {"C": 2})
     (steps,) = matmul.rewrites((floats(2, 3), floats(3, 2)))
     assert len(steps.steps) == 4  # as written, then the three rewrites
+    wanted = {"inc(A) + 1": a + 2, "both(inc(A), A)": (a + 1) * a}.get(body, a + 1)
+    np.testing.assert_array_equal(f(a), wanted)
+
+
+def test_a_temporary_whose_size_is_a_choice():
+    cell = "double[*] f(double[*] a) { return { [i] -> a[i] / (1 + sum(a[0])) }; }"
+    a = np.arange(12.0).reshape(3, 4)
+    for target in ("interpreter", "cpu"):
+        np.testing.assert_allclose(tc.compile(cell, language="sac", target=target).f(a), a / 7)

@@ -39,11 +39,13 @@ from tc_jupyter.loops import (
 from tc_jupyter.program import (
     Binary,
     Call,
+    Cast,
     Const,
     DType,
     Expr,
     IndexVar,
     Read,
+    Select,
     Size,
     Unary,
     children,
@@ -575,7 +577,7 @@ def _replace_store(block: Block, old: Store, new: Store) -> Block:
 def largest(expr: Expr, ranges: Mapping[str, tuple[Expr, Expr]], upper: bool = True) -> Expr:
     """An expression over sizes that is at least (`upper`) or at most the value; `ranges` are first and last values."""
     match expr:
-        case Const() | Size():
+        case Const() | Size() | Read(indices=()):
             return expr
         case IndexVar():
             return ranges[expr.name][1 if upper else 0]
@@ -597,5 +599,10 @@ def largest(expr: Expr, ranges: Mapping[str, tuple[Expr, Expr]], upper: bool = T
             )
         case Binary(op="%"):
             return largest(expr.right, ranges) if upper else int64(0)
+        case Select():
+            then, other = largest(expr.then, ranges, upper), largest(expr.otherwise, ranges, upper)
+            return Binary("max" if upper else "min", then, other, expr.dtype)
+        case Cast():
+            return replace(expr, operand=largest(expr.operand, ranges, upper))
         case _:
             raise RuntimeError(f"the size of a temporary has no bound over the sizes: {expr}")
