@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Severity, SourceText, Span, codes, render
-from tc_jupyter.program import Program, check_tc
+from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
 
 from .analysis_json import to_json
@@ -94,7 +94,7 @@ def analyze(
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
     parsed = parse_tc(source)
-    checked = check_tc(parsed.unit, source, programs_of(known))
+    checked = check_tc(parsed.unit, source, callable_values(known))
     functions: dict[str, FunctionAnalysis] = {}
     messages = [*parsed.diagnostics, *checked.diagnostics]
     for key, program in checked.programs.items():
@@ -105,14 +105,13 @@ def analyze(
     return Analysis(source, language, shown, functions, parsed)
 
 
-def programs_of(known: Mapping[str, Any] | None) -> dict[str, Program]:
-    """The programs behind functions of earlier cells; what has none (an open `%%sac` function) is left out."""
-    found: dict[str, Program] = {}
-    for name, value in (known or {}).items():
-        program = value if isinstance(value, Program) else getattr(value, "program", None)
-        if isinstance(program, Program):
-            found[name] = program
-    return found
+def callable_values(known: Mapping[str, Any] | None) -> dict[str, Callee]:
+    """What defs may call: programs, and functions of earlier cells, which have a program per types of the arguments."""
+    return {
+        name: value
+        for name, value in (known or {}).items()
+        if isinstance(value, Program) or hasattr(value, "program_for")
+    }
 
 
 def finish(

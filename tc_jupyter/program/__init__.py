@@ -4,8 +4,8 @@ Comes in: a syntax tree. Goes out: `Program` values with resolved names and expl
 Ranges are not known here.
 """
 
-from .check_sac import ArgumentType, CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
-from .check_tc import Checked, check_tc, python_name
+from .check_sac import CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
+from .check_tc import Callee, Checked, check_tc, python_name
 from .expr import (
     COMPARISONS,
     LOGICAL,
@@ -27,7 +27,7 @@ from .expr import (
     walk,
 )
 from .functions import FUNCTIONS, Function
-from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
+from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor
 from .specialize import specialize
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "Binary",
     "Call",
     "CallSite",
+    "Callee",
     "Cast",
     "Const",
     "DType",

@@ -10,7 +10,7 @@ value of `i` (TC252).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Label, SourceText, Span, codes, nearest
 from tc_jupyter.syntax.sac_parser import BASES
@@ -33,12 +33,14 @@ from tc_jupyter.syntax.sac_tree import (
 )
 from tc_jupyter.syntax.tree import Name, Number
 
-from .expr import DType
+from .expr import Binary, DType
 from .functions import FUNCTIONS
-from .program import Program
+from .program import Equality, Program
+from .sac_bounds import conjuncts
 from .sac_demands import Demands, demands
 from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, primitive
 from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, select_overload
+from .sac_sizes import ZERO, minimum
 from .specialize import specialize
 
 Elements = Callable[[int], tuple[int | float | bool, ...]]
@@ -82,7 +84,18 @@ class CheckedFunction:
     def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
         """The program for arguments of these types, sizes as symbols; for callers in another language."""
         found = specialize(self.cell, self.function, Signature(tuple(arguments)))
-        return found.program if found.program is not None else found.diagnostics
+        return found.diagnostics if found.program is None else _with_conditions(found.program, found.checks)
+
+
+def _with_conditions(program: Program, checks: Sequence[Check]) -> Program:
+    """The program with what a call must fulfil as part of it, so that a caller inherits it: `e >= 0` as `min(e, 0) = 0`."""
+    added = tuple(
+        Equality(minimum((slack, ZERO)), ZERO, "call", check.message, check.span)
+        for check in checks
+        if not (isinstance(check.condition, Binary) and check.condition.op == "==")  # these are equalities already
+        for slack in conjuncts(check.condition)
+    )
+    return replace(program, equalities=(*program.equalities, *added))
 
 
 @dataclass(frozen=True, slots=True)

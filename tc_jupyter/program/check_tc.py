@@ -7,8 +7,9 @@ operator `+`, output index `i` and reduction index `j`. With `=` instead of `+=!
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.syntax import in_order, tree
@@ -16,7 +17,7 @@ from tc_jupyter.syntax import in_order, tree
 from .expr import Const, DType, Expr, IndexVar, Read, Size, walk
 from .functions import FUNCTIONS
 from .inline import Passed, inline_call
-from .program import CallSite, Equality, Index, Program, Statement, Tensor
+from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import ExpressionChecker, StatementNames
 from .typing import TYPE_NAMES, Typed, convert, fits, settle
@@ -52,12 +53,24 @@ class Checked:
     broken: frozenset[str]
 
 
-def check_tc(unit: tree.Unit, source: SourceText, known: Mapping[str, Program] | None = None) -> Checked:
+class Open(Protocol):
+    """A function of an earlier cell whose program depends on the types of the arguments."""
+
+    def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
+        """The program for arguments of these types, or why there is none."""
+        ...
+
+
+Callee = Program | Open
+"""What a def may call besides the defs of its own cell."""
+
+
+def check_tc(unit: tree.Unit, source: SourceText, known: Mapping[str, Callee] | None = None) -> Checked:
     """Check a parsed cell. Never raises for a mistake in the text.
 
     Args:
         unit: the tree, with `Broken` statements where the text could not be read.
-        known: programs of earlier cells, of either language, that defs of this cell may call.
+        known: programs of earlier cells, of either language, that defs of this cell may call, or what has them per argument types.
     """
     checker = _UnitChecker(unit, source, known or {})
     checker.run()
@@ -77,7 +90,7 @@ def python_name(name: str) -> str:
 class _UnitChecker:
     """Checks defs when they are needed, so that a def may call one that stands later."""
 
-    def __init__(self, unit: tree.Unit, source: SourceText, known: Mapping[str, Program]) -> None:
+    def __init__(self, unit: tree.Unit, source: SourceText, known: Mapping[str, Callee]) -> None:
         self.source = source
         self.known = known
         self.diagnostics: list[Diagnostic] = []
@@ -422,8 +435,8 @@ class _DefChecker:
     ) -> None:
         """Inline a call, or say why it cannot be; its targets exist afterwards in any case."""
         self.mentioned |= {name.name for name in arguments}
-        program = self.callee(callee)
         passed = [self.passed(argument) for argument in arguments]
+        program = self.callee(callee, passed, span)
         fresh = [self.new_target(target, targets[:i]) for i, target in enumerate(targets)]
         if program is not None and self.counts_fit(program, targets, arguments, span) and all(fresh):
             found = [item for item in passed if item is not None]
@@ -433,7 +446,7 @@ class _DefChecker:
             if target.name not in self.scope.tensors:
                 self.unknown_tensor(target.name, span)
 
-    def callee(self, name: tree.Name) -> Program | None:
+    def callee(self, name: tree.Name, passed: Sequence[Passed | None], span: Span) -> Program | None:
         """The program that is called; `None` after a message."""
         unit, scope = self.unit, self.scope
         if name.name in unit.defs:
@@ -446,13 +459,34 @@ class _DefChecker:
                 return None
             return program
         if name.name in unit.known:
-            return unit.known[name.name]
+            known = unit.known[name.name]
+            return known if isinstance(known, Program) else self.specialized(name.name, known, passed, span)
         if name.name in FUNCTIONS:
             message = f"the function `{name.name}` has one result"
             scope.report(codes.ARGUMENT_COUNT, name.span, message, help=FUNCTIONS[name.name].document)
             return None
         help, fix = scope.did_you_mean(name.name, name.span, sorted(unit.callable_names))
         scope.report(codes.UNKNOWN_NAME, name.span, f"there is no def `{name.name}`", help=help, fix=fix)
+        return None
+
+    def specialized(self, name: str, known: Open, passed: Sequence[Passed | None], span: Span) -> Program | None:
+        """The program of an open function for these arguments; `None` after a message. A size fits `int64` and `int32`."""
+        arguments = [item for item in passed if item is not None]
+        if len(arguments) < len(passed):
+            return None  # the argument has a message of its own
+        types = [ArgumentType(item.dtype, len(item.dims)) for item in arguments]
+        found = known.program_for(types)
+        if not isinstance(found, Program) and any(isinstance(item.scalar, Size) for item in arguments):
+            narrow = [
+                replace(type_, dtype=DType.INT32) if isinstance(item.scalar, Size) else type_
+                for type_, item in zip(types, arguments, strict=True)
+            ]
+            found = known.program_for(narrow)
+        if isinstance(found, Program):
+            return found
+        why = next((f": {item.message}" for item in found if item.is_error), "")
+        help = None if why else "the shape of its result depends on the numbers of a call: call it from Python"
+        self.scope.report(codes.DECLARED_TYPE, span, f"`{name}` cannot be called with these arguments{why}", help=help)
         return None
 
     def recursive(self, name: tree.Name) -> None:

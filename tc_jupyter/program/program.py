@@ -103,6 +103,15 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class ArgumentType:
+    """What one call tells of an argument: element type, rank, and, if asked for, the extents."""
+
+    dtype: DType
+    rank: int
+    extents: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Equality:
     """Two extents that must be equal: declared result dimension and inferred one, or caller's and callee's (TC205, TC215, TC605).
 

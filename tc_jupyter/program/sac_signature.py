@@ -13,17 +13,8 @@ from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_tree import SacFunction, SacParam, SacType
 
 from .expr import DType, Expr
-from .program import Program
+from .program import ArgumentType, Program
 from .sac_sizes import Interval, evaluate
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentType:
-    """What one call tells of an argument: element type, rank, and, if asked for, the extents."""
-
-    dtype: DType
-    rank: int
-    extents: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

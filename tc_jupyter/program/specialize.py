@@ -143,9 +143,9 @@ class _Specializer(Calls):
     def results(self, function: SacFunction, env: Env) -> tuple[ResultInfo, ...]:
         """The results of the function, written to their tensors."""
         context = Context()
+        names = self._result_names(function)
         values = self.body(function, env, context)
         infos: list[ResultInfo] = []
-        names = self._result_names(function)
         for position, (type_, found) in enumerate(zip(function.types, values, strict=True)):
             if found is None:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.compiler.open_definition import OpenDefinition
 from tc_jupyter.diagnostics import CallError, SourceText
@@ -108,6 +109,72 @@ def test_names_and_rewrites(functions):
         matmul.positional((1,), {"C": 2})
     (steps,) = matmul.rewrites((floats(2, 3), floats(3, 2)))
     assert len(steps.steps) == 4  # as written, then the three rewrites
+
+
+EARLIER = """
+float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }
+int[*] inc(int[*] A) { return { iv -> A[iv] + 2 }; }
+float[*] both(float[*] A, float[*] B) { return A * B; }
+float[*] window(float[*] A) { return { iv -> A[iv] | [1] <= iv < [3] }; }
+float[*] scaled(float[*] A, int n) { return A * tof(n); }
+float[*] taken(float[*] A, int[.] v) { return take(v, A); }
+float[.,.] turned(float[.,.] A) { return transpose(A); }
+"""
+
+
+def call_tc(target, text, *arrays):
+    known = dict(tc.compile(EARLIER, language="sac"))
+    return tc.compile(text, known=known, target=target)["f"](*arrays)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_functions_of_any_rank_are_called_from_a_tc_def_of_a_later_cell(target):
+    x, y = floats(2, 3), floats(2, 3) + 1
+    text = "def f(float(N,M) X, float(N,M) Y) -> (Z) { T = inc(X)  U = both(T, Y)  V = turned(U)  Z(j,i) = V(j,i) * 2 }"
+    np.testing.assert_array_equal(call_tc(target, text, x, y), ((x + 1) * y * 2).T)
+    v = np.arange(4, dtype=np.int32)
+    np.testing.assert_array_equal(call_tc(target, "def f(int(N) X) -> (Z) { Z = inc(X) }", v), v + 2)
+
+
+def test_a_size_is_passed_as_an_integer():
+    np.testing.assert_array_equal(
+        call_tc("interpreter", "def f(float(N) X) -> (Z) { Z = scaled(X, N) }", floats(5)), floats(5) * 5
+    )
+
+
+def test_what_an_open_function_needs_is_checked_in_the_caller():
+    text = "def f(float(N) X, float(K) Y) -> (Z) { Z = both(X, Y) }"
+    np.testing.assert_array_equal(call_tc("interpreter", text, floats(3), floats(3)), floats(3) ** 2)
+    with pytest.raises(CallError, match="TC605"):
+        call_tc("interpreter", text, floats(3), floats(4))
+    with pytest.raises(CallError, match="TC60"):
+        call_tc("interpreter", "def f(float(N) X) -> (Z) { Z = window(X) }", floats(2))
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("def f(double(N) X) -> (Z) { Z = inc(X) }", "received `double` of rank 1"),
+        ("def f(float(N) X) -> (Z) { Z = turned(X) }", "received `float` of rank 1"),
+        ("def f(float(N) X) -> (Z) { Z = inc(X, X) }", "takes 1 argument"),
+        ("def f(float(N) X, int(M) v) -> (Z) { Z = taken(X, v) }", "cannot be called with these arguments"),
+    ],
+)
+def test_arguments_that_an_open_function_cannot_take(text, said):
+    (error,) = tc.analyze(text, known=dict(tc.compile(EARLIER, language="sac"))).diagnostics
+    assert (error.code.number, error.is_error) == ("TC651", True)
+    assert said in error.message
+
+
+@pytest.mark.parametrize(
+    "body", ["inc(A)", "inc(A) + 1", "{ [i] -> inc(A[i]) | [i] < [shape(A)[0]] }", "both(inc(A), A)"]
+)
+def test_a_sac_function_of_an_earlier_cell_whose_result_has_the_same_name(body):
+    known = dict(tc.compile(EARLIER, language="sac"))
+    f = tc.compile(f"float[*] f(float[*] A) {{ return {body}; }}", language="sac", known=known, target="interpreter")[
+        "f"
+    ]
+    a = floats(2, 3)
     wanted = {"inc(A) + 1": a + 2, "both(inc(A), A)": (a + 1) * a}.get(body, a + 1)
     np.testing.assert_array_equal(f(a), wanted)
 
