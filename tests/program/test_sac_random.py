@@ -1,7 +1,5 @@
 """Random comprehensions: the specialised program computes what the direct evaluator computes."""
 
-import contextlib
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, event, given, settings
@@ -234,43 +232,63 @@ def on_the_loops(text, data, fixed):
     return run(schedule_of(program, ranges), held, sizes)[program.results[0]]
 
 
-@settings(max_examples=60, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
-@given(programs(), st.booleans())
-def test_random_comprehensions_on_the_interpreter(program, fixed):
-    text, data = program
+def same_on(engine, text, data, fixed):
+    """What the evaluator finds is what an engine computes; what is refused, or selects outside, is for the other tests."""
     try:
         (want,), _ = evaluate_all(text, *(from_numpy(array) for array in data))
         call_sac(text, *data, fixed=fixed)
     except (SacError, Refused, OutOfBounds):
         return
-    got = on_the_loops(text, data, fixed)
+    got = engine(text, data, fixed)
     assert (tuple(got.shape), got.ravel().tolist()) == (want.shape, want.data)
 
 
-@settings(max_examples=150, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
-@given(programs(), st.booleans())
+def on_the_cpu_engine(text, data, fixed):
+    """The result of the whole way through machine code; the call decides by itself whether extents are fixed."""
+    return tc.compile(text, language="sac", target="cpu")["f"](*data)
+
+
+def fuzzed(count):
+    def decorate(test):
+        checks = list(HealthCheck)
+        test = given(programs(), st.booleans())(test)
+        return settings(max_examples=count, deadline=None, report_multiple_bugs=False, suppress_health_check=checks)(
+            test
+        )
+
+    return decorate
+
+
+@fuzzed(60)
+def test_random_comprehensions_on_the_interpreter(program, fixed):
+    same_on(on_the_loops, *program, fixed)
+
+
+@fuzzed(25)
+def test_random_comprehensions_on_the_cpu_engine(program, fixed):
+    pytest.importorskip("llvmlite")
+    same_on(on_the_cpu_engine, *program, fixed)
+
+
+@fuzzed(150)
 def test_random_comprehensions(program, fixed):
     compare(*program, fixed)
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
-@given(programs(), st.booleans())
+@fuzzed(2000)
 def test_two_thousand_random_comprehensions(program, fixed):
     compare(*program, fixed)
 
 
-def on_the_cpu_engine(text, data):
-    call_sac(text, *data)  # what is refused, or selects outside, is the subject of the other tests
-    (want,), _ = evaluate_all(text, *(from_numpy(array) for array in data))
-    got = tc.compile(text, language="sac", target="cpu")["f"](*data)
-    assert (tuple(got.shape), got.ravel().tolist()) == (want.shape, want.data)
+@pytest.mark.slow
+@fuzzed(2000)
+def test_two_thousand_random_comprehensions_on_the_interpreter(program, fixed):
+    same_on(on_the_loops, *program, fixed)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck))
-@given(programs())
-def test_random_comprehensions_on_the_cpu_engine(program):
+@fuzzed(2000)
+def test_two_thousand_random_comprehensions_on_the_cpu_engine(program, fixed):
     pytest.importorskip("llvmlite")
-    with contextlib.suppress(SacError, Refused, OutOfBounds):
-        on_the_cpu_engine(*program)
+    same_on(on_the_cpu_engine, *program, fixed)
