@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -45,9 +45,10 @@ from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
 from tc_jupyter.runtime.kernel import Layout, layout_of, read_inputs
 from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
-from tc_jupyter.schedule import Schedule, Step, Target
+from tc_jupyter.schedule import Schedule, Step, Target, candidates
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
+    from tc_jupyter.autotune import TuningLog
     from tc_jupyter.compiler.gpu import KernelLaunch, KernelResources, Simulation
     from tc_jupyter.compiler.open_definition import OpenDefinition
     from tc_jupyter.program.sac_rewrites import Rewrites
@@ -476,6 +477,69 @@ class Function:
         timings = benchmark(candidates, seconds, synchronize=cuda.synchronize if on_gpu else lambda: None)
         limits = None if on_gpu else cpu_limits()
         return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits)
+
+    def tune(
+        self,
+        *arrays: Any,
+        seconds: float = 60.0,
+        on_trial: Callable[[TuningLog], None] | None = None,
+        stopped: Callable[[], bool] | None = None,
+    ) -> TuningLog:
+        """Search for a faster schedule; the best is kept on disk and used from then on, here and by other processes.
+
+        Args:
+            arrays: example arguments; the schedule is kept for calls of this class of sizes.
+            seconds: how long to search at most; Ctrl-C ends it earlier and keeps the best.
+            on_trial: called with the log after every candidate.
+            stopped: asked before every candidate.
+
+        Raises:
+            CallError: the arguments do not fit.
+            ValueError: the interpreter is not tuned.
+        """
+        from tc_jupyter.autotune import estimate, search  # noqa: PLC0415  (only a search needs it)
+        from tc_jupyter.compiler.build import schedule_store, tuning_key  # noqa: PLC0415
+
+        definition = self._known(arrays)
+        inputs = read_inputs(definition.program, definition.parameters, arrays)
+        engine = engine_of(self._options.target, inputs.device)
+        if engine == "interpreter":
+            raise ValueError("the interpreter runs loops as they stand: there is nothing to tune")
+        target, sizes = target_of(engine), definition.numbers_at(inputs.sizes).sizes
+        layout = replace(ROW_MAJOR, constants=(), hints=())
+        constants, hints = definition.size_class(inputs.sizes, engine)
+        key = tuning_key(definition.program, target, replace(layout, constants=constants, hints=hints))
+        found = candidates(definition.program, definition.found.ranges, target, sizes)
+        plain = Function(
+            Definition(definition.found, self._options, None, definition.verify), self._options, self._source
+        )
+        wait = cuda.synchronize if engine == "cuda" else lambda: None
+
+        def run_of(schedule: Schedule) -> Callable[[], Any]:
+            made = plain if schedule is found[0] else self.with_schedule(schedule)
+
+            def run() -> Any:
+                value = made(*arrays)
+                wait()
+                return value
+
+            return run
+
+        costs = [(estimate(each, sizes, target), each) for each in found]
+        log = search(
+            costs,
+            run_of,
+            close,
+            seconds,
+            schedule_store(),
+            key,
+            on_trial or (lambda log: None),
+            stopped or (lambda: False),
+        )
+        if isinstance(self._definition, Definition):
+            self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
+            self._call = self._definition.dispatcher()
+        return log
 
 
 def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Function:

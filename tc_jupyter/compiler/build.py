@@ -14,11 +14,22 @@ from dataclasses import dataclass, replace
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Kernel, lower, simplify
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
+from tc_jupyter.runtime.cache import default_folder, key_of
 from tc_jupyter.runtime.kernel import Layout
-from tc_jupyter.schedule import Schedule, SymbolicBounds, Target, default_schedule, infer_symbolic
+from tc_jupyter.schedule import (
+    Schedule,
+    ScheduleStore,
+    StoreKey,
+    SymbolicBounds,
+    Target,
+    default_schedule,
+    infer_symbolic,
+    schedule_of,
+)
 from tc_jupyter.schedule.inline import inject_inline
 
 from .call_numbers import CallNumbers
@@ -63,7 +74,14 @@ def build(
     Raises:
         CompileError: TC503, a limit of the device.
     """
-    schedule = schedule if schedule is not None else default_schedule(program, ranges, target, dict(layout.hints))
+    if schedule is None:
+        tuned = _tuned(program, ranges, layout, target)
+        if tuned is not None:
+            try:
+                return build(program, ranges, layout, target, tuned, checks)
+            except (CompileError, RuntimeError):  # tuned for other strides or constants: the default always fits
+                pass
+        schedule = default_schedule(program, ranges, target, dict(layout.hints))
     bounds = infer_symbolic(inject_inline(schedule.graph))
     inside: frozenset[int] = frozenset()
     kernels = lower(bounds)
@@ -75,6 +93,28 @@ def build(
     sources = tuple(_emit(kernel, target, layout, program) for kernel in kernels) if emitted else ()
     scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
     return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
+
+
+def tuning_key(program: Program, target: Target, layout: Layout) -> StoreKey:
+    """What a tuned schedule is stored for: text and types of the def, the device, the class of sizes."""
+    types = ",".join(f"{tensor.name}:{tensor.dtype.value}" for tensor in program.tensors)
+    features = ",".join(sorted(target.features))
+    device = f"{target.kind} {target.name} {target.arch} {target.vector_bits} {target.threads} {features}"
+    sizes = (*layout.constants, *layout.hints)
+    return StoreKey(key_of(program.language, program.source.text, program.name, types), device, sizes)
+
+
+def schedule_store() -> ScheduleStore:
+    """The schedules of this user: a folder beside the compiled code."""
+    folder = default_folder()
+    return ScheduleStore(None if folder is None else folder / "schedules")
+
+
+def _tuned(program: Program, ranges: Ranges, layout: Layout, target: Target) -> Schedule | None:
+    """The schedule that `Function.tune` has stored for such calls."""
+    if target.kind == "interpreter":
+        return None
+    return schedule_store().schedule(tuning_key(program, target, layout), schedule_of(program, ranges).graph)
 
 
 def _fitted(kernel: Kernel, layout: Layout) -> Kernel:

@@ -141,7 +141,7 @@ class Definition:
         engine = self._engine(inputs.device)
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
-        constants, hints = self._size_class(inputs.sizes)
+        constants, hints = self.size_class(inputs.sizes, engine)
         if constants or hints or (outputs and self.accumulates):
             accumulate = bool(outputs) and self.accumulates
             layout = replace(layout, accumulate=accumulate, constants=constants, hints=hints)
@@ -178,11 +178,17 @@ class Definition:
             raise call_error(numbers, self.program.source)
         return numbers
 
-    def _size_class(self, sizes: Mapping[str, int]) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
+    def size_class(
+        self, sizes: Mapping[str, int], engine: str
+    ) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
         """What the code of this call assumes of its sizes: constants, and typical values."""
         if self.options.specialize:
             return self._constants(sizes), ()
-        return ((), ()) if self.steps is not None else size_class(self.program, self.found.ranges, sizes)
+        return (
+            ((), ())
+            if self.steps is not None or engine == "interpreter"
+            else size_class(self.program, self.found.ranges, sizes)
+        )
 
     def _constants(self, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """The sizes that the code of this call is made for.
@@ -268,7 +274,7 @@ class Definition:
         if engine_of(self.options.target, "cpu") != "cpu":
             return None
         sizes = read_inputs(self.program, self.parameters, args).sizes
-        constants, hints = self._size_class(sizes)
+        constants, hints = self.size_class(sizes, "cpu")
         steps = self.ready("cpu", Layout(strided, 64, constants=constants, hints=hints)).kernel.steps
         runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
         simple = len(runners) == len(steps) and not any(step.kernel.checks for step in steps)

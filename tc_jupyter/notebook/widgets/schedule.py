@@ -20,6 +20,7 @@ from tc_jupyter.compiler.definition import engine_of, target_of
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.schedule import GPU_AXES, Bounds, Schedule, StageNeed, default_schedule, schedule_of, variable
+from tc_jupyter.schedule.phases import phases
 from tc_jupyter.schedule.visits import Enumeration, Need, TooManyPoints
 
 from .picture import (
@@ -364,25 +365,14 @@ class ScheduleView(Picture):
         )
 
     def _phases(self, bounds: Bounds) -> str:
-        """The requests behind the region: phases 3 and 4 (propagate to inputs, gather)."""
-        requests = bounds.symbolic[self.stage].requests if self.stage in bounds.symbolic.stages else ()
-        if not requests:
-            return ""
-        data = next((entry for entry in bounds.to_json()["stages"] if entry["name"] == self.stage), None)
-        if data is None:
-            return ""
-        rows = [
-            [
-                code(request["consumer"]),
-                code(" x ".join(part or "everything" for part in request["box"])),
-                "✓" if request["exact"] else "hull",
-            ]
-            for request in data["requests"]
-        ]
-        gathered = f"<div>gathered: {code(' x '.join(data['region']))}</div>"
-        return folded(
-            f"requests on {self.stage}", table(["consumer", "asks for", "exact"], rows, "requests") + gathered
-        )
+        """The four phases of InferBound for the chosen stage, one line per row."""
+        try:
+            text = phases(bounds, self.stage).text()
+        except (CompileError, TooManyPoints) as problem:
+            return folded(f"the four phases of InferBound for {self.stage}", words(one_line(problem)))
+        style = CODE.replace("pre-wrap", "pre")
+        inner = f'<pre data-phases="" style="{style};margin:2px 0;overflow:auto;max-height:24em">{escape(text[:_LONGEST])}</pre>'
+        return folded(f"the four phases of InferBound for {self.stage}", inner)
 
     def _python(self, python: str, live: bool) -> str:
         style = CODE.replace("pre-wrap", "pre")

@@ -13,9 +13,11 @@ from .code import Code
 from .iteration_space import IterationSpace
 from .card import Card
 from .live import Shown, widget_of
+from .partitions import Partitions
 from .picture import Picture
 from .ranges import Ranges
 from .schedule import ScheduleView
+from .tuning import Tuning
 
 VIEWS: dict[str, Callable[..., Picture]] = {
     "ranges": Ranges,
@@ -23,6 +25,8 @@ VIEWS: dict[str, Callable[..., Picture]] = {
     "schedule": ScheduleView,
     "code": Code,
     "benchmark": BenchmarkView,
+    "tuning": Tuning,
+    "partitions": Partitions,
 }
 
 

@@ -1,0 +1,145 @@
+"""A search for a faster schedule that can be watched and stopped: best so far against time, every schedule that was tried.
+
+Worked example: `tc.view(matmul, "tuning", M=256, K=256, N=256)`, then `run`; `stop` keeps the best so far.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+from tc_jupyter.autotune import TuningLog
+from tc_jupyter.function import Function, OpenRanks
+from tc_jupyter.runtime.timing import duration
+
+from .benchmark import random_arguments
+from .picture import ACCENT, BAD, LINE, Content, Control, Picture, code, one_line, table, words
+from .sizes import SizeNames, example_sizes, read_sizes, size_names
+
+_LISTED = 40
+
+
+class Tuning(Picture):
+    """One search at chosen sizes."""
+
+    name = "tuning"
+    title = "tuning"
+
+    def __init__(self, function: Function, seconds: float = 20.0, **sizes: int) -> None:
+        """`seconds`: how long to search at most."""
+        super().__init__(function)
+        self.seconds = seconds
+        self.log: TuningLog | None = None
+        self.known: SizeNames | None = None
+        self.sizes: dict[str, int] = {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._changed: Callable[[], None] = lambda: None
+        try:
+            self.known = size_names(function.analysis)
+        except OpenRanks as problem:
+            self.problem = str(problem)
+            return
+        self.sizes = example_sizes(self.known, sizes)
+
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """Called after every candidate."""
+        self._changed = changed
+
+    @property
+    def running(self) -> bool:
+        """Whether a search runs now."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
+        """Sizes, `run`, `stop`."""
+        del dragging
+        if self.known is None:
+            return
+        self.sizes, self.problem = read_sizes(self.known, self.sizes, values)
+        if values.get("stop"):
+            self._stop.set()
+        if values.get("run") and not self.running:
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._search, name="tc-tuning", daemon=True)
+            self._thread.start()
+
+    def _search(self) -> None:
+        try:
+            self.run()
+        except Exception as problem:  # told in the view: nobody sees a traceback of this thread
+            self.problem = one_line(problem)
+        self._thread = None
+        self._changed()
+
+    def run(self) -> TuningLog:
+        """Search; the best is kept on disk.
+
+        Raises:
+            CallError, ValueError: the function cannot run at these sizes.
+        """
+        assert self.known is not None
+        arrays = random_arguments(self.known.found.program, self.sizes)
+
+        def seen(log: TuningLog) -> None:
+            self.log = log
+            self._changed()
+
+        self.log = self.function.tune(*arrays, seconds=self.seconds, on_trial=seen, stopped=self._stop.is_set)
+        return self.log
+
+    def content(self, live: bool = False) -> Content:
+        """Controls, the chart, the list of trials."""
+        if self.known is None:
+            return Content(words(self.problem), text=self.problem)
+        sizes = [
+            Control(c.name, c.kind, c.label, c.value, high=max(1024, int(c.value) * 2))
+            for c in self.known.controls(self.sizes)
+        ]
+        controls = (
+            *sizes,
+            Control("run", "button", "run", disabled=self.running),
+            Control("stop", "button", "stop", disabled=not self.running),
+        )
+        parts = [words(self.problem, "✗", BAD)] if self.problem else []
+        log = self.log
+        if log is None or not log.trials:
+            said = "the search begins" if self.running else "nothing was tried yet" + (": press `run`" if live else "")
+            return Content("".join([*parts, words(said)]), controls, text=said)
+        parts.append(
+            f"<div>{len(log.trials)} of {log.total} candidates; best {duration(log.best.seconds or 0)}, "
+            f"{log.gain:.2f} times as fast as the default ({duration(log.baseline)})"
+            f"{': ' + escape(log.stopped) if log.stopped else ''}</div><div>best: {code(log.best.name)}</div>"
+        )
+        parts.append(progress_svg(log))
+        rows = [[time, code(name[:200]), escape(why)] for name, time, why in log.rows()[:_LISTED]]
+        parts.append(table(["time", "schedule", "dropped"], rows, "schedules that were tried"))
+        if len(log.trials) > _LISTED:
+            parts.append(f"<div>and {len(log.trials) - _LISTED} more</div>")
+        return Content("".join(parts), controls, {"trials": len(log.trials)}, text=str(log))
+
+
+def progress_svg(log: TuningLog) -> str:
+    """Every timed candidate as a dot, the best so far as a line; time of the search to the right, time per call upwards."""
+    timed = [trial for trial in log.trials if trial.seconds is not None]
+    right = max(trial.at for trial in log.trials) or 1.0
+    top = max(trial.seconds or 0 for trial in timed) * 1.05
+    dots, path, best = "", "", float("inf")
+    for trial in timed:
+        x, y = 46 + trial.at / right * 420, 130 - (trial.seconds or 0) / top * 120
+        dots += f'<circle data-trial="" cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{ACCENT}"/>'
+        best = y if not path else max(best, y)
+        path += f"M{x:.1f} {best:.1f}" if not path else f"H{x:.1f}V{best:.1f}"
+    marks = "".join(
+        f'<path d="M46 {130 - part * 120:.0f}H470" stroke="{LINE}"/><text x="42" y="{134 - part * 120:.0f}" font-size="9" '
+        f'text-anchor="end" fill="currentColor">{duration(top * part) if part else "0"}</text>'
+        for part in (0, 0.5, 1)
+    )
+    label = f"{len(timed)} candidates timed; best {duration(log.best.seconds or 0)}, default {duration(log.baseline)}"
+    return (
+        f'<svg role="img" aria-label="{label}" width="480" height="150" viewBox="0 0 480 150" style="max-width:100%;color:inherit">'
+        f'{marks}{dots}<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
+        f'<text x="466" y="146" font-size="9" text-anchor="end" fill="currentColor">{duration(right)} of search</text></svg>'
+    )
