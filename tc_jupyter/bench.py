@@ -306,7 +306,7 @@ def _workload_suite(suite: str) -> tuple[Measure, ...]:
             return []
         limits = cpu_limits() if suite == "cpu" else None
         (function,) = compile(workload.text, target="cpu" if suite == "cpu" else "cuda", allow=_QUIET).values()
-        return [_measure(workload, function, sizes, suite, limits) for sizes in workload.sizes]
+        return [measure_workload(workload, function, sizes, suite, limits) for sizes in workload.sizes]
 
     return tuple(lambda only, workload=workload: measure(workload, only) for workload in workloads(suite))
 
@@ -314,7 +314,7 @@ def _workload_suite(suite: str) -> tuple[Measure, ...]:
 _QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))
 
 
-def _measure(
+def measure_workload(
     workload: Workload, function: Function, sizes: Mapping[str, int], suite: str, limits: Limits | None
 ) -> Entry:
     """Time one workload at one set of sizes against its peers."""
@@ -332,6 +332,10 @@ def _measure(
         peer = _peer(library, expression, _moved(arrays, library))
         candidates[library] = peer
         agrees[library] = close(expected, peer())
+        if library == "torch" and suite == "gpu":
+            fast = import_module("torch").compile(peer)
+            candidates["torch.compile"] = fast
+            agrees["torch.compile"] = close(expected, fast())
     timings = benchmark(candidates, seconds=2.0, synchronize=cuda.synchronize if suite == "gpu" else lambda: None)
     counts = function.cost(**dict(sizes))
     rows = rows_of(timings, counts.flops, counts.bytes, limits, agrees)

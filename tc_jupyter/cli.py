@@ -75,7 +75,8 @@ def _parser() -> argparse.ArgumentParser:
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")
     gpu.add_argument("--seconds", type=float, default=540.0, help="time budget in seconds")
-    gpu.add_argument("--json", metavar="FILE", help="write the results to a file")
+    gpu.add_argument("--json", metavar="FILE", help="write the results to a file, and go on from what it holds")
+    gpu.add_argument("--dry-run", action="store_true", help="only what needs no GPU: registers, spills and occupancy of the templates")
 
     commands.add_parser("doctor", help="what is installed, which engine is used and why")
     lab = commands.add_parser("lab", help="JupyterLab on a copy of the quickstart notebook")
@@ -179,7 +180,9 @@ def _gpu_check(options: argparse.Namespace) -> int:
     if not tests.exists():
         return _refuse("gpu-check runs the tests of a checkout; this is an installed package")
     command = [sys.executable, str(tests), "--seconds", str(options.seconds)]
-    return subprocess.run([*command, *(["--json", options.json] if options.json else [])], check=False).returncode
+    command += ["--json", options.json] if options.json else []
+    command += ["--dry-run"] if options.dry_run else []
+    return subprocess.run(command, check=False).returncode
 
 
 def _doctor(options: argparse.Namespace) -> int:

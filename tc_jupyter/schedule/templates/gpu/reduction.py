@@ -50,7 +50,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
 
 
 def is_reduction(stage: Stage) -> bool:
-    """Whether threads may share the reduction: an operator with an identity, a statement that starts from it or adds to a result."""
+    """Whether threads may share the reduction: its operator has an identity."""
     statement = stage.statement
     return bool(statement.reduction_indices) and statement.combine is None and statement.operator != "="
 

@@ -1,0 +1,130 @@
+"""One def per GPU template, with sizes at which to run it: for the tests without a GPU and for `check.py` with one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tc_jupyter.loops import Kernel
+from tc_jupyter.program import Program
+from tc_jupyter.runtime.cuda import cuda_target, fit
+from tc_jupyter.schedule import Schedule, default_schedule
+from tests.running import kernels_of, program_of
+
+TARGET = cuda_target("sm_80")
+ARCHITECTURES = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A def, sizes to run it at, and words that its text must contain."""
+
+    text: str
+    sizes: tuple[dict[str, int], ...]
+    words: tuple[str, ...] = ()
+    registers: int = 64
+
+
+CASES = {
+    "axpy": Case(
+        "def f(float(N) X, float(N) Y, float a) -> (O) { O(i) = a * X(i) + Y(i) }",
+        tuple({"N": n} for n in (1, 7, 2048, 2053)),
+        ("tc_load<4>", "tc_store<4>"),
+    ),
+    "fused": Case(
+        "def f(float(M,N) X, float(N) b) -> (O) { T(i,j) = X(i,j) + b(j)\n O(i,j) = T(i,j) > 3.0 ? T(i,j) : 0.1*T(i,j) }",
+        ({"M": 5, "N": 37}, {"M": 9, "N": 128}),
+        ("tc_store<4>",),
+    ),
+    "product": Case(
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        ({"M": 128, "N": 128, "K": 16}, {"M": 5, "N": 7, "K": 9}, {"M": 130, "N": 131, "K": 33}),
+        ("__shared__", "__syncthreads"),
+        128,
+    ),
+    "transposed product": Case(
+        "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
+        ({"M": 130, "N": 9, "K": 33},),
+        ("__shared__",),
+        128,
+    ),
+    "epilogue": Case(
+        "def f(float(M,K) A, float(K,N) B, float(N) b) -> (O) { C(i,j) +=! A(i,k) * B(k,j)\n O(i,j) = fmax(C(i,j) + b(j), 0.0) }",
+        ({"M": 30, "N": 45, "K": 33},),
+        ("__shared__",),
+        128,
+    ),
+    "batched": Case(
+        "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
+        ({"B": 3, "M": 20, "N": 33, "K": 17},),
+        ("__shared__", "blockIdx.z"),
+        128,
+    ),
+    "convolution": Case(
+        "def f(float(C,H,W) X, float(K,C,R,S) Y) -> (Z) { Z(k,h,w) +=! X(c, h + r, w + s) * Y(k,c,r,s) }",
+        ({"C": 5, "H": 6, "W": 9, "K": 4, "R": 3, "S": 2},),
+        ("__shared__",),
+        128,
+    ),
+    "distances": Case(
+        "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! (A(i,k) - B(j,k)) * (A(i,k) - B(j,k)) }",
+        ({"M": 30, "N": 9, "K": 33},),
+        ("__shared__",),
+        128,
+    ),
+    "half product": Case(
+        "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", ({"M": 30, "N": 33, "K": 20},), (), 128
+    ),
+    "double product": Case(
+        "def f(double(M,K) A, double(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        ({"M": 30, "N": 33, "K": 20},),
+        (),
+        255,
+    ),
+    "softmax": Case(
+        "def f(float(M,N) A) -> (O) { m(i) max=! A(i,j)\n e(i,j) = exp(A(i,j) - m(i))\n s(i) +=! e(i,j)\n O(i,j) = e(i,j) / s(i) }",
+        ({"M": 5, "N": 37}, {"M": 3, "N": 1030}),
+        ("tc_block_reduce",),
+    ),
+    "layer norm": Case(
+        "def f(float(M,N) A, float(N) g) -> (O) { s(i) +=! A(i,j)\n u(i) = s(i) / float(N)\n"
+        " v(i) +=! (A(i,j)-u(i))*(A(i,j)-u(i))\n O(i,j) = (A(i,j)-u(i)) * rsqrt(v(i)/float(N) + 0.00001) * g(j) }",
+        ({"M": 5, "N": 37}, {"M": 3, "N": 1030}),
+        ("tc_block_reduce",),
+    ),
+    "row sum": Case(
+        "def f(float(M,N) A) -> (O) { O(i) +=! A(i,j) }", ({"M": 5, "N": 300}, {"M": 1, "N": 1}), ("tc_block_reduce",)
+    ),
+    "column sum": Case("def f(float(M,N) A) -> (O) { O(j) +=! A(i,j) }", ({"M": 600, "N": 37},)),
+    "total": Case(
+        "def f(float(N) A) -> (s) { s +=! A(i)*A(i) }", ({"N": 5}, {"N": 20000}), ("tc_block_reduce", "blockIdx.x")
+    ),
+    "largest": Case("def f(float(M,N) A) -> (s) { s max=! A(i,j) }", ({"M": 7, "N": 300},), ("tc_block_reduce",)),
+    "short total": Case("def f(float(7) A) -> (s) { s +=! A(i) }", ({},)),
+    "transpose": Case(
+        "def f(float(M,N) A) -> (O) { O(j,i) = A(i,j) }", ({"M": 70, "N": 45},), ("[32][33]", "__syncthreads")
+    ),
+    "axes turned": Case(
+        "def f(float(B,M,N) A) -> (O) { O(j,b,i) = 2.0*A(b,i,j) }", ({"B": 3, "M": 40, "N": 35},), ("[33]",)
+    ),
+    "stencil": Case(
+        "def f(float(H,W) X) -> (Y) { Y(i,j) = X(i-1,j)+X(i+1,j)+X(i,j-1)+X(i,j+1)-4.0*X(i,j) }", ({"H": 20, "W": 70},)
+    ),
+    "gather": Case(
+        "def f(float(E,D) L, int32(B,K) I) -> (O) { O(b,d) +=! L(max(min(I(b,k), E-1), 0), d) }",
+        ({"E": 9, "D": 40, "B": 5, "K": 3},),
+    ),
+}
+
+
+def scheduled(text: str, sizes: dict[str, int] | None = None) -> tuple[Program, Schedule]:
+    found = program_of(text)
+    assert found is not None, text
+    return found[0], default_schedule(*found, TARGET, sizes)
+
+
+def kernels(schedule: Schedule, sizes: dict[str, int]) -> list[Kernel]:
+    """Kernels as the launcher makes them for row-major, aligned arrays."""
+    made = (
+        replace(each, buffers=tuple(replace(b, strided=False) for b in each.buffers)) for each in kernels_of(schedule)
+    )
+    return [fit(each, True, sizes) for each in made]

@@ -1,0 +1,397 @@
+"""Everything that only a GPU can show, in order of value: `tc-jupyter gpu-check`.
+
+Each stage runs in a process of its own, because an illegal access poisons the context of the process that made it. Results are
+written after every row, and rows that a file already holds are not measured again. Needs NumPy, lark and CuPy; what else is missing
+(compute-sanitizer, PyTorch, llvmlite) is named and left out.
+
+    python tests/gpu/check.py --seconds 540 --json results.json
+    python tests/gpu/check.py --dry-run        # needs NVRTC only
+
+Exit status: 0 everything agreed, 1 something differed or failed, 2 there is no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tc_jupyter import bench  # noqa: E402
+from tc_jupyter.codegen.cuda import emit_cuda  # noqa: E402
+from tc_jupyter.function import compile, gpu_available  # noqa: E402
+from tc_jupyter.runtime import cubin, nvrtc  # noqa: E402
+from tc_jupyter.runtime.arguments import parameters_of  # noqa: E402
+from tc_jupyter.runtime.arrays import numpy_dtype  # noqa: E402
+from tests.gpu.cases import ARCHITECTURES, CASES, TARGET, kernels, scheduled  # noqa: E402
+from tests.running import number  # noqa: E402
+
+EXTENTS = (1, 31, 32, 33, 127, 128, 129, 211)
+"""Below, at and above the edges of tiles, and a prime."""
+SMALL = (1, 33)
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+QUIET = tuple(f"TC{code}" for code in (231, 232, 234, 235, 237, *range(321, 331)))
+Row = dict[str, Any]
+
+
+def main() -> int:
+    """Run all stages, or the one that a parent process asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=540.0)
+    parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--stage", choices=[*STAGES, "small"], default=None, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.dry_run:
+        return static_table()
+    if not gpu_available():
+        print("no GPU: CuPy is not installed or finds no device (`tc-jupyter doctor` says which)", file=sys.stderr)
+        print("`tc-jupyter gpu-check --dry-run` shows what can be known without one", file=sys.stderr)
+        return 2
+    file = options.json or ROOT / "tests" / "gpu" / "results" / _file_name()
+    if options.stage == "small":
+        return _small()
+    if options.stage is not None:
+        return run_stage(options.stage, file, options.seconds)
+    return run_all(file, options.seconds)
+
+
+def run_all(file: Path, seconds: float) -> int:
+    """Every stage in a process of its own, while time is left; then the table."""
+    end = time.monotonic() + seconds
+    file.parent.mkdir(parents=True, exist_ok=True)
+    status = 0
+    for stage in STAGES:
+        left = end - time.monotonic()
+        if left < 5:
+            print(f"{stage}: no time left")
+            continue
+        command = [sys.executable, __file__, "--stage", stage, "--json", str(file), "--seconds", str(left)]
+        try:
+            status = max(status, subprocess.run(command, check=False, timeout=left + 30).returncode != 0)
+        except subprocess.TimeoutExpired:
+            print(f"{stage}: stopped, out of time")
+    rows = _read(file)
+    table = file.with_suffix(".md")
+    table.write_text(markdown(rows))
+    print(f"\n{len(rows)} rows in {file}, table in {table}")
+    return int(status or any(row.get("ok") is False for row in rows))
+
+
+def run_stage(name: str, file: Path, seconds: float) -> int:
+    """The rows of one stage that the file does not hold yet; written one by one."""
+    end = time.monotonic() + seconds
+    rows = _read(file)
+    known = {(row["stage"], row["name"]) for row in rows if row.get("ok") is not False}
+    failed = False
+    for label, measure in STAGES[name]():
+        if (name, label) in known:
+            continue
+        if time.monotonic() > end:
+            print(f"{name}: no time left")
+            break
+        row: Row = {"stage": name, "name": label}
+        try:
+            row |= measure()
+        except Exception as problem:  # a row that fails must not hide the others
+            row |= {"ok": False, "error": f"{type(problem).__name__}: {problem}"[:400]}
+        failed |= row.get("ok") is False
+        rows = [old for old in rows if (old["stage"], old["name"]) != (name, label)] + [row]
+        file.write_text(json.dumps(rows, indent=1))
+        print(f"{name:10} {label:48} {_shown(row)}", flush=True)
+    return int(failed)
+
+
+# --- stages: (name of the row, what measures it) ---------------------------------------------------------------------
+
+
+def record() -> Iterator[tuple[str, Callable[[], Row]]]:
+    """What the numbers belong to."""
+
+    def machine() -> Row:
+        import cupy
+
+        properties = cupy.cuda.runtime.getDeviceProperties(0)
+        free, total = cupy.cuda.runtime.memGetInfo()
+        return {
+            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "gpu": properties["name"].decode(),
+            "capability": f"{properties['major']}.{properties['minor']}",
+            "driver": cupy.cuda.runtime.driverGetVersion(),
+            "nvrtc": ".".join(map(str, cupy.cuda.nvrtc.getVersion())),
+            "cupy": cupy.__version__,
+            "python": platform.python_version(),
+            "commit": _commit(),
+            "free_bytes": free,
+            "total_bytes": total,
+        }
+
+    yield "machine", machine
+
+
+def parity() -> Iterator[tuple[str, Callable[[], Row]]]:
+    """Every template at extents around its tiles, against the interpreter or the CPU engine."""
+    for name, case in CASES.items():
+        letters = sorted({letter for sizes in case.sizes for letter in sizes})
+        for extent in EXTENTS if letters else (1,):
+            sizes = {letter: _extent(letter, extent, len(letters)) for letter in letters}
+            yield (
+                f"{name} {' '.join(f'{k}={v}' for k, v in sizes.items())}".rstrip(),
+                lambda name=name, sizes=sizes: compare(CASES[name].text, sizes),
+            )
+
+
+def sanitizer() -> Iterator[tuple[str, Callable[[], Row]]]:
+    """The templates on small arrays under each tool of compute-sanitizer; a planted bug shows that the tool works."""
+    path = shutil.which("compute-sanitizer")
+
+    def watched(tool: str) -> Row:
+        if path is None:
+            return {"left_out": "compute-sanitizer is not installed"}
+        command = [path, "--tool", tool, "--error-exitcode", "9", sys.executable, __file__, "--stage", "small"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+        return {"ok": done.returncode == 0, "summary": done.stdout.strip().splitlines()[-1:]}
+
+    def planted() -> Row:
+        if path is None:
+            return {"left_out": "compute-sanitizer is not installed"}
+        command = [path, "--tool", "memcheck", "--error-exitcode", "9", sys.executable, "-c", PLANTED]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+        return {"ok": done.returncode == 9}
+
+    yield "planted bug", planted
+    for tool in TOOLS:
+        yield tool, lambda tool=tool: watched(tool)
+
+
+PLANTED = """
+import cupy
+text = 'extern "C" __global__ void f(float* x) { x[1 << 20] = 1.0f; }'
+cupy.RawKernel(text, "f")((1,), (1,), (cupy.zeros(1, cupy.float32),))
+cupy.cuda.Device().synchronize()
+"""
+
+
+def ceilings() -> Iterator[tuple[str, Callable[[], Row]]]:
+    """What the device can do: a large copy, large products of the vendor's library."""
+
+    def copy() -> Row:
+        import cupy
+
+        source = cupy.ones(1 << 28, cupy.float32)
+        target = cupy.empty_like(source)
+        seconds = _timed(lambda: cupy.copyto(target, source))
+        return {"seconds": seconds, "gbs": 2 * source.nbytes / seconds / 1e9}
+
+    def product(dtype: str) -> Row:
+        import cupy
+
+        a = cupy.random.rand(8192, 8192, dtype=cupy.float32).astype(dtype)
+        seconds = _timed(lambda: cupy.matmul(a, a))
+        return {"seconds": seconds, "tflops": 2 * 8192**3 / seconds / 1e12}
+
+    yield "copy", copy
+    for dtype in ("float32", "float16"):
+        yield f"product {dtype}", lambda dtype=dtype: product(dtype)
+
+
+def timings() -> Iterator[tuple[str, Callable[[], Row]]]:
+    """The GPU suite against CuPy, PyTorch and `torch.compile` where installed, interleaved in one process."""
+    for workload in bench.workloads("gpu"):
+        for sizes in workload.sizes:
+            label = f"{workload.name} {' '.join(f'{k}={v}' for k, v in sizes.items())}"
+            yield label, lambda workload=workload, sizes=sizes: _against_peers(workload, sizes)
+
+
+STAGES: dict[str, Callable[[], Iterator[tuple[str, Callable[[], Row]]]]] = {
+    "record": record,
+    "parity": parity,
+    "sanitizer": sanitizer,
+    "ceilings": ceilings,
+    "timings": timings,
+}
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _extent(letter: str, extent: int, letters: int) -> int:
+    """Windows stay short; where a def has many sizes the outer ones do too."""
+    if letter in "RS":
+        return 1 if extent == 1 else 3
+    if letters > 4:
+        return max(4, min(extent, 20))
+    return min(extent, 9) if letter in "B" else extent
+
+
+def arguments_for(text: str, sizes: dict[str, int], seed: int = 0) -> dict[str, Any]:
+    """Fresh random arguments by name; integers are small enough to be indices."""
+    (function,) = compile(text, target="interpreter", allow=QUIET).values()
+    rng = np.random.default_rng(seed)
+    found: dict[str, Any] = {}
+    for parameter in parameters_of(function.program):
+        shape = tuple(sizes[dim] if isinstance(dim, str) else int(dim or 1) for dim in parameter.dims)
+        dtype = numpy_dtype(parameter.dtype)
+        value = rng.uniform(-1, 1, shape) if parameter.dtype.is_float else rng.integers(0, 5, shape)
+        found[parameter.name] = np.asarray(value, dtype) if parameter.rank else value.item()
+    return found
+
+
+def compare(text: str, sizes: dict[str, int]) -> Row:
+    """One call on the GPU against the CPU; the error relative to the norm."""
+    import cupy
+
+    arrays = arguments_for(text, sizes, seed=int(time.time()))
+    (expected_of,) = compile(text, target=_host_engine(), allow=QUIET).values()
+    (function,) = compile(text, target="cuda", allow=QUIET).values()
+    expected = expected_of(*arrays.values())
+    moved = [cupy.asarray(value) if isinstance(value, np.ndarray) else value for value in arrays.values()]
+    actual = function(*moved)
+    worst, limit = 0.0, 1e-5
+    for got, want in zip(_several(actual), _several(expected), strict=True):
+        host, reference = cupy.asnumpy(got).astype(np.float64), np.asarray(want).astype(np.float64)
+        limit = max(limit, 1e-2 if np.asarray(want).dtype.itemsize == 2 else 1e-5)
+        scale = float(np.linalg.norm(reference)) or 1.0
+        worst = max(worst, float(np.linalg.norm(host - reference)) / scale)
+    return {"ok": bool(worst <= limit), "error": worst}
+
+
+def _small() -> int:
+    """Every template on two small sizes, for the sanitizer; wrong values are its parent's business elsewhere."""
+    for case in CASES.values():
+        letters = sorted({letter for sizes in case.sizes for letter in sizes})
+        for extent in SMALL:
+            compare(case.text, {letter: _extent(letter, extent, len(letters)) for letter in letters})
+    return 0
+
+
+def _against_peers(workload: bench.Workload, sizes: dict[str, int]) -> Row:
+    (function,) = compile(workload.text, target="cuda", allow=QUIET).values()
+    entry = bench.measure_workload(workload, function, sizes, "gpu", None)
+    peers = {row.name: row.median for row in entry.rows}
+    agrees = all(row.agrees is not False for row in entry.rows)
+    return {"ok": agrees, "seconds": entry.median, "ratio": entry.ratio, "detail": entry.detail, "peers": peers}
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    """Median of event times in seconds, after warming up."""
+    import cupy
+
+    for _ in range(5):
+        call()
+    found: list[float] = []
+    for _ in range(20):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        call()
+        stop.record()
+        stop.synchronize()
+        found.append(cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+    return float(np.median(found))
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    return values if isinstance(values, tuple) else (values,)
+
+
+def _host_engine() -> str:
+    try:
+        import llvmlite  # noqa: F401
+    except ImportError:
+        return "interpreter"
+    return "cpu"
+
+
+# --- without a GPU ---------------------------------------------------------------------------------------------------
+
+
+def static_table(architectures: tuple[str, ...] = ARCHITECTURES) -> int:
+    """Registers, spills, shared memory and occupancy of every template's kernels; 1 if something spills on sm_80 or sm_90."""
+    missing = nvrtc.available()
+    if missing is not None:
+        print(missing, file=sys.stderr)
+        return 2
+    print(f"{'template':20} {'kernel':14} {'arch':8} {'registers':>9} {'spills':>7} {'shared':>7} {'occupancy':>9}")
+    spilled = False
+    for row in static_rows(architectures):
+        print(
+            f"{row['template']:20} {row['kernel']:14} {row['arch']:8} {row['registers']:9} {row['spills']:7} "
+            f"{row['shared']:7} {row['occupancy']:9.0%}"
+        )
+        spilled |= row["spills"] > 0 and row["arch"] in ("sm_80", "sm_90")
+    return int(spilled)
+
+
+def static_rows(architectures: tuple[str, ...]) -> Iterator[Row]:
+    """One row per template, kernel and architecture."""
+    for name, case in CASES.items():
+        _, schedule = scheduled(case.text)
+        for kernel in kernels(schedule, dict.fromkeys("BCDEHKMNRSW", 64)):
+            source = emit_cuda(kernel, TARGET)
+            block = [number(extent, {}) for extent in source.launch.block]
+            for arch in architectures:
+                compiled = nvrtc.compile_cuda(source.text, arch)
+                (found,) = cubin.read_resources(compiled.cubin, compiled.log)
+                occupancy = cubin.occupancy(found, block[0] * block[1] * block[2], arch, source.launch.shared)
+                yield {
+                    "template": name,
+                    "kernel": kernel.name,
+                    "arch": arch,
+                    "registers": found.registers,
+                    "spills": found.spill_bytes,
+                    "shared": found.shared_bytes,
+                    "occupancy": occupancy.fraction,
+                }
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def markdown(rows: list[Row]) -> str:
+    """The results as a table."""
+    lines = ["| stage | row | result |", "| --- | --- | --- |"]
+    lines += [f"| {row['stage']} | {row['name']} | {_shown(row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(row: Row) -> str:
+    parts = ["" if row.get("ok", True) else "FAILED"]
+    parts += [f"{key} {_short(value)}" for key, value in row.items() if key not in ("stage", "name", "ok", "peers")]
+    return " ".join(part for part in parts if part)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _read(file: Path) -> list[Row]:
+    return json.loads(file.read_text()) if file.exists() else []
+
+
+def _file_name() -> str:
+    import cupy
+
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    short = "".join(char if char.isalnum() else "-" for char in name.lower())
+    return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}-{short}.json"
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
