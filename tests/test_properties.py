@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import tc_jupyter as tc
@@ -22,7 +22,8 @@ def guarded(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def compare(text: str, numbers: dict[str, int], seed: int) -> None:
     analysis = tc.analyze(text)
-    assume(analysis.ok)
+    if not analysis.ok:
+        reject()
     program = analysis.functions["f"].program
     arrays = arguments(program, seed, numbers)
     slow = tc.compile(text, target="interpreter")["f"]
@@ -56,6 +57,34 @@ def compare(text: str, numbers: dict[str, int], seed: int) -> None:
             atol=tolerance,
             err_msg=f"{text}\n{numbers}",
         )
+
+
+FOUND = (
+    # a padded tile of more columns than the result has
+    ("""def f(uint8(N,N) A, uint8(N) B, uint8(M) C) -> (T0) {
+    T0(i) max=! max(A(j/2, i+j), A(0, 2*j+1))
+    T0(i) = T0(i) * 2 + 1
+}""", {"M": 7, "N": 1, "K": 2}),
+    # a subscript behind a condition on data, in a tile with columns that nobody needs
+    ("""def f(float(N) A, float(N) B) -> (T0) {
+    T0(i) +=! max(0, (A(i) > 1 ? A(i+j) : 2)) where i in 0:N, j in 0:N
+}""", {"N": 1, "M": 0, "K": 0}),
+    # proved for sizes of 1 and more, read behind a condition on data at size 0
+    ("""def f(float(M,N) A, float(N,N) B) -> (T1) {
+    T0 +=! v * max(0, (A(i, i) > 1 ? A(i, i) : 2)) where i in 0:M, v = 0
+    T1 +=! (B(i, i) > 1 ? A(0, i) : 2)
+}""", {"N": 1, "M": 0, "K": 0}),
+    # a temporary whose extent formula is negative at size 0
+    ("""def f(float(N,N,N) A, float(N) B, float(N) C) -> (T1) {
+    T0(i,j) = v * max(0, 0) where i in 0:N, j in 0:N, v = 0
+    T1(i) = 0 + (i > 0 && i < 4 ? A(i, i, i) : 1) + (i > 0 && i < 4 ? T0(i, 2*i) : 1)
+}""", {"N": 0, "M": 0, "K": 0}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "numbers"), FOUND)
+def test_programs_that_once_differed(text, numbers):
+    compare(text, numbers, seed=342)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=CHECKS)

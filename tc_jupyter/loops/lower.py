@@ -101,9 +101,9 @@ def lower(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Ke
     Returns:
         One kernel per stage at root. Temporaries at root are buffers of scope `global`, which the launcher allocates.
     """
-    bounds = with_safe_padding(bounds)
-    graph = bounds.graph
     checks = tuple(checks)
+    bounds = with_safe_padding(bounds, frozenset(check.statement for check in checks))
+    graph = bounds.graph
     roots = [stage for stage in graph.stages if stage.attach.kind == "root"]
     sets = ExactSets(bounds)
     return tuple(split_tails(_Nest(bounds, root, checks, sets).kernel(number)) for number, root in enumerate(roots))

@@ -398,15 +398,20 @@ class _Writer:
             for access in {id(b.access): b.access for b in self.ranges.bounds[statement.name]}.values():
                 for dimension in range(len(access.index)):
                     item = items[(id(access), dimension)]
-                    if self.leaves(access, dimension, point, values):
+                    if self.leaves(access, dimension, point, values, item.kind in ("DATA", "POINTWISE")):
                         return _size_message(self.bind, item, values)
         return None
 
-    def leaves(self, access: Access, dimension: int, point: Point, values: Mapping[str, int]) -> bool:
+    def leaves(
+        self, access: Access, dimension: int, point: Point, values: Mapping[str, int], on_data: bool
+    ) -> bool:
+        """Whether an access may leave its tensor at these sizes; `on_data`: its data are looked at in the call anyway."""
         subscript = _subscript(self.ranges, access, dimension, values)
         if stays_inside(subscript, point):
             return False
         if has_data(access.index[dimension]) or any(not g.meaning.alternatives()[1] for g in access.guards):
+            if not on_data:
+                return True  # proved for sizes of 1 and more only: an access that cannot be shown to be safe is not made
             low, high = span(subscript.index, point)
             return not access.guards and (high < subscript.lower or low >= subscript.upper)
         try:

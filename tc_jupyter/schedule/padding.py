@@ -21,15 +21,20 @@ from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, vie
 from .stage import Stage
 
 
-def with_safe_padding(bounds: SymbolicBounds) -> SymbolicBounds:
-    """The bounds with only such stages padded whose reads are proved to stay inside."""
-    unsafe = [stage for stage in bounds.graph.stages if stage.storage.padded and not is_safe(bounds, stage)]
+def with_safe_padding(bounds: SymbolicBounds, checked: frozenset[str] = frozenset()) -> SymbolicBounds:
+    """The bounds with only such stages padded whose reads are proved to stay inside.
+
+    Args:
+        checked: statements whose subscripts are checked at each point; a check at a point that nobody needs could fail.
+    """
+    padded = [stage for stage in bounds.graph.stages if stage.storage.padded]
+    unsafe = [stage for stage in padded if stage.evaluates in checked or not is_safe(bounds, stage)]
     if not unsafe:
         return bounds
     graph = bounds.graph
     for stage in unsafe:
         graph = graph.replace_stage(replace(stage, storage=replace(stage.storage, padded=False)))
-    return with_safe_padding(infer_symbolic(graph))
+    return with_safe_padding(infer_symbolic(graph), checked)
 
 
 def is_safe(bounds: SymbolicBounds, stage: Stage) -> bool:
