@@ -19,6 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice, product
+
+import numpy as np
 
 from tc_jupyter.diagnostics import Code, codes
 from tc_jupyter.program import IndexVar, Read, walk
@@ -40,6 +43,7 @@ from .infer_bound import infer_symbolic, scope_of, variable, view_shift
 from .inline import inject_inline
 from .lineage import Lineage, default_domain, lineage
 from .stage import Attach, Fuse, Stage, StageGraph
+from .visits import evaluate, reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class Witness:
     Attributes:
         first, second: stages in the order of the text.
         here, there: values of their indices (roots).
-        kind: `reads`: `second` reads what `first` makes; `overwrites`: `second` writes what `first` reads or writes.
+        kind: `reads`: `second` reads what `first` makes; `overwrites`: `second` writes what `first` reads or writes; `outside`:
+            `second` reads it where the storage of `first` does not exist (`here` is empty).
     """
 
     sizes: dict[str, int]
@@ -67,6 +72,8 @@ class Witness:
         element = f"{self.tensor}({', '.join(map(str, self.element))})" if self.element else self.tensor
         at = f"with {sizes}, " if sizes else ""
         here, there = (f"({', '.join(map(str, point))})" for point in (self.here, self.there))
+        if self.kind == "outside":
+            return f"{at}`{self.second}` at {there} reads {element} outside that loop"
         if self.kind == "reads":
             return f"{at}`{self.second}` at {there} reads {element}, which `{self.first}` makes later, at {here}"
         return f"{at}`{self.second}` at {there} overwrites {element}, which `{self.first}` uses later, at {here}"
@@ -146,6 +153,51 @@ def _different_loops(late: Stage, early: Stage, depth: int) -> Problem | None:
 def default_lineage(stage: Stage) -> Lineage:
     """The axes of a stage that computes everything."""
     return lineage(stage, default_domain(stage), lambda leaf: variable(stage.name, leaf))
+
+
+# --- compute_at ------------------------------------------------------------------------------------------------------
+
+
+def outside_read(graph: StageGraph, producer: Stage, user: Stage) -> Witness | None:
+    """A point at which `user` reads an element of `producer`: what a place inside some other loop cannot serve.
+
+    Looks at sizes from 1 to `SMALL` and at the first points of each; `None` if none of them reads.
+    """
+    graph = inject_inline(graph)
+    if user.name not in {stage.name for stage in graph.stages}:
+        return None
+    user, storage = graph.stage(user.name), graph.storage_name(producer.target)
+    for size in range(1, SMALL + 1):
+        sizes = {name: size for name in graph.program.sizes}
+        known = {**sizes, **{name: value.evaluate(sizes) for name, value in scope_of(graph).sizes.items()}}
+        for point in _first_points(user, sizes):
+            columns = {name: np.array([value], np.int64) for name, value in point.items()}
+            for read in user.statement.reads():
+                if graph.storage_name(read.tensor) != storage or any(map(_on_data, read.indices)):
+                    continue
+                if reached(user.statement.value, read, columns, known, 1)[0]:
+                    shift = (by.evaluate(sizes) for by in view_shift(graph, read.tensor))
+                    element = tuple(
+                        int(evaluate(subscript, columns, known, 1)[0]) + by
+                        for subscript, by in zip(read.indices, shift, strict=True)
+                    )
+                    there = tuple(point.values())
+                    return Witness(sizes, producer.target, element, producer.name, (), user.name, there, "outside")
+    return None
+
+
+SMALL = 4
+FIRST_POINTS = 8
+
+
+def _first_points(stage: Stage, sizes: dict[str, int]) -> Iterator[dict[str, int]]:
+    """The first points of a stage at given sizes, by root; limits of `rfactor` are left to other sizes."""
+    try:
+        ends = [(root.dom[0].evaluate(sizes), root.dom[1].evaluate(sizes)) for root in stage.roots]
+    except (KeyError, ZeroDivisionError):
+        return
+    for values in islice(product(*(range(low, high) for low, high in ends)), FIRST_POINTS):
+        yield {root.name: value for root, value in zip(stage.roots, values, strict=True)}
 
 
 # --- the order of a nest ---------------------------------------------------------------------------------------------
@@ -480,4 +532,4 @@ def _never_later(graph: StageGraph, writer: Stage, reader: Stage, read: Read, de
     return nonnegative(start - here)
 
 
-__all__ = ["Problem", "Witness", "check_with", "default_lineage", "find_witness", "order_problem"]
+__all__ = ["Problem", "Witness", "check_with", "default_lineage", "find_witness", "order_problem", "outside_read"]

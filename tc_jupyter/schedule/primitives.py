@@ -29,7 +29,7 @@ from tc_jupyter.program import (
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .intrinsics import match_intrinsic
-from .legality import Problem, check_with, order_problem
+from .legality import Problem, check_with, order_problem, outside_read
 from .lineage import leaf_domain
 from .stage import (
     ANNOTATIONS,
@@ -636,9 +636,11 @@ def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: st
         return "nothing reads it", legal
     point = (consumer.name, axis)
     inside = {stage.name for stage in graph.stages if point in graph.attach_path(stage.name)} | {consumer.name}
-    outside = [stage.name for stage in consumers if stage.name not in inside]
+    outside = [stage for stage in consumers if stage.name not in inside]
     if outside:
-        return f"`{outside[0]}` reads it outside that loop", legal
+        witness = outside_read(graph, producer, outside[0])
+        said = f"`{outside[0].name}` reads it outside that loop" if witness is None else witness.text()
+        return said, legal
     return None
 
 

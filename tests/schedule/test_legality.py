@@ -13,7 +13,7 @@ from tc_jupyter.program import Read, walk
 from tc_jupyter.ranges import sets
 from tc_jupyter.schedule import schedule_of
 from tc_jupyter.schedule.infer_bound import scope_of, variable, view_shift
-from tc_jupyter.schedule.legality import check_with, default_lineage
+from tc_jupyter.schedule.legality import check_with, default_lineage, outside_read
 from tc_jupyter.schedule.visits import evaluate, reached
 from tests.running import default, in_bounds, program_of, run
 from tests.strategies import arguments
@@ -191,6 +191,25 @@ def test_refusals_have_witnesses_and_none_was_legal():
     assert refused >= 20, MEASURED
     assert MEASURED["accepted"] >= 20, MEASURED
     assert MEASURED["refused and legal"] / refused == 0.0, MEASURED
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pairs(), st.data())
+def test_a_place_that_does_not_serve_a_consumer_is_refused_with_one_of_its_reads(text, data):
+    found = program_of(text)
+    assume(found is not None)
+    schedule = schedule_of(*found)
+    graph = schedule.graph
+    producer, consumer = (data.draw(st.sampled_from(graph.stages)) for _ in range(2))
+    users = {user.name for user in graph.consumers(graph.stages_on(producer.target)[0].name)} - {consumer.name}
+    family = {stage.name for stage in graph.stages_on(producer.target)}
+    assume(users and producer.name not in graph.outputs and consumer.name not in family)
+    refused = refusal(schedule.compute_at, producer.name, consumer.name, data.draw(st.sampled_from(consumer.leaves)))
+    assert refused.code.number == "TC401"
+    user = next(stage for stage in graph.stages if stage.name in users)
+    witness = outside_read(graph, producer, user)
+    assert witness.text() in refused.message
+    assert touches(graph, user, witness.there, witness)
 
 
 # --- single cases ----------------------------------------------------------------------------------------------------
