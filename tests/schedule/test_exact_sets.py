@@ -156,3 +156,22 @@ def test_loops_over_sets_compute_the_same(text, data, numbers):
     changed = random_schedule(data, base, steps=4)
     for name, values in run(changed, arrays, numbers).items():
         np.testing.assert_array_equal(values, expected[name], err_msg=f"{text}\n{changed.to_python()}\n{numbers}")
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs(dtypes=("int32",)), st.data(), sizes())
+def test_exact_is_at_most_the_box_and_that_at_most_tvms(text, data, numbers):
+    found = program_of(text)
+    assume(found is not None)
+    program, ranges = found
+    assume(in_bounds(program, ranges, numbers))
+    schedule = random_schedule(data, schedule_of(program, ranges), steps=5)
+    bounds = schedule.bounds(**{name: numbers[name] for name in program.sizes})
+    for name in bounds:
+        need = bounds.stage(name)
+        rows = zip(
+            need.elements_per_visit, need.hull_per_visit, need.tvm_per_visit, need.computed_per_visit, strict=True
+        )
+        for exact, hull, tvm, computed in rows:
+            assert exact <= hull <= tvm, (text, schedule.to_python(), name, numbers)
+            assert exact <= computed <= tvm, (text, schedule.to_python(), name, numbers)
