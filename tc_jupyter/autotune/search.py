@@ -48,7 +48,7 @@ class Trial:
         return "".join(step.to_python() for step in self.schedule.steps)[1:] or "default"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class TuningLog:
     """All trials of a search, in order; prints as a table.
 
@@ -87,13 +87,15 @@ class TuningLog:
         head = f"{len(self.trials)} of {self.total} candidates, {self.gain:.2f} times the default ({self.stopped})"
         return "\n".join([head, *(f"{time:>9}  {name[:100]}  {why}".rstrip() for name, time, why in self.rows())])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(t)}</td><td><code>{escape(n[:200])}</code></td><td>{escape(w)}</td></tr>"
-            for n, t, w in self.rows()[:60]
-        )
-        head = str(self).split("\n")[0]
-        return f"<div>{escape(head)}</div><table><thead><tr><th>time</th><th>schedule</th><th></th></tr></thead><tbody>{rows}</tbody></table>"
+        cells = ((time, f"<code>{escape(name[:200])}</code>", escape(why)) for name, time, why in self.rows()[:60])
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+        head = "<tr><th>time</th><th>schedule</th><th></th></tr>"
+        title = escape(str(self).split("\n")[0])
+        return f"<div>{title}</div><table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
 
 def search(

@@ -253,3 +253,68 @@ def test_live_card_opens_views_and_reopens_static(app: App) -> None:
     app.page.locator("[data-tc-card-content=static] [data-tc=card]").wait_for(state="visible", timeout=30_000)
     assert app.page.get_by_text(re.compile("model not found", re.I)).count() == 0
     clean(app)
+
+
+CONTRAST = """(root) => {
+    const rgb = css => (css.match(/[\\d.]+/g) ?? []).map(Number);
+    const light = c => { const [r, g, b] = c.slice(0, 3).map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    let at = root, back = [0, 0, 0, 0];
+    while (at && (back.length === 4 && back[3] === 0)) { back = rgb(getComputedStyle(at).backgroundColor); at = at.parentElement; }
+    const [a, b] = [light(rgb(getComputedStyle(root).color)), light(back)];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}"""
+
+
+def test_dark_theme_narrow_window_and_no_kernel(lab: App) -> None:
+    root = shown(lab, "dark.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
+    assert root.evaluate(CONTRAST) > 7
+    lab.page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
+    lab.page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    until(lab.page, lambda: root.evaluate(CONTRAST) > 7)
+    assert root.locator("[data-readout]").evaluate(CONTRAST) > 7
+    shot(lab, "dark")
+    lab.page.evaluate(
+        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' })"
+    )
+    lab.page.set_viewport_size({"width": 520, "height": 800})
+    assert dots(root) == expected_dots(8, 3)
+    shot(lab, "narrow")
+    clean(lab)
+
+
+def test_a_busy_kernel_is_told(lab: App) -> None:
+    lab.open(
+        lab.server.notebook(
+            "busy.ipynb",
+            [f"{SETUP}\n{MAKE}", "tc.view(conv, 'iteration_space', N=8, K=3)", "import time; time.sleep(6)"],
+        )
+    )
+    lab.idle()
+    lab.run_and_wait(0)
+    lab.run_and_wait(1)
+    root = lab.page.locator(".tcw").first
+    root.wait_for(timeout=30_000)
+    lab.run(2)
+    lab.page.wait_for_timeout(300)
+    root.locator("[data-control='size:N']").focus()
+    lab.page.keyboard.press("ArrowRight")
+    until(lab.page, lambda: "kernel is busy" in root.inner_text() or dots(root) == expected_dots(9, 3))
+    until(lab.page, lambda: dots(root) == expected_dots(9, 3))
+    assert "kernel is busy" not in root.inner_text()
+    clean(lab)
+
+
+def test_tuning_and_partitions(lab: App) -> None:
+    root = shown(lab, "tuning.ipynb", "tc.view(conv, 'tuning', N=1000, K=5, seconds=3)")
+    root.locator("[data-control=run]").click()
+    root.locator("[data-trial]").first.wait_for(timeout=60_000)
+    until(lab.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
+    assert "candidates; best" in root.inner_text()
+    shot(lab, "tuning")
+    sac = "int[.] f() { return { iv -> 1 | [0] <= iv < [5]; iv -> 2 | [6] <= iv < [10] }; }"
+    root = shown(
+        lab, "partitions.ipynb", "tc.view(f, 'partitions')", f"f = tc.compile('''{sac}''', language='sac').f\nf()"
+    )
+    assert root.locator("[data-partition]").count() == 10
+    shot(lab, "partitions")
+    clean(lab)

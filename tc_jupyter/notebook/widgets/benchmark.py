@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (an element of a picture is one line)
 """Measurements that can be watched: sizes, peers, progress with cancel, the distribution of timings, a roofline, exports.
 
 A measurement runs on a thread in short slices, candidates in turn, so it can be stopped at any time with what was measured so far.

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (an element of a picture is one line)
 """The def beside what is generated from it, line by line: loops, CUDA, LLVM IR, assembly, PTX, machine code, `%%sac` rewrites.
 
 Worked example: in `Code(f)` the first line of `for i ...` in the loops and the statement of the def carry the same number; resting

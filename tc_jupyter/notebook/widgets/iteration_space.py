@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (an element of a picture is one line)
 """The iteration space of a statement: its lattice, coloured by the element that an access touches, with small pictures of the tensors.
 
 Up to 2,000 points are SVG, drawn here; more are drawn by the script on a canvas, from the same numbers. Points are drawn as one
@@ -493,21 +494,17 @@ def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], mos
     y, step = layout.height + 34, min(layout.step, (layout.WIDE - 60) / max(len(elements), 1))
     at = {number: layout.LEFT + (place + 0.5) * step for place, number in enumerate(elements)}
     lines = [
-        f"M{_n(at[n])} {_n(y - 5)}L{_n(px)} {_n(py + layout.step * 0.38)}"
+        f"M{_n(at[n])} {_n(y - 5)}L{_n(px)} {_n(py + layout.step * 0.38)}l-3 5m3 -5l3 5"
         for t in reads
         if t.tensor == tensor.name
         for (px, py), n in zip(places, t.numbers.tolist(), strict=True)
         if n >= 0
     ]
     cells = "".join(f"M{_n(at[n] - step * 0.3)} {_n(y - 4)}h{_n(step * 0.6)}v8h{_n(-step * 0.6)}z" for n in elements)
-    marker = (
-        '<defs><marker id="tc-arrow" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="5" markerHeight="5" orient="auto">'
-        '<path d="M0 0L6 3L0 6z" fill="currentColor"/></marker></defs>'
-    )
     said = f"{tensor.name}: written before, read by the points ({min(len(lines), most)} of {len(lines)} arrows)"
     return (
-        f'{marker}<path data-arrows="{min(len(lines), most)}" d="{"".join(lines[:most])}" stroke="currentColor" opacity=".55" '
-        f'stroke-width="1" fill="none" marker-end="url(#tc-arrow)"/><path d="{cells}" fill="none" stroke="currentColor"/>'
+        f'<path data-arrows="{min(len(lines), most)}" d="{"".join(lines[:most])}" stroke="currentColor" opacity=".55" '
+        f'stroke-width="1" fill="none"/><path d="{cells}" fill="none" stroke="currentColor"/>'
         f'<text x="{layout.LEFT}" y="{_n(y + 18)}" font-size="11" fill="currentColor">{escape(said)}</text>',
         y + 26,
     )

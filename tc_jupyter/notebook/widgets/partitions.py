@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (an element of a picture is one line)
 """The index space of a `%%sac` comprehension, coloured and lettered by partition; holes and hidden partitions are marked.
 
 Worked example: for `{ [0] -> 1.0; [i] -> a[i] | [1] <= [i] < [n] }` the first cell has the letter A, the others B.

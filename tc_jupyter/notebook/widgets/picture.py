@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (an element of a picture is one line)
 """What a view is before any Jupyter: values of controls come in, HTML and data go out.
 
 The same HTML is saved in the notebook and put into the live widget, whose script adds what pointer and keys do. HTML made here

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (an element of a picture is one line)
 """The schedule explorer: stages as a graph, the loop nest with its bounds, what every visit must compute, edits with undo.
 
 Every picture is of stored values: `Schedule.bounds` for loops and boxes, its enumeration for the exact elements of a visit, TVM's
@@ -438,14 +439,16 @@ def stage_graph_svg(schedule: Schedule) -> str:
             if user.name in middle and user.name != name:
                 edges.append(f"{name} → {user.name}")
                 a, b = middle[name], middle[user.name]
+                parts.append(f'<path d="M{b - 4:.0f} {y - 22}L{b:.0f} {y - 15}L{b + 4:.0f} {y - 22}z"/>')
                 parts.append(
-                    f'<path d="M{a:.0f} {y - 14}Q{(a + b) / 2:.0f} {y - 14 - min(44, abs(b - a) / 3):.0f} {b:.0f} {y - 15}" fill="none" stroke="currentColor" marker-end="url(#tc-stage)"/>'
+                    f'<path d="M{a:.0f} {y - 14}Q{(a + b) / 2:.0f} {y - 14 - min(44, abs(b - a) / 3):.0f} {b:.0f} {y - 15}" fill="none" stroke="currentColor"/>'
                 )
         if stage.attach.kind != "root" and stage.attach.stage in middle:
             a, b = middle[name], middle[stage.attach.stage]
+            parts.append(f'<path d="M{b - 4:.0f} {y + 22}L{b:.0f} {y + 15}L{b + 4:.0f} {y + 22}z"/>')
             edges.append(f"{name} runs {stage.attach.kind} {stage.attach.stage}[{stage.attach.axis}]")
             parts.append(
-                f'<path d="M{a:.0f} {y + 14}Q{(a + b) / 2:.0f} {y + 46} {b:.0f} {y + 15}" fill="none" stroke="{ACCENT}" stroke-dasharray="4 3" marker-end="url(#tc-stage)"/>'
+                f'<path d="M{a:.0f} {y + 14}Q{(a + b) / 2:.0f} {y + 46} {b:.0f} {y + 15}" fill="none" stroke="{ACCENT}" stroke-dasharray="4 3"/>'
             )
             parts.append(
                 f'<text x="{(a + b) / 2:.0f}" y="{y + 44}" font-size="9" text-anchor="middle">{escape(f"{stage.attach.kind} {stage.attach.axis}")}</text>'
@@ -461,10 +464,9 @@ def stage_graph_svg(schedule: Schedule) -> str:
         )
     total = 24 + len(names) * (width + 34)
     label = f"stages {', '.join(names)}; {'; '.join(edges) or 'no stage reads another'}"
-    marker = '<defs><marker id="tc-stage" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L6 3L0 6z" fill="currentColor"/></marker></defs>'
     return (
         f'<svg role="img" data-stages="{len(names)}" aria-label="{escape(label)}" width="{total}" height="118" viewBox="0 0 {total} 118" '
-        f'style="max-width:100%;color:inherit"><g fill="currentColor">{marker}{"".join(parts)}</g></svg>'
+        f'style="max-width:100%;color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg>'
     )
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from tc_jupyter.function import Function
 
 from .benchmark import BenchmarkView
+from .card import Card
 from .code import Code
 from .iteration_space import IterationSpace
-from .card import Card
 from .live import Shown, widget_of
 from .partitions import Partitions
 from .picture import Picture

@@ -30,9 +30,7 @@ def test_an_index_shows_its_rounds_and_marks_the_accesses():
     assert "<mark" not in picture.content().html
     picture.apply({"index": ["A", "i"]})
     html = picture.content().html
-    assert re.findall(r"<mark[^>]*><b>([^<]*)</b>", html) == ["i", "B(i + k)", "W(k)"] or "B(i + k)" in str(
-        re.findall(r"<mark[^>]*><b>([^<]*)</b>", html)
-    )
+    assert "B(i + k)" in re.findall(r"<mark[^>]*><b>([^<]*)</b>", html)
     assert "round 1" in html
     assert "round 2" in html
     picture.apply({"index": ["A", "nothing"]})

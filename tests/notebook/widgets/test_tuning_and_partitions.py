@@ -40,13 +40,16 @@ def test_a_search_is_shown_and_can_be_stopped():
     assert f"{len(picture.log.trials)} of {picture.log.total} candidates" in html
 
 
-def test_partitions_are_counted_as_written():
-    text = "int[*] f(int[n] a) { return { [0] -> 7; [i] -> a[i] | [1] <= [i] < [n] }; }"
-    f = next(iter(tc.compile(text.replace("int[*] f", "int[n] f"), language="sac").values()))
-    f(np.arange(5, dtype=np.int32))
-    picture = Partitions(f, n=5)
-    html = picture.content().html
-    assert "data-partition" in html
+def test_partitions_are_drawn_as_written():
+    text = "int[.] f(int[.] a) { return { iv -> 1 | [0] <= iv < [5]; iv -> 2 | [6] <= iv < [10] }; }"
+    f = next(iter(tc.compile(text, language="sac").values()))
+    assert f(np.zeros(3, np.int32)).tolist() == [1, 1, 1, 1, 1, 0, 2, 2, 2, 2]
+    html = Partitions(f).content().html
+    states = [part.state for part in f.program.partitions]
+    assert sorted(states) == ["body", "body", "hole"]
+    drawn = {state: html.count(f'data-partition="{n}"') for n, state in enumerate(states) if state == "hole"}
+    assert drawn == {"hole": 1}
+    assert html.count("data-partition") == 10
 
 
 def test_an_open_rank_is_chosen():
