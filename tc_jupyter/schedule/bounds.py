@@ -7,6 +7,7 @@ Worked example (`schedule.md`, Ex. 6): `C(i,j) = B(i,j) * 3` over 4 x 4, `i, j` 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -28,7 +29,7 @@ from .infer_bound import (
     variable,
 )
 from .inline import inject_inline
-from .notes import notes_of
+from .notes import counted, exact_with_numbers
 from .primitives import refuse
 from .sized import sized_graph
 from .stage import Fuse, Relation, Split, Stage, StageGraph, children_of, parents_of
@@ -306,7 +307,16 @@ class Bounds(Mapping[str, AxisRanges]):
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Notes about what is computed needlessly (TC402), again (TC408), or known only with numbers (TC409)."""
-        return notes_of(self)
+        found: list[Diagnostic] = []
+        for name in self:
+            need, span = self.need(name), self.graph_of(name).stage(name).statement.span
+            if need.needs_numbers and not self.sizes:
+                found.append(exact_with_numbers(name, need.reason, self.graph.program.sizes, span))
+            if self.has_numbers:
+                with suppress(TooManyPoints):
+                    has = self.stage(name)
+                    found += counted(name, span, has.hull, has.elements, has.computed, has.distinct)
+        return tuple(found)
 
     def table(self) -> str:
         """One line per stage: visits, elements by TVM's rules, of the boxes, needed and computed, bytes held, region.
