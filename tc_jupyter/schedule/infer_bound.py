@@ -124,7 +124,7 @@ def _family_bounds(
             for request in requests_of(graph, stage, user, found, tvm)
         )
         if requests:
-            box, exact = gather(requests, whole)
+            box, exact = gather(requests, whole, clip=not _tests_positions(stage))
     result: dict[str, StageBounds] = {}
     for member in family:
         domain = default_domain(member)
@@ -133,7 +133,8 @@ def _family_bounds(
             # a statement of `%%sac` may write only a part of the tensor's box, even the first one
             fills = all(domain[root.name] == ends for root, ends in zip(outputs, whole, strict=True))
             for root, (low, extent) in zip(outputs, box, strict=True):
-                if not (fills and member is family[0] and all(request.inside for request in requests)):
+                inside = fills and member is family[0] and all(request.inside for request in requests)
+                if not (inside or _tests_positions(member)):
                     low, extent = _clip(low, extent, *domain[root.name])
                 domain[root.name] = (low, _whole_tiles(member, root.name, extent) if member.storage.padded else extent)
         if member.storage.padded:
@@ -143,6 +144,11 @@ def _family_bounds(
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
         result[member.name] = StageBounds(member, domain, requests, related, box, exact)
     return result
+
+
+def _tests_positions(stage: Stage) -> bool:
+    """A padded copy into shared memory tests every position, so that its tile may reach beyond the tensor and keeps its size."""
+    return stage.storage.padded and stage.storage.scope == "shared"
 
 
 def _whole_box(graph: StageGraph, stage: Stage) -> tuple[tuple[SizeExpr, SizeExpr], ...]:
@@ -462,9 +468,9 @@ def _relax(
 
 
 def gather(
-    requests: tuple[Request, ...], whole: tuple[tuple[SizeExpr, SizeExpr], ...]
+    requests: tuple[Request, ...], whole: tuple[tuple[SizeExpr, SizeExpr], ...], clip: bool = True
 ) -> tuple[tuple[tuple[SizeExpr, SizeExpr], ...], bool]:
-    """The smallest box that covers all requests, inside the tensor's box (phase 4, GatherBound).
+    """The smallest box that covers all requests, inside the tensor's box unless `clip` is false (phase 4, GatherBound).
 
     Returns:
         Minimum and extent per dimension, and whether the box holds only what one of the requests asks for.
@@ -482,7 +488,7 @@ def gather(
         low, high = _least(lows, minimum), _least(highs, maximum)
         exact = exact and len(set(lows)) == 1 and len(set(highs)) == 1
         extent = extent_between(low, high)
-        inside = all(request.inside for request in requests)
+        inside = not clip or all(request.inside for request in requests)
         box.append((low, extent) if inside else _clip(low, extent, dom_low, dom_extent))
     return tuple(box), exact
 

@@ -138,3 +138,18 @@ def test_random_schedules(text, numbers, seed, data):
     run_kernels(
         text, found[0], kernels, arguments(found[0], seed, numbers), numbers, data.draw(st.sampled_from((32, 64)))
     )
+
+
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs(), sizes(), st.integers(0, 1000))
+def test_five_hundred_programs_on_five_architectures(text, numbers, seed):
+    """Every kernel of a random program compiles for all architectures, and the simulator agrees with the interpreter."""
+    found = program_of(text)
+    assume(found is not None and in_bounds(*found, numbers))
+    assert found is not None
+    for made in kernels_of(text)[1]:
+        source = emit_cuda(made, TARGET).text
+        for arch in (*ARCHITECTURES, "sm_89"):
+            assert nvrtc.compile_cuda(source, arch).cubin
+    run_both(text, arguments(found[0], seed, numbers), numbers)

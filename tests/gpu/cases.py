@@ -65,6 +65,18 @@ CASES = {
         ("__shared__",),
         128,
     ),
+    "group convolution": Case(
+        "def f(float(B,M,C,H,W) X, float(M,K,C,R,S) Y) -> (Z) { Z(b,g,k,h,w) +=! X(b,g,c,h+r,w+s) * Y(g,k,c,r,s) }",
+        ({"B": 2, "M": 2, "C": 3, "H": 5, "W": 7, "K": 3, "R": 3, "S": 2},),
+        ("__shared__",),
+        128,
+    ),
+    "strided convolution": Case(
+        "def f(float(C,H,W) X, float(K,C,R,S) Y) -> (Z) { Z(k,h,w) +=! X(c, 2*h - r, 2*w + s) * Y(k,c,r,s) }",
+        ({"C": 3, "H": 9, "W": 70, "K": 4, "R": 3, "S": 2},),
+        ("__shared__",),
+        128,
+    ),
     "distances": Case(
         "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! (A(i,k) - B(j,k)) * (A(i,k) - B(j,k)) }",
         ({"M": 30, "N": 9, "K": 33},),

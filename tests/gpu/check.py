@@ -145,12 +145,12 @@ def parity() -> Iterator[tuple[str, Callable[[], Row]]]:
     """Every template at extents around its tiles, against the interpreter or the CPU engine."""
     for name, case in CASES.items():
         letters = sorted({letter for sizes in case.sizes for letter in sizes})
+        labels: dict[str, dict[str, int]] = {}
         for extent in EXTENTS if letters else (1,):
             sizes = {letter: _extent(letter, extent, len(letters)) for letter in letters}
-            yield (
-                f"{name} {' '.join(f'{k}={v}' for k, v in sizes.items())}".rstrip(),
-                lambda name=name, sizes=sizes: compare(CASES[name].text, sizes),
-            )
+            labels[" ".join((name, *(f"{letter}={value}" for letter, value in sizes.items())))] = sizes
+        for label, sizes in labels.items():
+            yield label, lambda name=name, sizes=sizes: compare(CASES[name].text, sizes)
 
 
 def sanitizer() -> Iterator[tuple[str, Callable[[], Row]]]:

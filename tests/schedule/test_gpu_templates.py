@@ -21,6 +21,7 @@ from tests.strategies import arguments
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 
+
 def stored(array: np.ndarray) -> np.ndarray:
     return (array.view(np.uint16) if array.dtype == np.float16 else array).copy()
 

@@ -48,6 +48,8 @@ class Tile:
 LARGE = Tile(128, 128, 8, 8, 8)
 MEDIUM = Tile(64, 64, 16, 4, 4)
 SMALL = Tile(32, 32, 16, 2, 2)
+FEWEST = 8
+"""Rows or columns up to which most of the smallest tile would lie idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, 
     """The tile for the extents of rows and columns, and smaller ones in case it does not fit."""
     bits = [_extent(stage, roles.row, sizes), _extent(stage, roles.column, sizes)]
     least = min(4096 if extent is None else extent for extent in bits)
+    if least <= FEWEST:
+        return ()
     return (LARGE, MEDIUM, SMALL) if least > 64 else (MEDIUM, SMALL) if least > 32 else (SMALL,)
 
 

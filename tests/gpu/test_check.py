@@ -1,0 +1,66 @@
+"""`check.py` without a GPU: it says so, shows what can be known, goes on from what a file holds, and keeps failures apart."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tc_jupyter import bench
+from tc_jupyter.runtime import nvrtc
+from tests.gpu import check
+from tests.gpu.cases import CASES
+from tests.running import program_of
+
+
+def test_without_a_gpu_it_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(check, "gpu_available", lambda: False)
+    monkeypatch.setattr("sys.argv", ["check.py"])
+    assert check.main() == 2
+    assert "no GPU" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
+def test_the_table_names_every_template_and_nothing_spills(capsys):
+    assert check.static_table(("sm_80",)) == 0
+    printed = capsys.readouterr().out
+    assert [name for name in CASES if name not in printed] == []
+
+
+def test_a_stage_writes_every_row_and_goes_on(monkeypatch, tmp_path):
+    calls: list[str] = []
+
+    def rows():
+        def good():
+            calls.append("good")
+            return {"ok": True, "error": 0.0}
+
+        def bad():
+            calls.append("bad")
+            raise ValueError("an illegal access")
+
+        yield "good", good
+        yield "bad", bad
+
+    monkeypatch.setitem(check.STAGES, "parity", rows)
+    file = tmp_path / "rows.json"
+    assert check.run_stage("parity", file, 60.0) == 1
+    found = json.loads(file.read_text())
+    assert [row["name"] for row in found] == ["good", "bad"]
+    assert "illegal access" in found[1]["error"]
+    check.run_stage("parity", file, 60.0)
+    assert calls == ["good", "bad", "bad"]
+    assert "FAILED" in check.markdown(found)
+
+
+def test_parity_covers_every_template_at_the_edges_of_tiles():
+    names = [name for name, _ in check.parity()]
+    assert len(names) == len(set(names))
+    for name, case in CASES.items():
+        mine = [each for each in names if each == name or each.startswith(f"{name} ")]
+        assert len(mine) >= (2 if case.sizes[0] else 1), name
+
+
+def test_every_workload_of_the_suite_is_a_program():
+    for workload in bench.workloads("gpu"):
+        assert program_of(workload.text) is not None, workload.name
