@@ -161,7 +161,7 @@ def text_form(analysis: Analysis, engine: str = "") -> str:
     Args:
         engine: which engine calls use, for the last line; empty: no such line.
     """
-    parts = [_function_text(found) for found in analysis.functions.values()]
+    parts = [_function_text(found, demands(name, analysis)) for name, found in analysis.functions.items()]
     parts += [_open_text(name, analysis) for name in analysis.open_functions if name not in analysis.functions]
     if analysis.diagnostics:
         parts.append(analysis.render())
@@ -171,7 +171,24 @@ def text_form(analysis: Analysis, engine: str = "") -> str:
 
 
 def _open_text(name: str, analysis: Analysis) -> str:
-    return "\n".join(f"{text}\n  ranks and ranges are known at the call" for text in open_signatures(name, analysis))
+    lines: list[str] = []
+    demanded = demands(name, analysis)
+    for number, text in enumerate(open_signatures(name, analysis)):
+        lines += [text, *(f"  {line}" for line in demanded[number : number + 1] if line)]
+        lines.append("  ranks and ranges are known at the call")
+    return "\n".join(lines)
+
+
+LEVELS = {"F": "value", "S": "shape", "D": "rank", "N": "nothing"}
+
+
+def demands(name: str, analysis: Analysis) -> tuple[str, ...]:
+    """What each definition of a `%%sac` function demands of its arguments: `demands A: value, s: shape`; nothing for `%%tc`."""
+    found: list[str] = []
+    for definition in analysis.open_functions.get(name, ()):
+        levels = ", ".join(f"{param}: {LEVELS[level]}" for param, level in definition.demands.items())
+        found.append(f"demands {levels}" if levels else "")
+    return tuple(found)
 
 
 def open_signatures(name: str, analysis: Analysis) -> tuple[str, ...]:
@@ -180,8 +197,8 @@ def open_signatures(name: str, analysis: Analysis) -> tuple[str, ...]:
     return tuple(str(getattr(definition, "signature", name)) for definition in definitions) or (name,)
 
 
-def _function_text(found: FunctionAnalysis) -> str:
-    lines = [signature(found)]
+def _function_text(found: FunctionAnalysis, demanded: tuple[str, ...]) -> str:
+    lines = [signature(found), *(f"  {line}" for line in demanded if line)]
     blocks = list(statements(found))
     rows = [row for block in blocks for row in block.rows]
     width = max((len(row.range) for row in rows), default=0)

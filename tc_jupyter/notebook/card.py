@@ -18,6 +18,7 @@ from tc_jupyter.compiler.text_form import (
     ConditionRow,
     IndexRow,
     StatementRows,
+    demands,
     input_text,
     open_conditions,
     open_signatures,
@@ -55,7 +56,9 @@ def html_card(analysis: Analysis, engine: str, sources: Mapping[str, Mapping[str
         sources: per def, generated text by title, shown folded.
     """
     folded = sources or {}
-    parts = [_function(found, folded.get(name, {})) for name, found in analysis.functions.items()]
+    parts = [
+        _function(found, folded.get(name, {}), demands(name, analysis)) for name, found in analysis.functions.items()
+    ]
     opened = (name for name in analysis.open_functions if name not in analysis.functions)
     parts += [_open(name, analysis, folded.get(name, {})) for name in opened]
     parts += [_diagnostic(diagnostic, analysis.source) for diagnostic in analysis.diagnostics[:MOST_MESSAGES]]
@@ -78,9 +81,10 @@ def _ruled(parts: list[str]) -> str:
 # --- one def ---------------------------------------------------------------------------------------------------------------------
 
 
-def _function(found: FunctionAnalysis, sources: Mapping[str, str]) -> str:
+def _function(found: FunctionAnalysis, sources: Mapping[str, str], demanded: tuple[str, ...] = ()) -> str:
     folded = "".join(_folded(title, text) for title, text in sources.items())
-    return f"{_signature(found)}{_ranges(list(statements(found)))}{_temporaries(found)}{_conditions(found)}{folded}"
+    head = _signature(found) + "".join(map(_demand, demanded))
+    return f"{head}{_ranges(list(statements(found)))}{_temporaries(found)}{_conditions(found)}{folded}"
 
 
 def _signature(found: FunctionAnalysis) -> str:
@@ -92,9 +96,18 @@ def _signature(found: FunctionAnalysis) -> str:
 
 
 def _open(name: str, analysis: Analysis, sources: Mapping[str, str]) -> str:
-    lines = "".join(f"<div><b>{_code(text)}</b></div>" for text in open_signatures(name, analysis))
+    demanded = demands(name, analysis)
+    lines = "".join(
+        f"<div><b>{_code(text)}</b></div>{''.join(map(_demand, demanded[number : number + 1]))}"
+        for number, text in enumerate(open_signatures(name, analysis))
+    )
     said = f'<div style="{_MUTED}">ranks and ranges are known at the call</div>'
     return lines + said + "".join(_folded(title, text) for title, text in sources.items())
+
+
+def _demand(text: str) -> str:
+    """What a definition demands of its arguments: value, shape, rank or nothing."""
+    return f'<div style="{_MUTED}">{escape(text)}</div>' if text else ""
 
 
 def _ranges(blocks: list[StatementRows]) -> str:

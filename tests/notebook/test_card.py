@@ -9,8 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.compiler.definition import Options
 from tc_jupyter.compiler.text_form import STATUS, open_conditions, statements, text_form
 from tc_jupyter.notebook.card import MOST_MESSAGES, SOURCE_LIMIT, html_card
+from tc_jupyter.notebook.report import Report
 
 CELLS = {
     "conv": "def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }",
@@ -166,3 +168,17 @@ def test_a_long_line_is_cut_around_the_place():
     assert "1 ...+ X(i)" in Page(card).text
     assert "foo" in Page(card).text
     assert Page(card).text.count("X(i)") < 60
+
+
+def test_a_sac_cell_shows_what_is_demanded_of_every_argument_and_its_three_rewrites():
+    text = (
+        "float[*] f(float[*] A, int[.] s, bool b) { return { iv -> A[iv] + 1 | iv < shape(s) }; }\n"
+        "int[.] g(float[.,.] A) { return shape(A); }"
+    )
+    analysis = tc.analyze(text, language="sac")
+    report = Report(analysis, Options(text, "sac"), "")
+    for shown in (html_card(analysis, ""), text_form(analysis)):
+        assert "demands A: value, s: shape, b: nothing" in shown
+        assert "demands A: shape" in shown
+    for step in ("as written", "bounds are inferred", "dots become names", "comprehensions become with-loops"):
+        assert report.html().count(f"// {step}") == 2

@@ -380,7 +380,7 @@ def test_views_refuse_politely(session):
 
 def test_a_function_whose_ranks_are_known_at_the_call(session):
     report = session("%%sac\nfloat[*] inc(float[*] A) { return { iv -> A[iv] + 1.0f }; }")
-    assert "float[*] inc(float[*] A)\n  ranks and ranges are known at the call" in repr(report)
+    assert "float[*] inc(float[*] A)\n  demands A: value\n  ranks and ranges are known at the call" in repr(report)
     assert "with-loops" in report.bundle()["text/html"]
     session.names["a"] = np.zeros((2, 3), np.float32)
     assert session("inc(a)").tolist() == [[1, 1, 1], [1, 1, 1]]
