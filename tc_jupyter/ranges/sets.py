@@ -100,6 +100,12 @@ def _context() -> Any:
     return _LOCAL.context
 
 
+def _integer(number: int) -> Any:
+    """A number of any length in isl."""
+    isl, context = _isl(), _context()
+    return isl.Val.int_from_si(context, number) if -(1 << 63) <= number < 1 << 63 else isl.Val(str(number), context)
+
+
 @contextmanager
 def operation_limit(operations: int) -> Generator[None]:
     """Another limit for the queries inside, on this thread; 0 is none."""
@@ -184,43 +190,38 @@ class _Builder:
 
     def constraint(self, e: SizeExpr, equality: bool) -> Any:
         """The constraint `e >= 0` or `e == 0`, for a plain sum of names; `None` for anything else."""
-        isl, context = _isl(), _context()
+        isl = _isl()
         if not all(len(mono) == 1 and isinstance(mono[0], Name) for mono in e.terms):
             return None
         made = isl.Constraint.alloc_equality(self.local) if equality else isl.Constraint.alloc_inequality(self.local)
-        value = isl.Val.int_from_si
         for mono, c in e.terms.items():
             atom = mono[0]
             if isinstance(atom, Name):
                 place = self.places.get(atom.name)
                 kind = isl.dim_type.param if place is None else isl.dim_type.set
-                made = made.set_coefficient_val(
-                    kind, self.params[atom.name] if place is None else place, value(context, c)
-                )
-        return made.set_constant_val(value(context, e.offset))
+                made = made.set_coefficient_val(kind, self.params[atom.name] if place is None else place, _integer(c))
+        return made.set_constant_val(_integer(e.offset))
 
     def function(self, e: SizeExpr) -> Any:
         """`e` as a piecewise affine function."""
-        isl, context = _isl(), _context()
-        value = isl.Val.int_from_si
-        total = isl.PwAff.from_aff(isl.Aff.val_on_domain(self.local, value(context, e.offset)))
+        isl = _isl()
+        total = isl.PwAff.from_aff(isl.Aff.val_on_domain(self.local, _integer(e.offset)))
         for mono, c in e.terms.items():
             term = self._atom(mono)
-            total = total.add(term if c == 1 else term.scale_val(value(context, c)))
+            total = total.add(term if c == 1 else term.scale_val(_integer(c)))
         return total
 
     def _atom(self, mono: Monomial) -> Any:
-        isl, context = _isl(), _context()
         atom = mono[0]
         if len(mono) == 1:
             match atom:
                 case Name():
                     return self._variable(atom.name)
                 case FloorDiv() if atom.divisor.is_constant and atom.divisor.offset > 0:
-                    divisor = isl.Val.int_from_si(context, atom.divisor.offset)
+                    divisor = _integer(atom.divisor.offset)
                     return self.function(atom.numerator).scale_down_val(divisor).floor()
                 case Mod() if atom.divisor.is_constant and atom.divisor.offset > 0:
-                    return self.function(atom.numerator).mod_val(isl.Val.int_from_si(context, atom.divisor.offset))
+                    return self.function(atom.numerator).mod_val(_integer(atom.divisor.offset))
                 case Extremum():
                     functions = [self.function(argument) for argument in atom.arguments]
                     result = functions[0]
@@ -289,13 +290,13 @@ def _params(value: Any) -> tuple[str, ...]:
 
 
 def _with_params_fixed(value: Any, values: Mapping[str, int], symbols: Mapping[str, SizeExpr]) -> Any:
-    isl, context = _isl(), _context()
+    isl = _isl()
     for place, name in enumerate(_params(value)):
         number = values.get(name)
         if number is None and name in symbols and symbols[name].names <= values.keys():
             number = symbols[name].evaluate(values)
         if number is not None:
-            value = value.fix_val(isl.dim_type.param, place, isl.Val.int_from_si(context, number))
+            value = value.fix_val(isl.dim_type.param, place, _integer(number))
     return value
 
 
@@ -441,13 +442,13 @@ class IntegerSet:
 
     def fix(self, values: Mapping[str, int]) -> IntegerSet:
         """The set for given values of parameters and dimensions; the dimensions stay, with one value."""
-        isl, context = _isl(), _context()
+        isl = _isl()
 
         def query() -> Any:
             raw = _with_params_fixed(self.here(), values, self.symbols)
             for place, name in enumerate(self.dims):
                 if name in values:
-                    raw = raw.fix_val(isl.dim_type.set, place, isl.Val.int_from_si(context, values[name]))
+                    raw = raw.fix_val(isl.dim_type.set, place, _integer(values[name]))
             return raw
 
         return self._with(_limited(query))
@@ -552,7 +553,7 @@ class IntegerSet:
             flat = raw.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(names))
             corner = flat
             for place in range(len(names) + len(self.dims)):
-                bounded = corner.lower_bound_val(isl.dim_type.set, place, isl.Val.int_from_si(_context(), 0))
+                bounded = corner.lower_bound_val(isl.dim_type.set, place, _integer(0))
                 if not bounded.is_empty():
                     corner = bounded
             point = corner.lexmin().sample_point()
@@ -706,7 +707,7 @@ def _floor_expr(aff: Any, symbols: Mapping[str, SizeExpr], dims: Sequence[str]) 
 
 
 def _scaled_coefficient(value: Any, denominator: int) -> int:
-    scaled = value.mul(_isl().Val.int_from_si(_context(), denominator))
+    scaled = value.mul(_integer(denominator))
     return int(scaled.to_python())
 
 
@@ -896,14 +897,14 @@ class IntegerMap:
 
     def fix(self, values: Mapping[str, int]) -> IntegerMap:
         """The map for given values of parameters, inputs and outputs; the dimensions stay, with one value."""
-        isl, context = _isl(), _context()
+        isl = _isl()
 
         def query() -> Any:
             raw = _with_params_fixed(self.here(), values, self.symbols)
             for kind, dims in ((isl.dim_type.in_, self.inputs), (isl.dim_type.out, self.outputs)):
                 for place, name in enumerate(dims):
                     if name in values:
-                        raw = raw.fix_val(kind, place, isl.Val.int_from_si(context, values[name]))
+                        raw = raw.fix_val(kind, place, _integer(values[name]))
             return raw
 
         return self._with(_limited(query))

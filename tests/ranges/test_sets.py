@@ -165,6 +165,14 @@ def test_prove():
     assert prove([N - M, floor_div(M, 3) - 2], floor_div(N + M, 2) - M) is Answer.YES
 
 
+def test_numbers_beyond_64_bits():
+    i = index("i")
+    wide = IntegerSet.build(("i",), [i + 2**70, -i - 2**70 + 2])
+    assert wide.is_empty() is Answer.NO
+    assert IntegerSet.build(("i",), [i - 2**70, -i + 2**70 - 1]).is_empty() is Answer.YES
+    assert IntegerSet.build(("i",), [minimum(i, i + 2**70) - 2**80, -i]).is_empty() is Answer.YES
+
+
 def test_a_set_travels_between_threads():
     found = (
         IntegerSet.build(("i",), [i, N * M - 1 - i])
