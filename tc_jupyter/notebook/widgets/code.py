@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -118,19 +119,38 @@ _KERNEL = re.compile(r'(?:kernel |extern "C"|[{}]|define )')
 def lines_of(made: str, quoted: Mapping[str, int], name: str) -> list[int | None]:
     """Lines of the cell by `#line` directives, and by the comments that quote statements."""
     lines: list[int | None] = []
-    current: int | None = None
+    open_parts: list[_Part] = []  # statements whose code is around the present line, outermost first
     for line in made.split("\n"):
         directive, comment = _DIRECTIVE.match(line), _COMMENT.match(line)
+        depth = len(line) - len(line.lstrip())
+        said = quoted.get(" ".join(comment.group(1).split())) if comment is not None else None
         if directive is not None:
-            current = int(directive.group(1)) - 1 if directive.group(2) == name else None
+            open_parts = [_Part(-1, int(directive.group(1)) - 1)] if directive.group(2) == name else []
             lines.append(None)
             continue
-        if comment is not None and " ".join(comment.group(1).split()) in quoted:
-            current = quoted[" ".join(comment.group(1).split())]
+        if said is not None:
+            open_parts = [*(part for part in open_parts if part.depth < depth), _Part(depth, said)]
         elif not line.strip() or _KERNEL.match(line):
-            current = None
-        lines.append(current)
+            open_parts = []
+        elif line.strip() not in ("}", "{"):
+            # a producer inside a loop of its consumer ends with its own loop; what follows belongs to the consumer again
+            while len(open_parts) > 1 and (
+                depth < open_parts[-1].depth or (depth == open_parts[-1].depth and open_parts[-1].begun)
+            ):
+                open_parts.pop()
+            if open_parts and depth == open_parts[-1].depth:
+                open_parts[-1].begun = True
+        lines.append(open_parts[-1].line if open_parts else None)
     return lines
+
+
+@dataclass(slots=True)
+class _Part:
+    """The code of a statement: how far its comment is indented, its line in the cell, whether its loop has begun."""
+
+    depth: int
+    line: int
+    begun: bool = False
 
 
 def _numbers(lines: list[int | None]) -> list[int]:

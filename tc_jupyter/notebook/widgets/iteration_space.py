@@ -10,6 +10,7 @@ Worked example: `IterationSpace(conv)` shows `i` to the right and `k` (dashed: r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -24,7 +25,9 @@ from .lattice import (
     NOT_MADE,
     OUTSIDE,
     SVG_LIMIT,
+    THINNED,
     UNKNOWN,
+    Ints,
     Space,
     TensorBox,
     Touch,
@@ -123,11 +126,13 @@ class IterationSpace(Picture):
         """
         assert self.known is not None
         found = self.known.found
-        most = limit or (DRAG_LIMIT if self.dragging else CANVAS_LIMIT)
         numbers = self.known.all_numbers(self.sizes)
         statement = found.program.statement(self.statement)
         count = len(axes_of(found, statement, numbers))
         shown = [n for n in self.shown if 0 <= n < count] or list(range(min(1, count)))
+        axes = axes_of(found, statement, numbers)
+        many = math.prod(axes[n].extent for n in shown) > DRAG_LIMIT
+        most = limit or (THINNED if self.dragging and many else CANVAS_LIMIT)
         return space_of(found, statement, numbers, shown, self.fixed, most)
 
     def coloured(self, space: Space) -> int:
@@ -251,7 +256,7 @@ class IterationSpace(Picture):
             rows.append(
                 (
                     f"{'writes' if touch.write else 'reads'} {touch.text}",
-                    len(np.unique(real)),
+                    _different(real),
                     len(real),
                     "; ".join(notes),
                 )
@@ -333,6 +338,13 @@ def touched(space: Space) -> list[TensorBox]:
     """The tensors of a statement, the written one first."""
     names = dict.fromkeys(touch.tensor for touch in space.touches)
     return [space.tensors[name] for name in names if name in space.tensors]
+
+
+def _different(numbers: Ints) -> int:
+    """How many different elements; counting is much faster than sorting for the many points of a canvas."""
+    if not len(numbers) or int(numbers.max()) > 4_000_000:
+        return len(np.unique(numbers))
+    return int(np.count_nonzero(np.bincount(numbers)))
 
 
 def _ordinal(number: int) -> str:

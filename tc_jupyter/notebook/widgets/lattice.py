@@ -21,6 +21,9 @@ Ints = NDArray[np.int64]
 SVG_LIMIT = 2_000
 """Points drawn one by one as SVG; more go on a canvas."""
 DRAG_LIMIT = 50_000
+"""Points up to which the whole picture is drawn while a slider is dragged."""
+THINNED = 12_000
+"""Points while dragging, if there are more."""
 CANVAS_LIMIT = 1_000_000
 NOT_MADE, OUTSIDE, UNKNOWN = -1, -2, -3
 """In place of an element number: the condition around the access is false; it leaves its tensor; it depends on data."""

@@ -10,7 +10,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.notebook.widgets.benchmark import BenchmarkView, random_arguments
-from tc_jupyter.notebook.widgets.code import Code
+from tc_jupyter.notebook.widgets.code import Code, lines_of
 from tc_jupyter.notebook.widgets.views import view
 
 TWO = "def two(float(N) A) -> (C) {\n  B(i) = A(i) + 1\n  C(i) = B(i) * 3\n}"
@@ -33,6 +33,11 @@ def test_lines_are_linked_to_the_cell(kind):
     assert linked or kind in ("llvm", "asm")
     if kind == "loops":
         assert linked == {1, 2}
+
+
+def test_code_after_a_producer_belongs_to_its_consumer_again():
+    made = "kernel k\n  # C\n  for i\n    allocate B\n    # B\n    for B.j\n      B = A\n    for j\n      C = B\n"
+    assert lines_of(made, {"C": 2, "B": 1}, "cell") == [None, 2, 2, 2, 1, 1, 1, 2, 2, None]
 
 
 def test_a_form_that_cannot_be_made_is_said():
