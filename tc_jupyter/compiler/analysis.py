@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from tc_jupyter.diagnostics import CompileError, Diagnostic, Severity, SourceText, Span, codes, render
+from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes, render
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
 
@@ -53,16 +53,6 @@ class Analysis:
     def render(self, color: bool = False) -> str:
         """All messages as text."""
         return render(self.diagnostics, self.source, color)
-
-    def raise_errors(self) -> Analysis:
-        """The analysis itself, if it is `ok`.
-
-        Raises:
-            CompileError: with all messages, rendered.
-        """
-        if not self.ok:
-            raise CompileError(self.diagnostics, self.source, self.render())
-        return self
 
 
 def analyze(

@@ -31,7 +31,7 @@ from tc_jupyter.program import (
 from .convert import Scope, from_expr, to_condition
 from .display import to_python
 from .interval import Box, IndexBox, interval
-from .size_expr import Choice, Condition, Datum, Opaque, SizeExpr, conjunction, nonnegative
+from .size_expr import Condition, Datum, Opaque, SizeExpr, conjunction, nonnegative
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,3 @@ def _implies(g: SizeExpr, e: SizeExpr, where_box: IndexBox) -> bool:
 def has_data(e: SizeExpr) -> bool:
     """Whether the value depends on elements of tensors, or on what has no integer form."""
     return any(isinstance(atom, Datum | Opaque) for atom in e.atoms())
-
-
-def has_choice(e: SizeExpr) -> bool:
-    """Whether a `? :` stands inside."""
-    return any(isinstance(atom, Choice) for atom in e.atoms())

@@ -402,16 +402,15 @@ class _Writer:
                         return _size_message(self.bind, item, values)
         return None
 
-    def leaves(
-        self, access: Access, dimension: int, point: Point, values: Mapping[str, int], on_data: bool
-    ) -> bool:
+    def leaves(self, access: Access, dimension: int, point: Point, values: Mapping[str, int], on_data: bool) -> bool:
         """Whether an access may leave its tensor at these sizes; `on_data`: its data are looked at in the call anyway."""
         subscript = _subscript(self.ranges, access, dimension, values)
         if stays_inside(subscript, point):
             return False
         if has_data(access.index[dimension]) or any(not g.meaning.alternatives()[1] for g in access.guards):
             if not on_data:
-                return True  # proved for sizes of 1 and more only: an access that cannot be shown to be safe is not made
+                # proved for sizes of 1 and more only: an access that cannot be shown to be safe is not made
+                return True
             low, high = span(subscript.index, point)
             return not access.guards and (high < subscript.lower or low >= subscript.upper)
         try:

@@ -845,14 +845,6 @@ class IntegerMap:
         """The pairs that are not in `other`."""
         return self._with(_limited(lambda: self.here().subtract(other.here())), other=other.symbols)
 
-    def intersect_inputs(self, other: IntegerSet) -> IntegerMap:
-        """The pairs whose first point is in `other`."""
-        return self._with(_limited(lambda: self.here().intersect_domain(other.here())), other=other.symbols)
-
-    def intersect_outputs(self, other: IntegerSet) -> IntegerMap:
-        """The pairs whose second point is in `other`."""
-        return self._with(_limited(lambda: self.here().intersect_range(other.here())), other=other.symbols)
-
     def constrain(self, constraints: Iterable[SizeExpr], equalities: Iterable[SizeExpr] = ()) -> IntegerMap:
         """The pairs where further `constraints` are >= 0 and `equalities` are 0."""
         return self.intersect(IntegerMap.build(self.inputs, self.outputs, constraints, equalities))

@@ -189,12 +189,6 @@ def assembly(text: str, options: Options = Options()) -> str:
         return machine.emit_assembly(module)
 
 
-def optimized(text: str, options: Options = Options()) -> str:
-    """The IR after the passes, for inspection."""
-    with _LOCK:
-        return str(_optimized(text, options)[0])
-
-
 def externals(text: str) -> tuple[str, ...]:
     """Symbols of libraries that a module mentions."""
     return tuple(sorted(name for name in EXTERNAL if f"@{name}(" in text))

@@ -334,7 +334,6 @@ class Pool:
         ctypes.c_void_p.from_address(self._state + 24).value = ctypes.cast(self._yield, ctypes.c_void_p).value
         self._busy = threading.Lock()
         self._locks: list[Any] = [None]
-        self._running = False
 
     def run(self, function: int, args: int, tasks: int, thread_count: int | None = None) -> None:
         """Call `void function(ptr args, i64 task, i64 thread)` for all tasks; returns when all are done.

@@ -1356,7 +1356,7 @@ class _Module:
         """The parameter list of the task function."""
         parts: list[str] = []
         roles = {buffer.name: buffer.role for buffer in self.kernel.buffers}
-        for (kind, name, dimension), text in names.items():
+        for (kind, name, _), text in names.items():
             if kind == "buffer":
                 parts.append(f"ptr noalias {'readonly ' if roles[name] == 'input' else ''}{text}")
             elif kind == "scalar":
@@ -1364,7 +1364,6 @@ class _Module:
                 parts.append(f"{memory_type(dtype)} {text}")
             else:
                 parts.append(f"i64 {text}")
-            _ = dimension
         return ", ".join([*parts, "ptr %workspace", "ptr %errors", "i64 %first", "i64 %last"])
 
     def task_function(self) -> tuple[_Function, Builder]:
