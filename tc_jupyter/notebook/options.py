@@ -21,7 +21,7 @@ SUBCOMMANDS = {
 def parser(name: str) -> MagicArgumentParser:
     """The parser of a cell magic's line; a wrong option is a `UsageError`."""
     made = MagicArgumentParser(
-        name,
+        name[1:],  # the help adds one `%`
         description=f"Make the functions of a {name} cell functions of this notebook.",
         epilog="A value that begins with a minus sign is written --option=VALUE.",
         add_help=False,
