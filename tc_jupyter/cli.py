@@ -76,7 +76,11 @@ def _parser() -> argparse.ArgumentParser:
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")
     gpu.add_argument("--seconds", type=float, default=540.0, help="time budget in seconds")
     gpu.add_argument("--json", metavar="FILE", help="write the results to a file, and go on from what it holds")
-    gpu.add_argument("--dry-run", action="store_true", help="only what needs no GPU: registers, spills and occupancy of the templates")
+    gpu.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only what needs no GPU: registers, spills and occupancy of the templates",
+    )
 
     commands.add_parser("doctor", help="what is installed, which engine is used and why")
     lab = commands.add_parser("lab", help="JupyterLab on a copy of the quickstart notebook")

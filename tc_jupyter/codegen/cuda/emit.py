@@ -622,10 +622,23 @@ class _Emitter:
             self._vector_stores(loop, stores, plans, width)
         self.lines[-1] = replace(self.lines[-1], text=self.lines[-1].text + " else {  // the rest")
         self.depth += 1
-        self._for(replace(loop, kind="serial"), ())
+        self._for(self._rest(loop, stores, width), ())
         self.depth -= 1
         self._line("}")
         return True
+
+    def _rest(self, loop: For, stores: Sequence[Store], width: int) -> For:
+        """A shorter vector, element by element; unrolled with a condition where it takes elements from registers."""
+        private = any(
+            self.scope.places[node.tensor].private and any(IndexVar(loop.var) in walk(each) for each in node.indices)
+            for store in stores
+            for node in walk(store.value)
+            if isinstance(node, Read) and node.tensor in self.scope.places
+        )
+        if not private or loop.min != int64(0):
+            return replace(loop, kind="serial")
+        exists = Binary("<", IndexVar(loop.var), _at_least(loop.extent, width), DType.BOOL)
+        return replace(loop, kind="unroll", extent=int64(width), body=Block((If(exists, loop.body),)))
 
     def _vector_stores(self, loop: For, stores: list[Store], plans: Sequence[VectorStore | None], width: int) -> None:
         whole = replace(loop, extent=int64(width), kind="unroll")

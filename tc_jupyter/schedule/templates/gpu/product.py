@@ -48,6 +48,7 @@ class Tile:
 LARGE = Tile(128, 128, 8, 8, 8)
 MEDIUM = Tile(64, 64, 16, 4, 4)
 SMALL = Tile(32, 32, 16, 2, 2)
+VECTOR_BYTES = 16
 FEWEST = 8
 """Rows or columns up to which most of the smallest tile would lie idle."""
 
@@ -211,7 +212,13 @@ def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) ->
         schedule = schedule.bind(copy, leaf, axis)
     for leaf in rest:
         schedule = schedule.bind(copy, leaf, "blockIdx.z")
-    return schedule.unroll(copy, order[4]).unroll(copy, order[5])
+    tensor = schedule.graph.program.tensor(schedule.graph.stage(copy).target)
+    lanes = min(tile.thread_columns, VECTOR_BYTES // tensor.dtype.bytes)
+    schedule = schedule.unroll(copy, order[4])
+    if lanes < tile.thread_columns:
+        schedule = schedule.split(copy, order[5], lanes).unroll(copy, f"{order[5]}.outer")
+        return schedule.vectorize(copy, f"{order[5]}.inner")
+    return schedule.vectorize(copy, order[5])
 
 
 def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Roles, tile: Tile) -> Schedule:
