@@ -91,9 +91,8 @@ class Card(Picture):
         head = self.html + "".join(rows[:20])
         view = self.open_view
         if view is None:
-            return Content(head + (words(self.problem, "✗") if self.problem else ""), data={"view": ""})
+            said = words(self.problem, "✗") if self.problem else ""
+            return Content(said, data={"view": "", "head": head})
         inner = view.content(live=True)
-        data = {**inner.data, "view": view.name}
-        return Content(
-            f"{head}<div data-open-view='{view.name}'>{inner.html}</div>", inner.controls, data, inner.points
-        )
+        data = {**inner.data, "view": view.name, "head": head}
+        return Content(inner.html, inner.controls, data, inner.points)

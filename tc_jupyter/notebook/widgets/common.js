@@ -40,7 +40,8 @@ function makeView(model, el, enliven) {
   const controls = element('div', { class: 'tcw-controls', role: 'group', 'aria-label': 'controls' });
   const said = element('div', { class: 'tcw-said', role: 'status' });
   const body = element('div', { class: 'tcw-body' });
-  root.append(element('style', {}, STYLE), controls, said, body);
+  const head = element('div', { class: 'tcw-head' }); // of a card: stands above the controls of the view that is open
+  root.append(element('style', {}, STYLE), head, controls, said, body);
   // Keys inside the view are its own, not the notebook's, which listens on the document in either phase. What the browser does with a
   // key (move a slider, press a button) does not need the event to arrive; handlers of ours stand as `ownKeys` on elements.
   const guard = event => {
@@ -134,7 +135,7 @@ function makeView(model, el, enliven) {
       const field = controls.querySelector(`[data-field="${CSS.escape(c.name)}"]`);
       made.min = c.low;
       if (document.activeElement !== made) made.max = c.high;
-      if (!busy) { made.value = c.value; if (document.activeElement !== field || !busy) field.value = c.value; }
+      if (!busy) { made.value = c.value; if (document.activeElement !== field) field.value = c.value; } // not while it is typed into
     } else if (c.kind === 'choice') made.value = JSON.stringify(c.value);
     else if (c.kind === 'check') made.checked = Boolean(c.value);
     else if (c.kind === 'text' && document.activeElement !== made) made.value = c.value ?? '';
@@ -158,8 +159,18 @@ function makeView(model, el, enliven) {
       if (key === 'lattice') body.querySelector('[data-lattice]')?.focus({ preventScroll: true });
       else if (key !== null) body.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
     }
+    drawHead(state.data?.head ?? '');
     root.dataset.answer = state.answer ?? 0;
     if (waiting === 0) flush();
+  }
+  let shownHead = '';
+  function drawHead(text) {
+    if (text === shownHead) return;
+    shownHead = text;
+    const key = head.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null;
+    head.innerHTML = text;
+    for (const button of head.querySelectorAll('[data-action]')) button.addEventListener('click', () => post(JSON.parse(button.dataset.action)));
+    if (key !== null) head.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
   }
   function hear(message) {
     const resolve = told.get(message?.number);
