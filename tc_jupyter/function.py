@@ -403,6 +403,14 @@ class Function:
     def simulate(self, *arrays: Any) -> Simulation:
         """Run the generated CUDA on the CPU with every access checked; needs NVRTC, but no GPU. For small arrays.
 
+        The PTX that NVRTC makes of the kernels is executed. Findings are accesses outside of arrays, misaligned or uninitialised
+        ones, races inside a block and between blocks, barriers and shuffles that not all threads reach, missing waits, results
+        that nobody writes, and indices that overflow. The report lists per memory instruction how well it coalesces and its
+        bank conflicts, and ends with what is not modelled. A launch of more than about 10 million accesses runs a sample of its
+        blocks, the last one among them: the report says so, and the outputs are then incomplete.
+
+        Example: `examples/cuda_without_a_gpu.ipynb`.
+
         Raises:
             CallError: the arguments do not fit.
             BackendError: NVRTC is not installed.
