@@ -264,6 +264,9 @@ class _Nest:
         """The largest value of an extent over all visits; a constant where there is one."""
         if extent.limits[1] is not None:
             return constant(max(0, extent.limits[1]))
+        most = self.sets.largest(stage, extent) if extent.indices else None
+        if most is not None:
+            return constant(most)
         for consumer, leaf in self.graph.attach_path(stage.name):
             name = variable(consumer, leaf)
             if name in extent.indices:

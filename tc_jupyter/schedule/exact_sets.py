@@ -128,6 +128,16 @@ class ExactSets:
         roots = {dim: index(root.name) for dim, root in zip(need.dims, _outputs(stage), strict=True)}
         return tuple(tuple((e.substitute(roots), equal) for e, equal in piece) for piece in pieces)
 
+    def largest(self, stage: Stage, extent: SizeExpr) -> int | None:
+        """The largest value of an extent over all visits and sizes; `None` where there is none, or it is not known."""
+        path = tuple(variable(*loop) for loop in self.path(stage))
+        try:
+            values = IntegerSet.build((*path, "extent"), self._visits(stage), [index("extent") - extent])
+            hull = values.project_out(path).hull()
+        except Unknown:
+            return None
+        return 0 if hull is None else max(0, hull[0][1] - 1)
+
     def _context(self, stage: Stage, path: tuple[str, ...], dims: tuple[str, ...]) -> IntegerSet:
         """What holds inside the loops: the box, or where its ends are choices, all visits and the whole tensor."""
         try:
