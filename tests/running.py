@@ -80,7 +80,9 @@ def _identity(operator: str, dtype: str, known):
 
 def in_bounds(program, ranges, sizes: dict[str, int]) -> bool:
     """Whether all loops have an extent of 0 or more and every unguarded access is inside its tensor for these sizes."""
-    boxes = {name: [(lo.evaluate(sizes), hi.evaluate(sizes)) for lo, hi in box.bounds] for name, box in ranges.boxes.items()}
+    boxes = {
+        name: [(lo.evaluate(sizes), hi.evaluate(sizes)) for lo, hi in box.bounds] for name, box in ranges.boxes.items()
+    }
     for statement in program.statements:
         for index in ranges.indices[statement.name]:
             if index.upper.evaluate(sizes) < index.lower.evaluate(sizes):

@@ -74,6 +74,8 @@ def build(
     Raises:
         CompileError: TC503, a limit of the device.
     """
+    if layout.empty:
+        schedule = schedule_of(program, ranges)
     if schedule is None:
         tuned = _tuned(program, ranges, layout, target)
         if tuned is not None:
@@ -82,7 +84,7 @@ def build(
             except (CompileError, RuntimeError):  # tuned for other strides or constants: the default always fits
                 pass
         schedule = default_schedule(program, ranges, target, dict(layout.hints))
-    bounds = infer_symbolic(inject_inline(schedule.graph))
+    bounds = infer_symbolic(inject_inline(schedule.graph), whole=layout.empty)
     inside: frozenset[int] = frozenset()
     kernels = lower(bounds)
     if checks is not None and checks.items:

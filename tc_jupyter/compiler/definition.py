@@ -145,6 +145,8 @@ class Definition:
         if constants or hints or (outputs and self.accumulates):
             accumulate = bool(outputs) and self.accumulates
             layout = replace(layout, accumulate=accumulate, constants=constants, hints=hints)
+        if 0 in inputs.sizes.values():
+            layout = replace(layout, constants=(), hints=(), empty=True)
         try:
             views = self.ready(engine, layout).kernel.run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
@@ -264,7 +266,8 @@ class Definition:
         if any(numpy_dtype(dtype) is None for _, dtype, _ in results):
             return None
         extent_tests = [f"{text} >= 0" for _, _, shape in results for text in shape if text not in program.sizes]
-        conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests]))
+        present = [f"{name} > 0" for name in program.sizes]  # a size of 0 has code of its own
+        conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests, *present]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.steps is None and any(statement.reduction_indices for statement in program.statements)
         return FastPlan(self.parameters, extents, tuple(results), conditions, roots, by_shape)

@@ -407,7 +407,10 @@ class _Writer:
         subscript = _subscript(self.ranges, access, dimension, values)
         if stays_inside(subscript, point):
             return False
-        if has_data(access.index[dimension]) or any(not g.meaning.alternatives()[1] for g in access.guards):
+        guarded_by_data = any(
+            not guard.meaning.alternatives()[1] or any(map(has_data, guard.meaning.exprs())) for guard in access.guards
+        )
+        if has_data(access.index[dimension]) or guarded_by_data:
             if not on_data:
                 # proved for sizes of 1 and more only: an access that cannot be shown to be safe is not made
                 return True

@@ -150,6 +150,7 @@ class Layout:
         index_bits: 32 or 64.
         accumulate: results are combined onto the content of `out=`.
         constants: sizes that the code is made for.
+        empty: a size is 0. What a stage must compute is known for sizes of 1 and more, so such a call runs every statement whole.
         hints: typical values of other sizes, by which tiles are chosen; the code is right for all values.
     """
 
@@ -158,6 +159,7 @@ class Layout:
     accumulate: bool = False
     constants: tuple[tuple[str, int], ...] = ()
     hints: tuple[tuple[str, int], ...] = ()
+    empty: bool = False
 
 
 def layout_of(

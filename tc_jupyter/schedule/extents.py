@@ -10,7 +10,7 @@ from tc_jupyter.ranges import SizeExpr, constant, floor_div, minimum, nonnegativ
 
 from .infer_bound import variable
 from .lineage import Lineage
-from .stage import GPU_AXES, Stage
+from .stage import GPU_AXES, Split, Stage
 
 Constraint = tuple[SizeExpr, SizeExpr]
 """`value < limit`."""
@@ -23,7 +23,9 @@ def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str
     on GPU axes: registers need constant indices.
     """
     extent = related.extents[leaf]
-    if _is_uniform(stage, leaf) or extent == constant(1):
+    if _is_uniform(stage, leaf):
+        return extent
+    if extent == constant(1) and _has_inner(stage, leaf, placed):
         return extent  # one part: the loop inside it ends where the constraint says
     for value, limit in related.constraints:
         if stage.kind(leaf) == "output" and _involves_reduction(stage, value):
@@ -46,6 +48,14 @@ def open_constraints(stage: Stage, related: Lineage, reductions: bool = True) ->
 def _involves_reduction(stage: Stage, value: SizeExpr) -> bool:
     leaves = {variable(stage.name, leaf): leaf for leaf in stage.leaves}
     return any(stage.kind(leaves[name]) == "reduction" for name in value.indices if name in leaves)
+
+
+def _has_inner(stage: Stage, leaf: str, placed: frozenset[str]) -> bool:
+    """Whether `leaf` is the outer part of a split whose inner loop comes later."""
+    return any(
+        isinstance(each, Split) and each.outer == leaf and each.inner in stage.leaves and each.inner not in placed
+        for each in stage.relations
+    )
 
 
 def _is_uniform(stage: Stage, leaf: str) -> bool:

@@ -93,30 +93,32 @@ def variable(stage: str, leaf: str) -> str:
     return f"{stage}[{leaf}]"
 
 
-def infer_symbolic(graph: StageGraph, tvm: bool = False) -> SymbolicBounds:
+def infer_symbolic(graph: StageGraph, tvm: bool = False, whole: bool = False) -> SymbolicBounds:
     """Infer the bounds of all stages, consumers first; every stage is visited once and never changed afterwards.
 
     Args:
         graph: without inlined stages (`inline.inject_inline`).
         tvm: use TVM's rule where a fused axis is split: both parts fall back to their whole ranges.
+        whole: every stage computes all its elements. What is asked for is known for sizes of 1 and more only; with a size of 0 a
+            consumer without points would still seem to ask for something.
     """
     found: dict[str, StageBounds] = {}
     for stage in reversed(graph.stages):
         if stage.name not in found:
-            for member, bounds in _family_bounds(graph, stage, found, tvm).items():
+            for member, bounds in _family_bounds(graph, stage, found, tvm, whole).items():
                 found[member] = bounds
     return SymbolicBounds(graph, found)
 
 
 def _family_bounds(
-    graph: StageGraph, stage: Stage, found: Mapping[str, StageBounds], tvm: bool
+    graph: StageGraph, stage: Stage, found: Mapping[str, StageBounds], tvm: bool, everything: bool
 ) -> dict[str, StageBounds]:
     """Bounds of all stages that write one tensor: they run together and share the storage."""
     family = graph.stages_on(stage.target)
     whole = _whole_box(graph, stage)
     requests: tuple[Request, ...] = ()
     box, exact = whole, True
-    asked = not graph.computes_all(stage.name)
+    asked = not everything and not graph.computes_all(stage.name)
     if asked:
         requests = tuple(
             request
