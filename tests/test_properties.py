@@ -60,6 +60,11 @@ def compare(text: str, numbers: dict[str, int], seed: int) -> None:
 
 
 FOUND = (
+    # a guard on a computed number is a guard on data, also where the function has no numbers
+    ("""def f(int32(N) A, int32(N,N) B) -> (T2) {
+    T1 +=! max(0, (A(i) > 1 ? A(i) : 2))
+    T2(i) +=! v * (T1 > 1 ? A(j+k) : 2) + A(i) where i in 0:N, v = B(j, k)
+}""", {"N": 2, "M": 0, "K": 0}),
     # a padded tile of more columns than the result has
     ("""def f(uint8(N,N) A, uint8(N) B, uint8(M) C) -> (T0) {
     T0(i) max=! max(A(j/2, i+j), A(0, 2*j+1))

@@ -167,7 +167,7 @@ class _Writer:
         self.program = program
         self.ranges = ranges
         self.found = found
-        scalars = tuple(ranges.scope.scalars)
+        scalars = tuple(ranges.scope.scalars or ())
         given = {name for tensor in program.tensors if tensor.dims for dim in tensor.dims for name in _size_names(dim)}
         self.names = (*(name for name in program.sizes if name in given), *scalars)
         self.variables = {name: f"n{place}" for place, name in enumerate(self.names)}
@@ -181,7 +181,7 @@ class _Writer:
     def write(self) -> str:
         arguments = ", ".join([*(self.variables[name] for name in self.names), "check"])
         self.lines = [f"def bind({arguments}):"]
-        sizes = [self.variables[name] for name in self.names if name not in self.ranges.scope.scalars]
+        sizes = [self.variables[name] for name in self.names if name not in (self.ranges.scope.scalars or ())]
         zero = " or ".join(f"{name} < 1" for name in sizes) or "False"
         self.line(f"zero = {zero}")
         self.write_divisors()
@@ -228,7 +228,7 @@ class _Writer:
 
     def write_ranges(self, statement: Statement) -> None:
         # a size is never negative; an integer scalar may be
-        sizes = {text for name, text in self.variables.items() if name not in self.ranges.scope.scalars}
+        sizes = {text for name, text in self.variables.items() if name not in (self.ranges.scope.scalars or ())}
         for r in self.ranges.indices[statement.name]:
             if r.lower is None or r.upper is None:
                 raise ValueError(f"the range of {r.index} is not known")

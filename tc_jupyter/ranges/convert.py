@@ -63,13 +63,13 @@ class Scope:
 
     Attributes:
         sizes: sizes of the signature and extents of computed tensors (`T.0`).
-        scalars: integer rank-0 parameters.
+        scalars: integer rank-0 parameters; every other read of rank 0 is data. `None`: every integer of rank 0 is a parameter.
         indices: index variables of the statement.
         divisors: collects every divisor that is not a positive constant, for the check at the call (TC603); `None`: nobody asks.
     """
 
     sizes: Mapping[str, SizeExpr] = field(default_factory=dict)
-    scalars: Mapping[str, SizeExpr] = field(default_factory=dict)
+    scalars: Mapping[str, SizeExpr] | None = None
     indices: Mapping[str, SizeExpr] = field(default_factory=dict)
     divisors: list[SizeExpr] | None = None
 
@@ -113,10 +113,10 @@ def _is_integral(value: float) -> bool:
 
 
 def _read(expr: Read, scope: Scope) -> SizeExpr:
-    if not expr.indices and expr.tensor in scope.scalars:
-        return scope.scalars[expr.tensor]
-    if not expr.indices and not scope.scalars and expr.dtype.is_integer:
+    if not expr.indices and scope.scalars is None and expr.dtype.is_integer:
         return scalar(expr.tensor, expr.dtype)
+    if not expr.indices and scope.scalars and expr.tensor in scope.scalars:
+        return scope.scalars[expr.tensor]
     return of_atom(Datum(expr.tensor, tuple(from_expr(i, scope) for i in expr.indices), expr.dtype, expr))
 
 
