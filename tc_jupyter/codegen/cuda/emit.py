@@ -478,12 +478,16 @@ class _Emitter:
             self._line("#pragma unroll")
         with self._variable(loop) as name:
             low = index(loop.min, self.scope).text
-            high = self._end(loop)
+            most, limit = _unrolled_end(loop)
+            high = self._end(loop) if limit is None else str(most)
             head = f"for ({self._type(loop)} {name} = {low}; {name} < {high}; {name}++) {{  // {self._note(loop)}"
             self._line(head)
             self.depth += 1
             self.alone = True
-            self._block(loop.body, guards)
+            if limit is None:
+                self._block(loop.body, guards)
+            else:
+                self._if(If(Binary("<", IndexVar(loop.var), limit, DType.BOOL), loop.body), guards)
             self.depth -= 1
             self._line("}")
 
@@ -874,6 +878,21 @@ class _Emitter:
 
 
 # --- facts about statements ------------------------------------------------------------------------------------------
+
+
+def _unrolled_end(loop: For) -> tuple[int, Expr | None]:
+    """Of a loop over `min(limit, most)` that is unrolled: both ends. Only a constant end makes indices of registers constant."""
+    extent = loop.extent
+    if (
+        loop.kind in ("unroll", "vectorize")
+        and loop.min == int64(0)
+        and isinstance(extent, Binary)
+        and extent.op == "min"
+    ):
+        for most, limit in ((extent.right, extent.left), (extent.left, extent.right)):
+            if isinstance(most, Const) and 0 < most.value <= MAX_UNROLL and not _collective(loop):
+                return int(most.value), limit
+    return 0, None
 
 
 def _collective(stmt: Stmt) -> bool:
