@@ -37,7 +37,7 @@ Offers = Iterable[tuple[str, str]]
 
 
 # IPython's own annotation of the decorator names the older kind of matcher
-@context_matcher(identifier=IDENTIFIER)  # pyright: ignore[reportArgumentType]
+@context_matcher(identifier=IDENTIFIER)  # pyright: ignore[reportArgumentType, reportUntypedFunctionDecorator]
 def matcher(context: CompletionContext) -> SimpleMatcherResult:
     """Offer what may stand at the cursor; in a cell of ours nothing of Python is offered beside it."""
     lines = context.full_text.split("\n")
