@@ -128,7 +128,7 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     may round differently.
 
     Raises:
-        CompileError: TC403 (no leaf, or one named twice).
+        CompileError: TC403 (no leaf, or one named twice), TC401 (a block of the grid would run inside a stage's attach point).
     """
     old = find_stage(graph, stage)
     for axis in axes:
@@ -143,6 +143,13 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     if leaves[:depth] != old.leaves[:depth]:
         message = f"the outer {depth} loops of `{stage}` are shared with another stage"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "reorder first, then `compute_with`")
+    for other in graph.attached(stage):
+        if other.attach.kind == "at":
+            inside = leaves[leaves.index(other.attach.axis) + 1 :]
+            block = next((leaf for leaf in inside if (old.annotation(leaf) or "").startswith("blockIdx")), None)
+            if block is not None:
+                message = f"`{block}`, a block of the grid, would run inside the attach point of `{other.name}`"
+                raise refuse(graph, codes.BAD_ATTACH, old, message, f"keep `{block}` outside `{other.attach.axis}`")
     return graph.replace_stage(replace(old, leaves=leaves))
 
 
