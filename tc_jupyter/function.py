@@ -256,6 +256,19 @@ class Function:
         steps = definition.steps if isinstance(definition, Definition) else None
         return _restore, (self._options, definition.name, steps)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether ranks, element types or values that are known only at a call take part in what is computed."""
+        return not isinstance(self._definition, Definition)
+
+    def definition(self, *arrays: Any) -> Definition:
+        """What other parts of the package work with: the def with known ranks.
+
+        Raises:
+            OpenRanks: nothing tells the ranks.
+        """
+        return self._known(arrays)
+
     def _known(self, arrays: Sequence[Any] = ()) -> Definition:
         """The def with known ranks: for these arguments, or as it was last called.
 
@@ -495,6 +508,9 @@ class Function:
     ) -> TuningLog:
         """Search for a faster schedule; the best is kept on disk and used from then on, here and by other processes.
 
+        Candidates are compiled in parallel and run in a process of their own: one that crashes, does not end, spills registers, or
+        gives a wrong result is dropped and named in the log.
+
         Args:
             arrays: example arguments; the schedule is kept for calls of this class of sizes.
             seconds: how long to search at most; Ctrl-C ends it earlier and keeps the best.
@@ -503,9 +519,10 @@ class Function:
 
         Raises:
             CallError: the arguments do not fit.
+            RuntimeError: the default schedule cannot be measured.
             ValueError: the interpreter is not tuned.
         """
-        from tc_jupyter.autotune import estimate, search  # noqa: PLC0415  (only a search needs it)
+        from tc_jupyter.autotune import ScheduleJob, Workers, estimate, search  # noqa: PLC0415  (only a search needs it)
         from tc_jupyter.compiler.build import schedule_store, tuning_key  # noqa: PLC0415
 
         definition = self._known(arrays)
@@ -513,37 +530,23 @@ class Function:
         engine = engine_of(self._options.target, inputs.device)
         if engine == "interpreter":
             raise ValueError("the interpreter runs loops as they stand: there is nothing to tune")
+        self(*arrays)  # whatever is wrong with the arguments is told here
         target, sizes = target_of(engine), definition.numbers_at(inputs.sizes).sizes
-        layout = replace(ROW_MAJOR, constants=(), hints=())
         constants, hints = definition.size_class(inputs.sizes, engine)
-        key = tuning_key(definition.program, target, replace(layout, constants=constants, hints=hints))
-        found = candidates(definition.program, definition.found.ranges, target, sizes)
-        plain = Function(
-            Definition(definition.found, self._options, None, definition.verify), self._options, self._source
-        )
-        wait = cuda.synchronize if engine == "cuda" else lambda: None
-
-        def run_of(schedule: Schedule) -> Callable[[], Any]:
-            made = plain if schedule is found[0] else self.with_schedule(schedule)
-
-            def run() -> Any:
-                value = made(*arrays)
-                wait()
-                return value
-
-            return run
-
+        layout = replace(ROW_MAJOR, constants=constants, hints=hints)
+        key = tuning_key(definition.program, target, layout)
+        found = candidates(*definition.with_constants(constants), target, dict(hints))
+        steps = tuple(each.steps for each in found)
+        host = tuple(host_array(each) if getattr(each, "ndim", 0) else each for each in arrays)
+        plain = Function(self._definition, self._options, self._source)
+        # arrays of the layout that a call makes code for: 64-bit indices on the CPU
+        built = replace(layout, index_bits=ROW_MAJOR.index_bits if engine == "cuda" else 64)
+        job = ScheduleJob(plain.definition, close, host, steps, engine, built)
+        builder = job if self.is_open else replace(job, arrays=())
         costs = [(estimate(each, sizes, target), each) for each in found]
-        log = search(
-            costs,
-            run_of,
-            close,
-            seconds,
-            schedule_store(),
-            key,
-            on_trial or (lambda log: None),
-            stopped or (lambda: False),
-        )
+        ended = stopped or (lambda: False)
+        with Workers(job, builder, stopped=ended) as workers:
+            log = search(costs, workers, seconds, schedule_store(), key, on_trial or (lambda log: None), ended)
         if isinstance(self._definition, Definition):
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
@@ -553,7 +556,7 @@ class Function:
 def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Function:
     """Unpickle: compile the text again."""
     function = module_of(_analysis(options), options)[name]
-    if not steps:
+    if steps is None:
         return function
     known = function.analysis
     return Function(Definition(known, options, steps), options, function.source_text)

@@ -1,25 +1,23 @@
 """The search: candidates in the order of their estimates, each built, checked against the default's result, timed, recorded.
 
-A candidate that cannot be built, fails, differs in its result or is far slower is dropped and named. Whenever a better one is
-found it is written to the store at once, so a search that is stopped or killed keeps its best.
+A candidate that cannot be built, crashes, does not end, differs in its result or is far slower is dropped and named. Whenever a
+better one is found it is written to the store at once, so a search that is stopped or killed keeps its best.
 
-Worked example: `search(candidates, run_of, expected, close, seconds=10)` returns a `TuningLog` whose `best` is the fastest trial.
+Worked example: `search(candidates, workers, seconds=10)` returns a `TuningLog` whose `best` is the fastest trial.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
-from tc_jupyter.runtime.timing import benchmark, duration
+from tc_jupyter.runtime.timing import duration
 from tc_jupyter.schedule import Schedule, ScheduleStore, StoreKey
 
-HOPELESS = 5.0
-"""A candidate whose first call takes this many times the best is not timed further."""
-_SLICE = 0.05
+from .workers import Stopped, Workers
+
 _CERTAIN = 1.03
 """A candidate must beat the default schedule by this factor to replace it: noise is not a gain."""
 
@@ -100,8 +98,7 @@ class TuningLog:
 
 def search(
     candidates: Sequence[tuple[float, Schedule]],
-    run_of: Callable[[Schedule], Callable[[], Any]],
-    same: Callable[[Any, Any], bool],
+    workers: Workers,
     seconds: float,
     store: ScheduleStore | None = None,
     key: StoreKey | None = None,
@@ -112,61 +109,53 @@ def search(
 
     Args:
         candidates: estimate and schedule; the first is the default schedule, which gives the expected result.
-        run_of: makes a schedule callable without arguments.
-        same: whether two results agree.
+        workers: their job knows the candidates by their place in `candidates`.
         on_trial: called after every trial.
 
     Returns:
         The log; a search that was interrupted returns what it has.
+
+    Raises:
+        RuntimeError: the default schedule cannot be measured.
     """
     log = TuningLog(total=len(candidates))
     start = time.perf_counter()
-    try:
-        default = run_of(candidates[0][1])
-        expected = default()
-        base = benchmark({"default": default}, _SLICE)[0].median
-        log.trials.append(Trial(candidates[0][1], candidates[0][0], base, "", time.perf_counter() - start))
+
+    def add(number: int, seconds: float | None, dropped: str) -> None:
+        cost, schedule = candidates[number]
+        log.trials.append(Trial(schedule, cost, seconds, dropped, time.perf_counter() - start))
+        if number and store is not None and key is not None and log.best is log.trials[-1]:
+            store.put(key, schedule.steps, log.best.seconds or log.baseline)
         on_trial(log)
-        for cost, schedule in sorted(candidates[1:], key=lambda pair: pair[0]):
+
+    try:
+        add(0, workers.measure(0, None).seconds, "")
+        for number, dropped in _built(candidates, workers):
             if stopped():
                 log.stopped = "stopped"
                 return log
             if time.perf_counter() - start > seconds:
                 log.stopped = "time is over"
                 return log
-            taken, dropped = _tried(schedule, run_of, same, expected, default, log)
-            log.trials.append(Trial(schedule, cost, taken, dropped, time.perf_counter() - start))
-            if store is not None and key is not None and log.best is log.trials[-1]:
-                store.put(key, schedule.steps, log.best.seconds or base)
-            on_trial(log)
+            if dropped:
+                add(number, None, dropped)
+                continue
+            found = workers.measure(number, log.best.seconds)
+            # a busy neighbour slows both: the ratio counts
+            ratio = None if found.seconds is None else found.seconds / max(found.default or 0.0, 1e-12)
+            add(number, None if ratio is None else ratio * log.baseline, found.dropped)
         log.stopped = "all candidates tried"
+    except Stopped:
+        log.stopped = "stopped"
     except KeyboardInterrupt:
         log.stopped = "interrupted"
     return log
 
 
-def _tried(
-    schedule: Schedule,
-    run_of: Callable[[Schedule], Callable[[], Any]],
-    same: Callable[[Any, Any], bool],
-    expected: Any,
-    default: Callable[[], Any],
-    log: TuningLog,
-) -> tuple[float | None, str]:
-    """Median seconds of a candidate, or why it is dropped; timed in turn with the default, on which the clock is corrected."""
-    try:
-        run = run_of(schedule)
-        found = run()
-        begin = time.perf_counter()
-        run()
-        once = time.perf_counter() - begin
-    except Exception as problem:  # whatever a candidate does, the search goes on
-        return None, f"failed: {type(problem).__name__}: {str(problem).splitlines()[0][:120] if str(problem) else ''}"
-    if not same(expected, found):
-        return None, "wrong result"
-    best = log.best.seconds or once
-    if once > HOPELESS * max(best, 1e-5):
-        return None, f"too slow: {duration(once)}"
-    both = benchmark({"default": default, "candidate": run}, _SLICE * 2)
-    # a busy neighbour slows both: the ratio counts
-    return both[1].median / max(both[0].median, 1e-12) * log.baseline, ""
+def _built(candidates: Sequence[tuple[float, Schedule]], workers: Workers) -> Iterator[tuple[int, str]]:
+    """The numbers of all candidates but the default, cheapest first, each with why it cannot be built, if so."""
+    order = sorted(range(1, len(candidates)), key=lambda number: candidates[number][0])
+    for first in range(0, len(order), workers.batch):
+        part = order[first : first + workers.batch]
+        dropped: Mapping[int, str] = workers.prepare(part)
+        yield from ((number, dropped.get(number, "")) for number in part)

@@ -95,11 +95,14 @@ class Definition:
         options: Options,
         steps: tuple[Step, ...] | None = None,
         verify: Verify | None = None,
+        by_class: bool = False,
     ) -> None:
+        """`by_class`: code for `steps` also assumes what the class of sizes of a call tells, as code by default does."""
         self.found = found
         self.program = found.program
         self.options = options
         self.steps = steps
+        self.by_class = by_class or steps is None
         self.parameters = parameters_of(self.program)
         self.names = tuple(parameter.name for parameter in self.parameters)
         self.text = signature_text(self.program)
@@ -188,7 +191,7 @@ class Definition:
             return self._constants(sizes), ()
         return (
             ((), ())
-            if self.steps is not None or engine == "interpreter"
+            if not self.by_class or engine == "interpreter"
             else size_class(self.program, self.found.ranges, sizes)
         )
 
@@ -269,7 +272,7 @@ class Definition:
         present = [f"{name} > 0" for name in program.sizes]  # a size of 0 has code of its own
         conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests, *present]))
         roots = {name: root_of(program, name) for name in program.results}
-        by_shape = self.steps is None and any(statement.reduction_indices for statement in program.statements)
+        by_shape = self.by_class and any(statement.reduction_indices for statement in program.statements)
         return FastPlan(self.parameters, extents, tuple(results), conditions, roots, by_shape)
 
     def _fast_runners(self, strided: frozenset[str], args: tuple[Any, ...]) -> Sequence[CpuRunner] | None:
@@ -285,12 +288,16 @@ class Definition:
 
     def build(self, target: Target, layout: Layout = ROW_MAJOR) -> Build:
         """Every stage of the back half for a target, without loading anything."""
-        program = accumulating(self.program) if layout.accumulate else self.program
-        constants = dict(layout.constants)
-        program, ranges = with_constants(program, constants), at_sizes(self.found.ranges, constants)
+        program, ranges = self.with_constants(layout.constants)
+        program = accumulating(program) if layout.accumulate else program
         schedule = None if self.steps is None else self._replayed(program, ranges)
         checks = self.numbers if self.options.check == "all" else None
         return build(program, ranges, layout, target, schedule, checks)
+
+    def with_constants(self, constants: Sequence[tuple[str, int]]) -> tuple[Program, Ranges]:
+        """The program and its ranges with numbers in place of some sizes."""
+        known = dict(constants)
+        return with_constants(self.program, known), at_sizes(self.found.ranges, known)
 
     def schedule(self) -> Schedule:
         """The schedule of this def: its own steps on the default stages."""

@@ -699,6 +699,12 @@ def read_element(view: ArrayView) -> Number:
     return float(value) if view.dtype.is_float else value
 
 
+def on_device(value: object) -> object:
+    """An array of the host copied to the device; numbers, and arrays of types that CuPy has not, as they are."""
+    plain = isinstance(value, np.ndarray) and value.dtype.kind in "biufc" and value.ndim > 0
+    return _cupy().asarray(value) if plain else value
+
+
 def synchronize() -> None:
     """Wait until everything that was launched on the current device is done."""
     _cupy().cuda.runtime.deviceSynchronize()

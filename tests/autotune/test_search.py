@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from planted import PlantedJob
 
 import tc_jupyter as tc
-from tc_jupyter.autotune import estimate, search
+from tc_jupyter.autotune import Workers, estimate, search
 from tc_jupyter.compiler.definition import target_of
 from tc_jupyter.schedule import ScheduleStore, StoreKey
 
+ROOT = Path(__file__).resolve().parents[2]
 SCALE = "def scale(float(N, M) X) -> (Y) { Y(i, j) = 2 * X(i, j) + 1 }"
 
 
@@ -22,54 +27,122 @@ def _own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path / "cache"))
 
 
-def planted(tmp_path, behaviour):
+def planted(tmp_path, behaviour, count=1, **options):
     """A search over schedules with made-up behaviour; the first is the default."""
     f = tc.compile(SCALE).scale
     start = f.schedule()
     schedules = [start, *(start.split("Y", "i", factor=n) for n in range(2, 2 + len(behaviour) - 1))]
-    runs = dict(zip(schedules, behaviour, strict=True))
     store, key = ScheduleStore(tmp_path / "s"), StoreKey("p", "t")
-    log = search([(n, s) for n, s in enumerate(schedules)], lambda s: runs[s], lambda a, b: a == b, 30, store, key)
+    with Workers(PlantedJob(tuple(behaviour)), count=count, patience=1.0) as workers:
+        log = search(list(enumerate(schedules)), workers, 60, store, key, **options)
     return log, schedules, store, key
 
 
-def slow(value, count):
-    def run():
-        for _ in range(count):
-            pass
-        return value
-
-    return run
+FAST, MIDDLE, DEFAULT, HOPELESS = (1, 10), (1, 2_000), (1, 40_000), (1, 4_000_000)
+WRONG = (2, 10)
 
 
-def fails():
-    raise MemoryError("planted")
-
-
-def test_wrong_failing_and_slow_candidates_are_dropped_and_named(tmp_path):
-    behaviour = [slow(1, 40_000), slow(2, 10), fails, slow(1, 2_000), slow(1, 4_000_000)]
-    log, schedules, store, key = planted(tmp_path, behaviour)
-    assert [trial.dropped.split(":")[0] for trial in log.trials] == ["", "wrong result", "failed", "", "too slow"]
-    assert log.best.schedule == schedules[3]
-    assert store.best(key).steps == schedules[3].steps
+def test_wrong_failing_crashing_hanging_and_slow_candidates_are_dropped_and_named(tmp_path):
+    behaviour = [DEFAULT, WRONG, "fails", MIDDLE, HOPELESS, "crashes", "hangs", "prints", "ends the process"]
+    behaviour += ["cannot be built", "spills", "crashes the compiler", WRONG]
+    log, schedules, store, key = planted(tmp_path, behaviour, count=2)
+    said = {behaviour[n]: log.trials[n].dropped for n in range(len(behaviour))}
+    assert said.pop("fails") == "failed: MemoryError: planted"
+    assert said.pop("cannot be built") == "failed: MemoryError: planted"
+    assert said.pop("crashes") == "crashed: SIGSEGV"
+    assert said.pop("crashes the compiler") == "crashed: SIGABRT"
+    assert said.pop("ends the process") == "crashed: its process ended with status 3"
+    assert said.pop("hangs").startswith("timed out: no answer in 1")
+    assert said.pop("spills") == "spills 64 bytes of registers"
+    assert said.pop(HOPELESS).startswith("too slow")
+    assert said.pop(WRONG) == "wrong result"
+    assert said == {DEFAULT: "", MIDDLE: "", "prints": ""}
+    # the fastest right one, of which the one that prints is one step and the other two thousand
+    assert log.best.schedule in (schedules[3], schedules[7])
+    assert store.best(key).steps == log.best.schedule.steps
     assert "planted" in str(log)
     assert log.gain > 1
 
 
 def test_the_default_stays_where_nothing_is_faster(tmp_path):
-    log, schedules, store, key = planted(tmp_path, [slow(1, 2_000), slow(1, 6_000), slow(3, 1)])
+    log, schedules, store, key = planted(tmp_path, [MIDDLE, (1, 6_000), (3, 1)])
     assert log.best.schedule == schedules[0]
     assert log.gain == 1
     assert store.best(key) is None
 
 
 def test_an_interruption_keeps_the_best(tmp_path):
-    def interrupted():
-        raise KeyboardInterrupt
+    def interrupt(log):
+        if len(log.trials) == 3:
+            raise KeyboardInterrupt
 
-    log, schedules, store, key = planted(tmp_path, [slow(1, 40_000), slow(1, 2_000), interrupted, slow(1, 1)])
+    log, schedules, store, key = planted(tmp_path, [DEFAULT, MIDDLE, WRONG, FAST], on_trial=interrupt)
     assert log.stopped == "interrupted"
     assert store.best(key).steps == schedules[1].steps
+
+
+def test_a_search_is_stopped_in_the_middle_of_a_candidate(tmp_path):
+    stop = threading.Event()
+    behaviour = [DEFAULT, MIDDLE, "hangs", FAST]
+
+    def seen(log):
+        if len(log.trials) == 2:
+            stop.set()
+
+    log, schedules, store, key = planted(tmp_path, behaviour, on_trial=seen, stopped=stop.is_set)
+    assert (log.stopped, len(log.trials)) == ("stopped", 2)
+    assert store.best(key).steps == schedules[1].steps
+
+
+def test_a_default_that_fails_is_told(tmp_path):
+    with pytest.raises(RuntimeError, match="the default schedule cannot be measured: crashed: SIGSEGV"):
+        planted(tmp_path, ["crashes", FAST])
+
+
+KILLED = """
+import os, sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from test_search import DEFAULT, planted
+
+def seen(log):
+    print(len(log.trials), log.trials.index(log.best), flush=True)
+    if len(log.trials) == {moment}:
+        os.kill(os.getpid(), 9)
+
+planted(Path({folder!r}), [DEFAULT, (1, 20_000), (2, 1), (1, 5_000), "hangs", (1, 10)], on_trial=seen)
+"""
+
+
+@pytest.mark.parametrize("moment", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3)), 4])
+def test_a_search_that_is_killed_keeps_its_best(tmp_path, moment):
+    code = KILLED.format(path=[str(Path(__file__).parent), str(ROOT)], moment=moment, folder=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -9, done.stderr
+    trials, best = map(int, done.stdout.split("\n")[moment - 1].split())
+    assert trials == moment
+    start = tc.compile(SCALE).scale.schedule()
+    found = ScheduleStore(tmp_path / "s").best(StoreKey("p", "t"))
+    if moment == 1:
+        assert found is None
+    else:
+        assert found.steps == start.split("Y", "i", factor=best + 1).steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.5, 1.0, 1.5, 2.0, 2.5])
+def test_a_real_search_that_is_killed_at_any_moment_leaves_a_good_store(tmp_path, after):
+    script = f"import numpy as np, tc_jupyter as tc\nf = tc.compile({SCALE!r}).scale\nf.tune(np.ones((300, 300), 'f4'), seconds=60)"
+    running = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    try:
+        running.wait(after)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
+    files = list((tmp_path / "cache" / "schedules").glob("*.json"))
+    assert all(json.loads(file.read_text())["steps"] for file in files)
+    x = np.ones((300, 300), np.float32)
+    assert (tc.compile(SCALE).scale(x) == 3).all()
 
 
 def test_estimates_prefer_lanes_and_threads():
@@ -86,13 +159,12 @@ def test_tune_stores_what_later_calls_and_processes_use(tmp_path):
     f = tc.compile(SCALE).scale
     x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
     seen = []
-    log = f.tune(x, seconds=1.5, on_trial=lambda log: seen.append(len(log.trials)))
+    log = f.tune(x, seconds=0.5, on_trial=lambda log: seen.append(len(log.trials)))
     assert seen == list(range(1, len(log.trials) + 1))
     assert log.baseline > 0
     assert np.array_equal(f(x), 2 * x + 1)
     script = f"import numpy as np, tc_jupyter as tc\nx = np.ones((64, 64), 'f4')\nassert (tc.compile({SCALE!r}).scale(x) == 3).all()"
-    root = Path(__file__).resolve().parents[2]
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=root, timeout=120)
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
 
 
 def test_a_stored_schedule_is_used(tmp_path):
