@@ -83,7 +83,7 @@ def run_suite(suite: str, json_file: str | None = None, only: str | None = None)
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
-        suite: `compile`, `cpu` or `gpu`.
+        suite: `compile`, `cpu`, `gpu` or `tuning`.
         only: measure only lines whose name contains this.
 
     Returns:
@@ -97,7 +97,8 @@ def run_suite(suite: str, json_file: str | None = None, only: str | None = None)
     )
     print(f"{'':44}  {'median':>8}  {'p10':>8}  {'p90':>8}")
     found: list[Entry] = []
-    for make in _compile_suite() if suite == "compile" else _workload_suite(suite):
+    suites = {"compile": _compile_suite, "tuning": _tuning_suite}
+    for make in suites.get(suite, lambda: _workload_suite(suite))():
         for entry in make(only or ""):
             found.append(entry)
             print(entry.text, flush=True)
@@ -123,8 +124,8 @@ def _entry(name: str, samples: Sequence[float], target: float | None, detail: st
     return Entry(name, timing.median, timing.p10, timing.p90, target, detail=detail)
 
 
-def _child(code: str, cache: str) -> list[float]:
-    """The numbers that a fresh Python process prints as JSON; objects are cached in the folder `cache`."""
+def _child(code: str, cache: str) -> Any:
+    """What a fresh Python process prints as JSON; objects are cached in the folder `cache`."""
     environment = {**os.environ, "TC_JUPYTER_CACHE": cache, "PYTHONPATH": str(Path(__file__).parent.parent)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     return json.loads(done.stdout)
@@ -309,6 +310,59 @@ def _workload_suite(suite: str) -> tuple[Measure, ...]:
         return [measure_workload(workload, function, sizes, suite, limits) for sizes in workload.sizes]
 
     return tuple(lambda only, workload=workload: measure(workload, only) for workload in workloads(suite))
+
+
+# the gain of a search ------------------------------------------------------------------------------------------------------------
+
+_GAIN = """
+import json
+from tc_jupyter.bench import workloads, tuning_gain
+workload = next(found for found in workloads("tuning") if found.name == {name!r})
+print(json.dumps(tuning_gain(workload, {seconds})))
+"""
+TUNED_SECONDS = 30.0
+"""How long the suite `tuning` searches per workload."""
+
+
+def _tuning_suite() -> tuple[Measure, ...]:
+    """What `Function.tune` gains over the default schedule; in a cache of its own, so nothing that the user tuned is touched."""
+
+    def measure(workload: Workload, only: str) -> list[Entry]:
+        if only not in workload.name:
+            return []
+        with tempfile.TemporaryDirectory() as cache:
+            os.chmod(cache, 0o700)
+            found = _child(_GAIN.format(name=workload.name, seconds=TUNED_SECONDS), cache)
+        shown = " ".join(f"{name}={value}" for name, value in workload.sizes[0].items())
+        detail = (
+            f"default {duration(found['default'])}  gain {found['gain']:.2f} (of the shortest {found['gain_best']:.2f})  "
+            f"{found['trials']} candidates, {found['dropped']} dropped  {found['schedule']}"
+        )
+        return [_entry(f"tuned {workload.name}, {shown}", found["samples"], None, detail)]
+
+    return tuple(lambda only, workload=workload: measure(workload, only) for workload in workloads("tuning"))
+
+
+def tuning_gain(workload: Workload, seconds: float) -> dict[str, Any]:
+    """Search, then time the function as it was before and as every later process finds it, in turns."""
+    before, searched, after = (
+        next(iter(compile(workload.text, target="cpu", allow=_QUIET).values())) for _ in range(3)
+    )
+    own = tuple(make_data(workload, before, workload.sizes[0]).values())
+    expected = before(*own)
+    log = searched.tune(*own, seconds=seconds)
+    if not close(expected, after(*own)):
+        raise AssertionError(f"{workload.name}: the tuned schedule gives another result")
+    default, tuned = benchmark({"default": lambda: before(*own), "tuned": lambda: after(*own)}, 4.0)
+    return {
+        "samples": list(tuned.samples),
+        "default": default.median,
+        "gain": default.median / tuned.median,
+        "gain_best": default.best / tuned.best,
+        "trials": len(log.trials),
+        "dropped": sum(bool(trial.dropped) for trial in log.trials),
+        "schedule": log.best.name if log.best is not log.trials[0] else "default",
+    }
 
 
 _QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 import tc_jupyter.bench as bench
@@ -109,3 +110,14 @@ def test_compile_entries_name_their_targets():
     assert entry.target == 0.25
     assert entry.median > 0
     assert "target 250 ms" in entry.text
+
+
+def test_the_gain_of_a_search_is_measured_against_the_default_schedule(monkeypatch, tmp_path):
+    monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path / "cache"))
+    workload = replace(bench.parse_workload(HEADER), sizes=({"N": 4, "M": 3},))
+    quick = bench.benchmark
+    monkeypatch.setattr(bench, "benchmark", lambda candidates, seconds: quick(candidates, rounds=3))
+    found = bench.tuning_gain(workload, 0.1)
+    assert found["trials"] >= 1
+    assert found["gain"] == pytest.approx(found["default"] / np.median(found["samples"]))
+    assert len(bench.workloads("tuning")) == 5

@@ -18,7 +18,7 @@ from tc_jupyter.schedule import Schedule, ScheduleStore, StoreKey
 
 from .workers import Stopped, Workers
 
-_CERTAIN = 1.03
+_CERTAIN = 1.05
 """A candidate must beat the default schedule by this factor to replace it: noise is not a gain."""
 
 
@@ -141,9 +141,7 @@ def search(
                 add(number, None, dropped)
                 continue
             found = workers.measure(number, log.best.seconds)
-            # a busy neighbour slows both: the ratio counts
-            ratio = None if found.seconds is None else found.seconds / max(found.default or 0.0, 1e-12)
-            add(number, None if ratio is None else ratio * log.baseline, found.dropped)
+            add(number, found.seconds, found.dropped)
         log.stopped = "all candidates tried"
     except Stopped:
         log.stopped = "stopped"

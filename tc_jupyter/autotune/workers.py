@@ -32,7 +32,7 @@ from .job import Job
 HOPELESS = 5.0
 """A candidate whose call takes this many times the best is not timed further."""
 PATIENCE = 5.0
-"""Seconds for the calls of one candidate, besides twenty times those of the default schedule."""
+"""Seconds for the calls of one candidate, besides sixty times that of the default schedule."""
 _BUILD = 60.0
 _START = 120.0
 _SLICE = 0.05
@@ -47,10 +47,9 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What timing a candidate gave: its seconds and those of the default schedule beside it, or why it was dropped."""
+    """What timing a candidate gave: seconds per call, or why it was dropped."""
 
     seconds: float | None
-    default: float | None = None
     dropped: str = ""
 
 
@@ -78,39 +77,50 @@ class Server:
         except Exception as problem:  # whatever a candidate does, the search goes on
             return _failed(problem)
 
-    def measure(self, number: int, best: float | None) -> Measured:
+    def measure(self, number: int, base: float, best: float | None) -> Measured:
         """Run, compare and time a candidate in turn with the default schedule.
 
         Args:
+            base: seconds of the default schedule.
             best: seconds of the best one so far.
         """
         if number == 0:
             run, _ = self.default()
-            seconds = benchmark({"default": run}, _SLICE)[0].median
-            return Measured(seconds, seconds)
+            return Measured(benchmark({"default": run}, 2 * _SLICE)[0].median)
         default, expected = self.default()
         try:
             run = self.job.run_of(number)
             found = run()
-            once = min(_seconds(run) for _ in range(3))
+            once = _seconds(run, 1.0 if best is None else HOPELESS * best)
         except Exception as problem:  # whatever a candidate does, the search goes on
-            return Measured(None, None, _failed(problem))
+            return Measured(None, _failed(problem))
         if not self.job.same(expected, found):
-            return Measured(None, None, "wrong result")
+            return Measured(None, "wrong result")
         if best is not None and once > HOPELESS * max(best, 1e-5):
-            return Measured(None, None, f"too slow: {duration(once)}")
-        pair = {"default": default, "candidate": run}
-        first = benchmark(pair, _SLICE * 2)
-        if best is not None and first[1].median < best:  # a new best is measured twice: one lucky moment is not a gain
-            again = benchmark(pair, _SLICE * 4)
-            first = max(first, again, key=lambda both: both[1].median / max(both[0].median, 1e-12))
-        return Measured(first[1].median, first[0].median)
+            return Measured(None, f"too slow: {duration(once)}")
+        # A new best is measured twice, and the worst of all its ratios counts: a lucky moment of a busy machine is not a gain.
+        ratio = _ratio(default, run, 2 * _SLICE)
+        if best is not None and ratio * base < best:
+            ratio = max(ratio, _ratio(default, run, 6 * _SLICE))
+        return Measured(ratio * base)
 
 
-def _seconds(run: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
-    run()
-    return time.perf_counter() - begin
+def _seconds(run: Callable[[], Any], enough: float) -> float:
+    """The shortest of three calls; fewer if one takes less than `enough`."""
+    shortest = float("inf")
+    for _ in range(3):
+        begin = time.perf_counter()
+        run()
+        shortest = min(shortest, time.perf_counter() - begin)
+        if shortest < enough:
+            break
+    return shortest
+
+
+def _ratio(default: Callable[[], Any], run: Callable[[], Any], seconds: float) -> float:
+    """Time of a candidate over that of the default in turn with it: of the medians, or of the shortest, whichever is larger."""
+    first, second = benchmark({"default": default, "candidate": run}, seconds)
+    return max(second.median / max(first.median, 1e-12), second.best / max(first.best, 1e-12))
 
 
 def _failed(problem: Exception) -> str:
@@ -349,13 +359,13 @@ class Workers:
             RuntimeError: the default schedule cannot be measured.
         """
         # the process runs the default schedule first when it is new
-        limit = self._patience + 20 * max(self._default, best or 0.0) if number else _BUILD
+        limit = self._patience + 60 * max(self._default, best or 0.0) if number else _BUILD
         try:
-            found = self._ask(0, "measure", (number, best), limit)
+            found = self._ask(0, "measure", (number, self._default, best), limit)
         except _Gone as problem:
             if number == 0:
                 raise RuntimeError(f"the default schedule cannot be measured: {problem}") from None
-            return Measured(None, None, str(problem))
+            return Measured(None, str(problem))
         assert isinstance(found, Measured)
         if number == 0:
             self._default = found.seconds or 0.0
