@@ -35,6 +35,7 @@ from tc_jupyter.ranges import (
     Datum,
     Extremum,
     FloorDiv,
+    Name,
     Opaque,
     Scope,
     SizeExpr,
@@ -713,6 +714,7 @@ def _joined(op: str, parts: Sequence[Expr]) -> Expr | None:
 
 def loop_expr(value: SizeExpr) -> Expr:
     """As `to_expr`, but written as one writes loop bounds: `min(4, N - 4*o)` and not `-max(4*o - N, -4)`."""
+    value = value.substitute({name: constant(number) for name, number in _fixed(value).items()})
     terms = value.ordered()
     if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] == -1:
         atom = terms[0][0][0]
@@ -724,6 +726,18 @@ def loop_expr(value: SizeExpr) -> Expr:
             top = loop_expr(atom.divisor - 1 - atom.numerator)
             return Binary("//", top, to_expr(atom.divisor), DType.INT64)
     return to_expr(value)
+
+
+def _fixed(value: SizeExpr) -> dict[str, int]:
+    """The variables of loops with a single iteration that are added to a value, with their numbers."""
+    found: dict[str, int] = {}
+    for mono, _ in value.ordered():
+        match mono:
+            case (Name(kind="index", name=name, limits=(int(low), int(high))),) if low == high:
+                found[name] = low
+            case _:
+                pass
+    return found
 
 
 # --- packed layouts --------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -651,3 +653,55 @@ def test_tiles_of_other_types(dtype):
     )
     c = np.zeros((m, n), np.uint16 if dtype is DType.BFLOAT16 else dtype.value)
     compare(made, {"A": store(a), "B": store(b), "C": c}, {"M": m, "N": n, "K": depth})
+
+
+def before_a_forbidden_page(array: np.ndarray) -> np.ndarray:
+    """A copy of `array` that ends where the next byte must not be read."""
+    page = mmap.PAGESIZE
+    whole = -(-array.nbytes // page) * page
+    memory = mmap.mmap(-1, whole + page)
+    start = np.frombuffer(memory, np.uint8).ctypes.data
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + whole), page, 0) == 0
+    copy = np.frombuffer(memory, array.dtype, array.size, whole - array.nbytes).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="protects pages as Linux does")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("rows", "count"), [(1, 1), (3, 4), (2, 40)])
+def test_rows_of_later_look_ups_are_fetched_and_no_index_beyond_the_last_is_read(isa, rows, count):
+    lanes = 16
+    position = Cast(read("I", i, k, dtype=DType.INT32), DType.INT64)
+    made = kernel(
+        [
+            Buffer("E", F32, (N, int64(lanes))),
+            Buffer("I", DType.INT32, (M, K)),
+            Buffer("Y", F32, (M, int64(lanes)), role="inout"),
+        ],
+        "NMK",
+        loop(
+            "i",
+            M,
+            loop(
+                "k",
+                K,
+                loop("j", int64(lanes), Store("Y", (i, j), read("E", position, j), reduce="+"), kind="vectorize"),
+            ),
+        ),
+    )
+    small = replace(target(isa), l2_bytes=16)
+    source = emit_llvm(made, small)
+    assert "llvm.prefetch" in source.text
+    rng = np.random.default_rng(0)
+    table = rng.random((50, lanes), dtype="f")
+    indices = before_a_forbidden_page(rng.integers(0, 50, (rows, count)).astype("i4"))
+    out = np.zeros((rows, lanes), "f")
+    slots = (ctypes.c_int64 * 6)(table.ctypes.data, indices.ctypes.data, out.ctypes.data, 50, rows, count)
+    cpu.load(source, None, small).run(slots)
+    np.testing.assert_allclose(out, table[indices].sum(1), rtol=1e-5)
+
+
+def test_only_look_ups_are_fetched_ahead():
+    assert "llvm.prefetch" not in emit_llvm(pointwise(lambda a: a, {"A": F32}, F32, 16), target()).text
+    assert "llvm.prefetch" not in emit_llvm(gemm(12, 32), target()).text

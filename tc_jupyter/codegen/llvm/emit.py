@@ -53,6 +53,7 @@ from tc_jupyter.program import (
     Unary,
     children,
     int64,
+    rewrite,
     walk,
 )
 from tc_jupyter.schedule import Target
@@ -72,6 +73,7 @@ from .builder import (
     vector_type,
 )
 from .polynomial import Polynomial, add, as_expr, mentions, moves, multiply, polynomial, step, without
+from .prefetch import LINE, MOST_LINES, distance, look_up
 from .prepare import (
     PARTIAL,
     Tasks,
@@ -517,6 +519,7 @@ class _Function:
         if change == 1:
             pointer = self.address(storage, self.first_lane(offset))
             if mask is None:
+                self.prefetch(storage, self.first_lane(offset), lanes)
                 return self.plain_load(storage, pointer, lanes)
             return self.masked_load("load", f"ptr {pointer}", storage, mask)
         if change == -1:
@@ -525,6 +528,41 @@ class _Function:
         if change == 2 and mask is None:
             return self.strided_load(storage, self.first_lane(offset))
         return self.masked_load("gather", self.lane_pointers(storage, offset), storage, mask)
+
+    def prefetch(self, storage: _Storage, offset: Polynomial, lanes: int) -> None:
+        """Fetch the row of a later look-up, if the innermost loop looks rows up in a table larger than the nearer caches."""
+        inner = [name for name, level in self.level_of.items() if level == len(self.levels) - 2]
+        read = look_up(offset, inner[0]) if inner and self.mask is None else None
+        if read is None or storage.private:
+            return
+        table = self.storages[read.tensor]
+        where = self.offset(table, read.indices)
+        if table.private or table.buffer.strided or step(where, inner[0]) != (1, True) or _reads(where):
+            return
+        size, count = storage.buffer.dtype.bytes, _product(storage.buffer.shape)
+        large = self.value(Binary(">", count, int64(self.target.l2_bytes // size), DType.BOOL))
+        fetch, end = self.b.name("fetch"), self.b.name("fetched")
+        self.b.branch_if(large, fetch, end)
+        self.b.label(fetch)
+        with self.scope():
+            last = plus(_product(table.buffer.shape), int64(-1))
+            place = minimum(plus(as_expr(where), int64(distance(lanes * size))), last)
+            ahead = self.later(table, place, read)
+            moved = rewrite(as_expr(offset), lambda node: ahead if node == read else None)
+            pointer = self.address(storage, polynomial(moved, {}))
+            for line in range(min(MOST_LINES, -(-lanes * size // LINE))):
+                at = self.b.raw(f"getelementptr i8, ptr {pointer}, i64 {line * LINE}", "line")
+                self.b.call("llvm.prefetch.p0", (f"ptr {at}", "i32 0", "i32 3", "i32 1"), "void")
+        self.b.branch(end)
+        self.b.label(end)
+
+    def later(self, table: _Storage, place: Expr, read: Read) -> Read:
+        """The read of one element of a contiguous buffer by its position."""
+        name = f"{read.tensor}.flat"
+        count = _product(table.buffer.shape)
+        flat = replace(table.buffer, name=name, shape=(count,))
+        self.storages[name] = _Storage(flat, table.pointer, _row_major([count]))
+        return replace(read, tensor=name, indices=(place,))
 
     def reversed_load(self, storage: _Storage, pointer: str, mask: Value | None) -> Value:
         """Neighbouring elements, last one first."""
@@ -1291,6 +1329,11 @@ def _heading(stmt: For) -> str:
     low = constant_value(stmt.min)
     end = show(stmt.extent) if low == 0 else f"{show(stmt.min)} + {show(stmt.extent)}"
     return f"for {stmt.var} in {show(stmt.min)}:{end}"
+
+
+def _reads(offset: Polynomial) -> bool:
+    """Whether a position depends on data."""
+    return any(has_read(factor) for product, _ in offset.terms for factor in product)
 
 
 def _product(factors: Sequence[Expr]) -> Expr:
