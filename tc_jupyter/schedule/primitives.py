@@ -28,6 +28,7 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
+from .grid import grid_problem
 from .intrinsics import match_intrinsic
 from .legality import Problem, check_with, order_problem, outside_read
 from .lineage import leaf_domain
@@ -128,7 +129,7 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     may round differently.
 
     Raises:
-        CompileError: TC403 (no leaf, or one named twice), TC401 (a block of the grid would run inside a stage's attach point).
+        CompileError: TC403 (no leaf, or one named twice).
     """
     old = find_stage(graph, stage)
     for axis in axes:
@@ -143,13 +144,6 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     if leaves[:depth] != old.leaves[:depth]:
         message = f"the outer {depth} loops of `{stage}` are shared with another stage"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "reorder first, then `compute_with`")
-    for other in graph.attached(stage):
-        if other.attach.kind == "at":
-            inside = leaves[leaves.index(other.attach.axis) + 1 :]
-            block = next((leaf for leaf in inside if (old.annotation(leaf) or "").startswith("blockIdx")), None)
-            if block is not None:
-                message = f"`{block}`, a block of the grid, would run inside the attach point of `{other.name}`"
-                raise refuse(graph, codes.BAD_ATTACH, old, message, f"keep `{block}` outside `{other.attach.axis}`")
     return graph.replace_stage(replace(old, leaves=leaves))
 
 
@@ -719,6 +713,19 @@ def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
     known = [each for each in old.stages if each.name == name]
     points = attach_points(old, known[0]) if known else "root"
     raise refuse(old, codes.BAD_ATTACH, stage, f"`{name}` cannot run there: {reason}", f"legal: {points}")
+
+
+def check_grid(old: StageGraph, new: StageGraph) -> None:
+    """Refuse nests in which GPU axes stand where they cannot run; see `grid.grid_problem`.
+
+    Raises:
+        CompileError: TC401.
+    """
+    problem = grid_problem(new)
+    if problem is not None:
+        name, reason, help = problem
+        known = next((stage for stage in old.stages if stage.name == name), None)
+        raise refuse(old, codes.BAD_ATTACH, known, f"`{name}` cannot run there: {reason}", help)
 
 
 def attach_points(graph: StageGraph, producer: Stage) -> str:

@@ -188,6 +188,7 @@ class Schedule:
         primitive: Callable[..., Any] = getattr(primitives, name)
         result = primitive(self.graph, *arguments, **keywords)
         graph = result[0] if isinstance(result, tuple) else result
+        primitives.check_grid(self.graph, graph)
         step = Step(name, arguments, tuple(keywords.items()))
         return replace(self, graph=graph, steps=(*self.steps, step), origin=self.start())
 

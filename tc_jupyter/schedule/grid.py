@@ -1,0 +1,62 @@
+"""Where loops on the axes of a GPU launch may stand: the rules that concern several stages of one nest.
+
+Blocks of a launch do not wait for each other, and each block and thread exists once, whatever nest of loops is around it. Hence,
+inside the loops of another stage,
+
+- no loop runs on blocks: the reader needs what the other blocks make;
+- the threads that make a tensor must be able to show it to each other: it is in shared memory, or spread over the threads;
+- a thread axis that a loop around has used up is free again only for such a tensor, which all threads make together.
+
+Source: TVM, "InferBound Pass", section on thread axes and memory scopes; CUDA C++ Programming Guide, "Thread Hierarchy".
+"""
+
+from __future__ import annotations
+
+from .stage import Stage, StageGraph
+
+
+def grid_problem(graph: StageGraph) -> tuple[str, str, str] | None:
+    """The first rule that the nests break: name of the stage, what is wrong, what would be legal; `None` if none is."""
+    for stage in graph.stages:
+        if stage.attach.kind in ("at", "with"):
+            problem = _own_loops_problem(graph, stage) or _loops_around_problem(graph, stage)
+            if problem is not None:
+                return (stage.name, *problem)
+    return None
+
+
+def _own_loops(graph: StageGraph, stage: Stage) -> tuple[str, ...]:
+    """The leaves that a stage does not share with the stage whose loops it runs in."""
+    if stage.attach.kind != "with":
+        return stage.leaves
+    return stage.leaves[graph.stage(stage.attach.stage).leaves.index(stage.attach.axis) + 1 :]
+
+
+def _own_loops_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
+    around = {graph.stage(owner).annotation(leaf): f"{owner}[{leaf}]" for owner, leaf in graph.attach_path(stage.name)}
+    for leaf in _own_loops(graph, stage):
+        axis = stage.annotation(leaf) or ""
+        if axis.startswith("blockIdx"):
+            reason = f"`{leaf}` runs on the blocks of the grid (`{axis}`), which do not wait for each other"
+            return reason, "compute it at root, or bind other loops"
+        if not axis.startswith("threadIdx"):
+            continue
+        together = stage.attach.kind == "at" and stage.storage.scope in ("shared", "threads")
+        if axis in around and not together:
+            return f"`{leaf}` is bound to `{axis}`, and so is `{around[axis]}` around it", "bind one of them only"
+        if stage.attach.kind == "at" and not together and stage.kind(leaf) == "output":
+            reason = (
+                f"`{leaf}` runs on threads (`{axis}`), and no other thread sees its `{stage.storage.scope}` storage"
+            )
+            return reason, f'`storage("{stage.name}", "shared")` first, then `bind`'
+    return None
+
+
+def _loops_around_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
+    """Loops of the stage around that start inside the attach point: each of their blocks would need the whole."""
+    host = graph.stage(stage.attach.stage)
+    for leaf in host.leaves[host.leaves.index(stage.attach.axis) + 1 :]:
+        if (host.annotation(leaf) or "").startswith("blockIdx"):
+            reason = f"`{leaf}` of `{host.name}`, a block of the grid, would run inside its place"
+            return reason, f"keep `{leaf}` outside `{stage.attach.axis}`"
+    return None
