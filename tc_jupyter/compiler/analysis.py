@@ -68,7 +68,7 @@ def analyze(
     Args:
         text: one or more defs.
         language: `tc` or `sac`.
-        strict: preconditions on sizes that are not proved become errors (`ranges.md` 8).
+        strict: preconditions on sizes that are not proved become errors.
         allow: codes of warnings and notes not to report.
         known: functions (or programs) of earlier cells that the text may call, by name.
         name: what messages call the text.

@@ -1,7 +1,7 @@
 """Runs a kernel on NumPy arrays: the meaning of the loop IR, and the target `"interpreter"`.
 
 A kernel is printed as a plain Python function, one line per loop or store, and that function runs. Slow and obvious: every
-point is visited in text order, every subscript is checked against its buffer, every operation is the one of `language.md`.
+point is visited in text order, every subscript is checked against its buffer, every operation is that of the language reference.
 GPU axes and parallel loops are serial loops; shared and local buffers are fresh arrays filled with NaN (or a marker), so that a
 value that nobody wrote does not go unnoticed.
 

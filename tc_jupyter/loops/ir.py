@@ -128,7 +128,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A subscript that is checked at each point (`ranges.md`, POINTWISE).
+    """A subscript that is checked at each point (kind POINTWISE).
 
     If `condition` is false the first failing position is recorded (`number` of the check and the values of `values`) in the
     kernel's error record, and the guarded store is skipped; nothing is read out of bounds.

@@ -84,7 +84,7 @@ from .tails import split_tails
 
 @dataclass(frozen=True, slots=True)
 class PointCheck:
-    """A subscript to be checked at each point (`ranges.md`, POINTWISE), in logical terms of a statement."""
+    """A subscript to be checked at each point (kind POINTWISE), in logical terms of a statement."""
 
     statement: str
     condition: Expr
@@ -682,7 +682,7 @@ class _StageLoops:
         return block
 
     def _rounded_once(self, depth: int, placed: frozenset[str], target: Tensor) -> Block:
-        """16-bit sums are kept in `float32` until they are complete (`language.md`, statements)."""
+        """16-bit sums are kept in `float32` until they are complete."""
         compute = target.dtype.compute
         related = self.bounds.lineage
         shape = tuple(

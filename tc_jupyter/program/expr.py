@@ -73,7 +73,7 @@ class DType(Enum):
 
     @property
     def compute(self) -> DType:
-        """The type that arithmetic on this type uses: `float32` for the 16-bit floats, else itself (`language.md`, types)."""
+        """The type that arithmetic on this type uses: `float32` for the 16-bit floats, else itself."""
         return DType.FLOAT32 if self in (DType.FLOAT16, DType.BFLOAT16) else self
 
 
@@ -133,7 +133,7 @@ class Binary:
     """An operator with two operands of one type.
 
     `op` is one of `+ - * / // % min max < <= > >= == != && ||`. `//` is floor division of integers and `/` true division of
-    floats; `%` is the floor remainder of either (`language.md`, division); integer division by zero gives 0. `min` and `max` of
+    floats; `%` is the floor remainder of either; integer division by zero gives 0. `min` and `max` of
     floats return NaN if an operand is NaN. Comparisons and logical operators have type `bool`; `&&`, `||` evaluate the right
     operand only if needed.
     """
@@ -168,7 +168,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Conversion of any type to any type (`language.md`, casts); float to integer truncates and saturates, NaN gives 0."""
+    """Conversion of any type to any type; float to integer truncates and saturates, NaN gives 0."""
 
     operand: Expr
     dtype: DType

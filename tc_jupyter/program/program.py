@@ -129,7 +129,7 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A call of another def that was inlined, kept for display (`api.md`, a statement with operator `call`)."""
+    """A call of another def that was inlined, kept for display (in JSON a statement with operator `call`)."""
 
     callee: str
     arguments: tuple[str, ...]

@@ -76,7 +76,7 @@ class Builtins(Selections):
         )
 
     def wide_enough(self, kind: Kind, operands: list[Value]) -> Kind:
-        """`kind`, or a wider one where a literal does not fit (`language.md`, literals)."""
+        """`kind`, or a wider one where a literal does not fit."""
         if not isinstance(kind, DType) or not kind.is_integer:
             return kind
         for operand in operands:

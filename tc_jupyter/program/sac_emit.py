@@ -395,7 +395,7 @@ def zero(dtype: DType) -> Const:
 
 
 def identity(operator: str, dtype: DType) -> Const:
-    """The value that changes nothing (`language.md`, statements)."""
+    """The value that changes nothing."""
     if operator in ("+", "*"):
         number = int(operator == "*")
         return Const(bool(number) if dtype is DType.BOOL else float(number) if dtype.is_float else number, dtype)

@@ -68,7 +68,7 @@ def is_float(kind: Kind) -> bool:
 
 
 def promote(left: Kind, right: Kind) -> Kind:
-    """The common kind of two operands (`language.md`, types; a weak float turns integers into `double` here)."""
+    """The common kind of two operands (as in the other language; a weak float turns integers into `double` here)."""
     if left is right:
         return left
     if isinstance(left, Weak) and isinstance(right, Weak):

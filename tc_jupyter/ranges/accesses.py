@@ -3,7 +3,7 @@
 Worked example: `i > 0 ? X(i - 1) : 0` has one access, `X(i - 1)` under the guard `i - 1 >= 0`, with the bounds `i - 1 >= 0`
 (which the guard discharges) and `N - 1 - (i - 1) >= 0`.
 
-Source: `ranges.md`, sections 3 and 6.
+Source: `docs/ranges.md`, 'One statement, step by step' and 'Guards'.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def write_access(statement: Statement, scope: Scope) -> Access:
 
 
 def discharge(bound: Bound, where_box: IndexBox) -> bool:
-    """Whether the guards around an access already test `bound` (`ranges.md`, section 6).
+    """Whether the guards around an access already test `bound` (`docs/ranges.md`, 'Guards').
 
     True if every alternative of the guards has a comparison `g >= 0` of sizes and indices with `expr - g >= 0` over the
     `where` ranges; an index of `expr - g` without a `where` range makes it False.

@@ -1,7 +1,7 @@
 """Numbers for the sizes: ranges, shapes and origins of one call, and the checks on sizes.
 
 `make_bind` writes a Python function for a def and compiles it; calling it takes about a microsecond. With a size of 0 the same
-formulas hold, and the accesses are checked again on numbers (`ranges.md`, section 9).
+formulas hold, and the accesses are checked again on numbers (`docs/ranges.md`, 'At the call').
 
 Worked example: for `A(i,j) = B(i) * C(i+j) * D(j)` the function computes `((0, I), (0, K))` for the statement `A`, and fails with
 TC601 where `I + K <= J + 1` is false.

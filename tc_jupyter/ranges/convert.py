@@ -81,7 +81,7 @@ def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
     """The size expression of an integer expression.
 
     Elements of tensors become `Datum`; what has no integer form (a narrow cast, a function of data) becomes `Opaque` with the
-    limits of its type. Conversions between integer types of at least 32 bits do not change an index (`ranges.md`, 4.1).
+    limits of its type. Conversions between integer types of at least 32 bits do not change an index.
     """
     match expr:
         case Const():

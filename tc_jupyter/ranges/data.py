@@ -5,7 +5,7 @@ The items are plain data with expressions, so that an engine may run them on its
 Worked example: `A(i) = B(C(i))` has one `DataCheck`: the smallest and largest element of `C` over `0 <= i < I` must satisfy
 `0 <= min(C)` and `max(C) < J`.
 
-Source: `ranges.md`, sections 8 and 9.
+Source: `docs/ranges.md`, 'Preconditions' and 'At the call'.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Size expressions and conditions as text: Python expressions over names (`ranges.md`, 2.2).
+"""Size expressions and conditions as text: Python expressions over names.
 
 Worked example: the condition `J - I - K + 1 >= 0` prints `I + K <= J + 1`; the bound `floor((X - 1)/D) + 1` prints
 `(X + D - 1)//D`.

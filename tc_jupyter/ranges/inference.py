@@ -3,7 +3,7 @@
 Worked example: `A(i) +=! B(i+k) * K(k)` with `B(N)`, `K(M)`: round 1 looks at the bounds of `K(k)`, which contain one open
 index, and finds `0 <= k < M`; round 2 looks at those of `B(i+k)` and finds `0 <= i < N - M + 1`.
 
-Source: `ranges.md`, sections 3 and 4.
+Source: `docs/ranges.md`, 'The rounds'; Tensor Comprehensions documentation, "Range Inference".
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What inference found; see `ranges.md`, section 2.
+    """What inference found.
 
     Attributes:
         indices: ranges of each statement, in the order of `Statement.indices`.
@@ -160,7 +160,7 @@ def _index_scope(scope: Scope, statement: Statement) -> Scope:
 def infer_ranges(program: Program) -> Ranges:
     """Ranges, boxes and what they rest on, for a checked program; never raises for a mistake of the program.
 
-    Source: `ranges.md`, section 3.
+    Source: `docs/ranges.md`, 'One statement, step by step'.
     """
     state = _Inference(program)
     for statement in program.statements:
@@ -268,7 +268,7 @@ class _Inference:
 
 
 class _Rounds:
-    """Sections 3 and 4 of `ranges.md` for one statement."""
+    """Ranges of one statement: bounds, guards, rounds, then the range of the target."""
 
     def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box]) -> None:
         self.statement = statement

@@ -3,7 +3,7 @@
 Worked example: with `0 <= k <= K - 1`, `interval(i + k)` for fixed `i` runs from `i` to `i + K - 1`; solving
 `N - 1 - (i + k) >= 0` for `i` gives `i <= N - K`.
 
-Source: `ranges.md`, sections 4.1 and 5.
+Source: `docs/ranges.md`, 'Solving for one index' and 'Intervals'.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Worked example: in `A(i,j) = B(i) * C(i+j) * D(j)` the bounds of `B(i)` and `D(j)` shape the ranges; those of `C(i+j)` become
 preconditions: `0 <= i + j` is proved, `i + j < J` leaves `I + K <= J + 1`, which the call checks.
 
-Source: `ranges.md`, section 8.
+Source: `docs/ranges.md`, 'Preconditions'.
 """
 
 from __future__ import annotations

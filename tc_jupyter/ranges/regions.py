@@ -2,7 +2,7 @@
 
 Worked example: for `Y(h) +=! X(2*h + k) * K(k)` and the tile `h0 <= h < h1` the region of `X` is `[2*h0, 2*h1 + KH - 2)`.
 
-Source: TVM, "InferBound Pass", phase 3 (propagation to the inputs); `schedule.md`, section 7.
+Source: TVM, "InferBound Pass", phase 3 (propagation to the inputs).
 """
 
 from __future__ import annotations

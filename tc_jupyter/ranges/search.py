@@ -1,7 +1,7 @@
 """Searching a box of numbers for a point where a condition fails: the decision at a call, and the counter-example of a message.
 
 Branch and bound with interval arithmetic on program expressions as they were written, so nothing that was simplified for sizes of
-at least 1 is used (`ranges.md`, section 9).
+at least 1 is used (`docs/ranges.md`, 'Sizes of 0').
 
 Worked example: for `X(i - j)` with `0 <= i, j < 3` the search for `i - j < 0` finds `i = 0, j = 1`.
 """

@@ -5,7 +5,7 @@ division by a size, is one opaque parameter. Sets are built from objects, never 
 set that comes from another thread is copied first. Every operation has a limit.
 
 Answers are `Answer` values; operations that make sets raise `Unknown` when the library is absent, the limit is reached, or an
-expression is not quasi-affine. Nothing else in the package depends on the library for its results (`ranges.md`, 13).
+expression is not quasi-affine. Nothing else in the package depends on the library for its results (`docs/ranges.md`, 'Exact sets').
 
 Worked example: `IntegerSet.build(("i",), [index("i"), size("N") - 1 - index("i")])` is `0 <= i < N`;
 with `{"N": 3}` it has 3 points.

@@ -550,7 +550,7 @@ def _joined(left: Monomial, right: Monomial) -> Monomial:
 
 
 def floor_div(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
-    """`floor(a / b)` in canonical form (`ranges.md`, 2.1); division by the constant 0 is kept and fails when evaluated."""
+    """`floor(a / b)` in canonical form; division by the constant 0 is kept and fails when evaluated."""
     a, b = as_size_expr(a), as_size_expr(b)
     if b.is_constant and b.offset:
         return _floor_by_integer(a, b.offset) if b.offset > 0 else _floor_by_integer(-a, -b.offset)
@@ -670,7 +670,7 @@ def mod(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
 
 
 def minimum(*arguments: SizeExpr | int) -> SizeExpr:
-    """The smallest of the arguments, in canonical form (`ranges.md`, 2.1)."""
+    """The smallest of the arguments, in canonical form."""
     flat: list[SizeExpr] = []
     for argument in arguments:
         flat.extend(_flattened(as_size_expr(argument), "min"))

@@ -72,7 +72,7 @@ class CallNumbers(Protocol):
     def scan(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]
     ) -> Diagnostic | None:
-        """Look at the values of the index tensors of one check (`ranges.md`, section 9, step 5)."""
+        """Look at the values of the index tensors of one check before the statement that uses them runs."""
         ...
 
     def point(self, kernel: Kernel, failure: Failure) -> Diagnostic:

@@ -1,6 +1,6 @@
 """The bounds map: what every axis runs over, what every stage must compute, and what TVM's rules would have computed.
 
-Worked example (`schedule.md`, Ex. 6): `C(i,j) = B(i,j) * 3` over 4 x 4, `i, j` fused and split by 4, B attached at the outer loop.
+Worked example: `C(i,j) = B(i,j) * 3` over 4 x 4, `i, j` fused and split by 4, B attached at the outer loop.
 `bounds.stage("B")` has 4 visits of 4 elements; TVM falls back to the whole of B, 16 elements per visit.
 """
 
@@ -239,7 +239,7 @@ class Bounds(Mapping[str, AxisRanges]):
         Raises:
             CompileError: TC411 for an unknown stage.
 
-        Source: `schedule.md` 3, `need(P)`.
+        Source: the formula of `infer_bound`, need(P).
         """
         self._require_stage(stage)
         return self.sets.need(stage)
@@ -533,7 +533,7 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
     Raises:
         CompileError: TC411 when some but not all sizes are given, one is unknown, or one is negative.
 
-    Source: TVM, "InferBound Pass"; `schedule.md` 3.
+    Source: TVM, "InferBound Pass".
     """
     given = dict(sizes or {})
     known = set(graph.program.sizes)

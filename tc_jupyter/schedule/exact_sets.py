@@ -1,11 +1,11 @@
 """What every stage must compute, as integer sets: the phases of InferBound without boxes, for all sizes at once.
 
-The formula of `schedule.md` 3 on sets of the set library:
+The formula of `infer_bound`, need(P), on sets of the set library:
 
     need(P) = union over consumers C and reads a of P in C of a(need(C) joined with leaves_to_roots(C)),
               every loop that is not on P's attach path projected out
 
-Worked example (`schedule.md`, Ex. 6): `i, j` of `C` over 4 x 4 fused and split by 3, B attached at the outer loop `o`. `need(B)` is
+Worked example: `i, j` of `C` over 4 x 4 fused and split by 3, B attached at the outer loop `o`. `need(B)` is
 `{ [o] -> [i, j] : 3*o <= 4*i + j < 3*o + 3 }` inside 4 x 4: three elements per visit, which no box can say.
 
 A product of a size with a loop (a fused axis whose inner extent is a size) is no integer set: the answer is then the box of

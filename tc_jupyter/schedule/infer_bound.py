@@ -6,10 +6,10 @@ for (`requests`: leaves of the consumer -> roots (`pass_up`) -> elements of the 
 loops are generated from, `exact` where the box is known to be what is needed. `exact_sets.py` has the same phases on integer sets;
 with `tvm=True` TVM's rules apply, and `phases.py` shows both step by step.
 
-Worked example (`schedule.md`, Ex. 5): `D(i,j) = C(i,j) * 2`, `split(D[j], 8)`, C attached at `j.outer`. `i` is on the attach path,
+Worked example: `D(i,j) = C(i,j) * 2`, `split(D[j], 8)`, C attached at `j.outer`. `i` is on the attach path,
 hence a point; `j.inner` is not, hence relaxed to `[0, 8)`; so C needs `[i, i + 1) x [8*j.outer, 8*j.outer + 8)`.
 
-Source: TVM, "InferBound Pass"; `schedule.md` 3.
+Source: TVM, "InferBound Pass".
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def _unit_steps(subscript: Expr) -> bool:
 
 
 def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ...]:
-    """The loops on the attach path that are points for the producer's storage (`schedule.md`, thread axes and memory scopes).
+    """The loops on the attach path that are points for the producer's storage: thread axes and memory scopes.
 
     Shared storage is read by all threads of the block, so loops bound to `threadIdx` are relaxed; global storage by all blocks.
     """

@@ -9,7 +9,7 @@ the other. For every pair of accesses to one element of which one writes, the se
 must be empty, for all sizes. It is built with integer sets; a point of it with small numbers is the witness. Where the set library
 does not answer, a plain comparison of the subscripts may still prove the order; otherwise the schedule is refused.
 
-Worked example (`schedule.md` 8): `T(i) = X(i)` and `O(i) = T(i) + T(i+1) + T(i+2)` in one loop over `i`: O at 0 reads T(1), which
+Worked example: `T(i) = X(i)` and `O(i) = T(i) + T(i+1) + T(i+2)` in one loop over `i`: O at 0 reads T(1), which
 iteration 1 writes. Witness: `N = 3`, reader at `(0)`, writer at `(1)`.
 
 Source: Feautrier, "Dataflow analysis of array and scalar references", IJPP 1991, on one shared nest.

@@ -3,7 +3,7 @@
 Worked example: root `i` over `0:n`, split by 16. `values["i"]` is `16*i.outer + i.inner`, `extents` of the leaves are
 `(n + 15)//16` and 16, and `16*i.outer + i.inner < n` is the one constraint (none if 16 divides `n`).
 
-Source: TVM, "InferBound Pass", PassDownDomain and PassUpDomain; `schedule.md` 1.
+Source: TVM, "InferBound Pass", PassDownDomain and PassUpDomain.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What bounds say to a person: more is computed than needed (TC402), computed again (TC408), exact only with numbers (TC409).
 
-Worked example (`schedule.md`, Ex. 4): C at `di` of D has 320 elements computed and 80 different ones, so TC408 says 4 times,
+Worked example: C at `di` of D has 320 elements computed and 80 different ones, so TC408 says 4 times,
 and that `compute_root` computes each once and holds 80.
 """
 

@@ -4,7 +4,7 @@ For every consumer C of a stage P, phase 1 gives each leaf of C a set, phase 2 c
 after the other, phase 3 turns them into requests on P's tensor; phase 4 unites the requests of all consumers, and the ranges of P's
 roots go down to its leaves. TVM's rules and ours stand side by side in every row.
 
-Worked example (`schedule.md`, Ex. 6): B of `C(i,j) = B(i,j) * 3`, `i, j` fused and split by 4. Phase 1: `i.j.fused.outer` is on the
+Worked example: B of `C(i,j) = B(i,j) * 3`, `i, j` fused and split by 4. Phase 1: `i.j.fused.outer` is on the
 path, `i.j.fused.inner` is relaxed. Phase 2: the split gives `[4*o, 4*o + 4)`; then TVM falls back to the whole rows and columns
 (`fallback`), ours is row `o`. Phase 4: `[o, o + 1) x [0, 4)` against `[0, 4) x [0, 4)`.
 

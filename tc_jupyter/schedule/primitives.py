@@ -585,7 +585,7 @@ def _substituted(value: SizeExpr, positions: Mapping[str, Expr]) -> SizeExpr:
 
 
 def identity_of(operator: str, dtype: DType) -> Const:
-    """The identity of a reduction operator (`language.md`, statements)."""
+    """The identity of a reduction operator."""
     if operator == "+":
         return Const(0.0 if dtype.is_float else 0, dtype)
     if operator == "*":
@@ -620,7 +620,7 @@ def shared_depth(graph: StageGraph, stage: Stage) -> int:
 
 
 def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> tuple[str, str] | None:
-    """Why `compute_at` is not legal, and what would be; `None` if it is (`schedule.md`, legality)."""
+    """Why `compute_at` is not legal, and what would be; `None` if it is."""
     name = producer.name
     legal = f"legal: {attach_points(graph, producer)}"
     if name in graph.outputs:

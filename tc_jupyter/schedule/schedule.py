@@ -147,7 +147,7 @@ class Schedule:
         return primitives.find_stage(self.graph, stage).leaves
 
     def bounds(self, **sizes: int) -> Bounds:
-        """What every axis runs over and what every stage must compute (`schedule.md` 3 and 4).
+        """What every axis runs over and what every stage must compute.
 
         Args:
             sizes: values of all sizes, for numbers; none for expressions.

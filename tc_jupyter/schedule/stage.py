@@ -2,7 +2,7 @@
 
 One statement is one stage. Its root axes are the statement's indices; `split` and `fuse` derive axes; the axes that are neither
 split nor fused any more are its leaves, ordered from the outermost loop inwards. Relations carry the minimum of their parent
-(`schedule.md` calls TVM's third relation, rebase, unnecessary for that reason), so derived axes start at 0.
+(TVM's third relation, rebase, is not needed for that reason), so derived axes start at 0.
 
 Worked example: `C(i,j) +=! A(i,k) * B(k,j)` after `split("C", "i", 16)` has roots `i, j, k`, one `Split("i", "i.outer", "i.inner",
 16)` and leaves `i.outer, i.inner, j, k`.

@@ -1,6 +1,6 @@
 """Exact need by enumeration: for given sizes, which elements of a stage every visit of its attach point reads, and TVM's answer.
 
-The formula of `schedule.md` 3, evaluated point by point with NumPy:
+The formula of `infer_bound`, need(P), evaluated point by point with NumPy:
 
     need(P) = union over consumers C and reads a of P in C of a(need(C) joined with leaves_to_roots(C)),
               every loop that is not on P's attach path projected out

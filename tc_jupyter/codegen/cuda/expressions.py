@@ -561,7 +561,7 @@ def _call(expr: Call, scope: Scope) -> Text:
 
 
 def cast(text: Text, source: DType, target: DType, scope: Scope) -> Text:
-    """A value of type `source` as one of type `target` (`language.md`, casts)."""
+    """A value of type `source` as one of type `target`."""
     if source is target:
         return text
     if source in (DType.FLOAT16, DType.BFLOAT16):

@@ -1,4 +1,4 @@
-"""The operators of the language on operands of any type and any number of lanes (`language.md`, sections 4 and 9).
+"""The operators of the language on operands of any type and any number of lanes.
 
 Nothing here branches: integer division replaces a forbidden divisor before it divides, so all code may be moved or masked.
 """
@@ -213,7 +213,7 @@ def _like(number: int, value: Value) -> str:
 
 
 def identity(op: str, dtype: DType) -> float | int | bool:
-    """Start value of a reduction (`language.md`, section 8)."""
+    """Start value of a reduction."""
     if op in ("+", "*"):
         return 1 if op == "*" else 0
     if dtype.is_float:

@@ -1,4 +1,4 @@
-"""The functions of the language (`language.md`, section 10) on scalars and vectors.
+"""The functions of the language on scalars and vectors.
 
 Four sources, in this order: one instruction or a short formula; polynomials (`polynomials.py`) for any number of lanes; the
 C library, one lane at a time, in `double`; SciPy, where the C library lacks the function. The last two are external symbols

@@ -22,7 +22,7 @@ def edit(picture: ScheduleView, **values) -> None:
 
 
 def example() -> ScheduleView:
-    """`schedule.md`, Ex. 6 with a split by 4."""
+    """The fused example of `infer_bound` with a split by 4."""
     picture = ScheduleView(function(TWO), M=4, N=4)
     edit(picture, primitive="fuse", stage="C", axis="i", second="j")
     fused = picture.schedule.leaves("C")[0]
