@@ -5,6 +5,7 @@ Programs are text, so that a failure is a cell that a person can read and paste.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,6 +40,7 @@ class Sketch:
     made: list[Tensor] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
     guards: bool = True
+    sizes: tuple[str, ...] = SIZES
 
 
 @st.composite
@@ -54,6 +56,8 @@ def programs(draw, max_statements: int = 3, dtypes: tuple[str, ...] = (*FLOATS, 
         kind = dtype if draw(st.booleans()) else draw(st.sampled_from(dtypes))
         sketch.inputs.append(Tensor(name, kind, rank))
         params.append(f"{kind}({','.join(dims)}) {name}")
+    declared = " ".join(params)
+    sketch.sizes = tuple(name for name in SIZES if name in re.findall(r"\w+", declared)) or ("5",)
     if chain:
         rank = draw(st.integers(1, 2))
         left = ",".join("ij"[:rank])
@@ -62,7 +66,9 @@ def programs(draw, max_statements: int = 3, dtypes: tuple[str, ...] = (*FLOATS, 
         )
         for k, index in enumerate("ij"[:rank]):
             if index not in _used(sketch.lines[-1].split("=")[1]):
-                sketch.lines[-1] += f"{' where' if ' where' not in sketch.lines[-1] else ','} {index} in 0:{SIZES[k]}"
+                sketch.lines[-1] += (
+                    f"{' where' if ' where' not in sketch.lines[-1] else ','} {index} in 0:{sketch.sizes[k % len(sketch.sizes)]}"
+                )
         sketch.made.append(Tensor("S", "?", rank))
         subscripts = [draw(st.sampled_from((index, f"{index}+1", f"2*{index}", f"{index}/2"))) for index in "ij"[:rank]]
         sketch.lines.append(f"R({left}) = S({', '.join(subscripts)}) + S({left})")
@@ -96,11 +102,12 @@ def _statement(draw, sketch: Sketch, number: int) -> None:
     if draw(st.integers(0, 4)) == 0:
         value = f"max({value}, {draw(_term(sketch, indices))})"
     clauses = []
-    for index in indices:
+    for index in [*left, *(name for name in inner if name in _used(value))]:
         if index not in _used(value) or draw(st.integers(0, 5)) == 0:
             low = draw(st.integers(0, 2))
-            high = draw(st.sampled_from(("N", "M", "K", "5", f"{low}+N/2", f"{low}+3")))
-            clauses.append(f"{index} in {low if high in ('5', f'{low}+N/2', f'{low}+3') else 0}:{high}")
+            half = f"{low}+{sketch.sizes[0]}/2"
+            high = draw(st.sampled_from((*sketch.sizes, "5", half, f"{low}+3")))
+            clauses.append(f"{index} in {low if high in ('5', half, f'{low}+3') else 0}:{high}")
     if draw(st.integers(0, 6)) == 0 and clauses:
         value = f"v * {value}"
         clauses.append(f"v = {draw(_term(sketch, indices))}")
@@ -160,8 +167,6 @@ def _subscript(draw, indices: list[str]) -> str:
 
 
 def _used(value: str) -> set[str]:
-    import re
-
     return set(re.findall(r"\b[ijkl]\b", value))
 
 

@@ -6,12 +6,13 @@ import random
 
 import numpy as np
 import pytest
-from oracle import Oracle, Unresolved, Vacuous
 from random_programs import random_program
 from range_programs import define
 
 from tc_jupyter.diagnostics import Diagnostic
-from tc_jupyter.ranges import check_data, infer_ranges, make_bind, preconditions, to_python
+from tc_jupyter.ranges import check_data, infer_ranges, make_bind, preconditions
+from tests.ranges.against_oracle import discharged_in, same_preconditions, same_ranges
+from tests.ranges.oracle import Oracle, Unresolved, Vacuous, value
 
 SAMPLES = 6
 
@@ -28,42 +29,10 @@ def sample(rng, program):
     return {name: rng.choice([1, 1, 2, 3, 4, 5, 6]) for name in program.sizes}
 
 
-def discharged_in(ranges):
-    def discharged(statement, number):
-        return ranges_bounds[statement.name][number]
-
-    ranges_bounds = {}
-    for name, bounds in ranges.bounds.items():
-        flat = {}
-        for b in bounds:
-            flat[(id(b.access.read), b.dimension, b.side)] = b.discharged
-        ranges_bounds[name] = flat
-    return ranges_bounds
-
-
 def check(seed, samples=SAMPLES):
     rng, signature, body, program = compile_(seed)
     ranges = infer_ranges(program)
     text = f"{signature} | {body}"
-    flags = discharged_in(ranges)
-
-    def discharged(statement, number):
-        from oracle import guarded_reads
-
-        flat = []
-        for place in (statement.value, *statement.exists):
-            for read, guards in guarded_reads(place):
-                key = [a for a in ranges.accesses[statement.name] if a.read == read and len(a.guards) == len(guards)]
-                for d in range(len(read.indices)):
-                    for side in ("lower", "upper"):
-                        hits = [
-                            flags[statement.name].get((id(a.read), d, side), False)
-                            for a in key
-                            if [(g.condition, g.polarity) for g in a.guards] == list(guards)
-                        ]
-                        flat.append(bool(hits and hits[0]))
-        return flat[number]
-
     errors = [d for d in ranges.diagnostics if d.is_error]
     if any(d.code.number == "TC309" for d in errors):
         return "inexact"
@@ -73,52 +42,16 @@ def check(seed, samples=SAMPLES):
     for _ in range(samples):
         sizes = sample(rng, program)
         try:
-            oracle = Oracle(program, sizes, discharged)
+            oracle = Oracle(program, sizes, discharged_in(ranges))
         except Unresolved:
             assert not complete, text
             return "open"
         except Vacuous:
             continue
         assert complete, f"{text}: resolved by the oracle only: {[d.message for d in errors]}"
-        compare(program, ranges, found, bind, oracle, sizes, text)
+        same_ranges(program, ranges, oracle, sizes, text)
+        same_preconditions(program, found, bind, oracle, sizes, text)
     return "ok"
-
-
-def compare(program, ranges, found, bind, oracle, sizes, text):
-    for s in program.statements:
-        numbers = [(r.lower.evaluate(sizes), r.upper.evaluate(sizes)) for r in ranges.indices[s.name]]
-        assert numbers == oracle.ranges[s.name], f"{text} at {sizes}: {[r.text for r in ranges.indices[s.name]]}"
-        shown = [
-            (eval(to_python(r.lower), {}, dict(sizes)), eval(to_python(r.upper), {}, dict(sizes)))
-            for r in ranges.indices[s.name]
-        ]
-        assert shown == numbers, text
-    wrong = False
-    for s in program.statements:
-        bad = oracle.violations(s)
-        for item in found.items:
-            if item.statement != s.name or item.subject != "access" or item.bound is None:
-                continue
-            b = item.bound
-            sides = bad.get((id(b.access.read), b.dimension), (False, False))
-            fails = sides[0] if b.side == "lower" else sides[1]
-            wrong = wrong or fails
-            where = f"{text} at {sizes}: {item.kind} {item.text} for {b.text}"
-            if item.kind == "PROVED":
-                assert not fails, where
-            elif item.kind == "REFUTED":
-                assert any(sides), where
-            elif item.kind == "SIZE" or item.conditions:
-                assert fails == any(c.evaluate(sizes) < 0 for c in item.conditions), where
-            else:
-                assert item.kind == "SIZE_SET", where
-    result = bind(sizes)
-    assert isinstance(result, Diagnostic) == wrong, f"{text} at {sizes}: {result}"
-    if isinstance(result, Diagnostic):
-        assert result.code.number == "TC601"
-        assert result.help
-    else:
-        assert [list(r) for r in result.ranges.values()] == [list(r) for r in oracle.ranges.values()]
 
 
 def test_random_programs():
@@ -171,8 +104,6 @@ class OracleAt(Oracle):
     def __init__(self, program, sizes, numbers):
         self.program, self.env, self.boxes = program, dict(sizes), {}
         self.ranges = {name: list(r) for name, r in numbers.ranges.items()}
-        from oracle import value
-
         for t in program.tensors:
             if t.dims is not None:
                 self.set_box(t.name, [(0, value(d, self.env)) for d in t.dims])

@@ -1,0 +1,98 @@
+"""Many random programs by hand: `python -m tests.campaign --programs 50000 --log FILE`.
+
+Every program is one that hypothesis draws from `tests.strategies.programs`, told apart by its text. Of each it is checked that
+
+* the inferred ranges are those that a search on numbers finds, and the preconditions hold exactly where no access leaves its tensor;
+* the CPU engine computes what the loop interpreter computes (which checks every subscript), or both refuse with the same code;
+* the elements around every argument, and the arguments, are as they were.
+
+A failure is written to the log with the program, its sizes and the seed of its data, and the campaign goes on; what it found
+is fixed and becomes an entry of FOUND in `tests/test_properties.py`. One seed gives 500 draws, so a campaign can be split and resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
+
+from tests.strategies import programs, sizes
+from tests.test_properties import compare
+
+DRAWS = 500
+
+
+class Campaign:
+    """What was run so far; `log` gets one block per failure."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.seen: set[str] = set()
+        self.count: Counter[str] = Counter()
+
+    def one(self, text: str, numbers: dict[str, int], number: int) -> None:
+        """Check a program that was not seen before."""
+        if text in self.seen:
+            return
+        self.seen.add(text)
+        try:
+            outcome = compare(text, numbers, number)
+        except UnsatisfiedAssumption:
+            self.count["refused when compiled"] += 1
+            return
+        except Exception:
+            outcome = "FAILED"
+            self.say(f"FAILED\n({text!r}, {numbers}, {number})\n{traceback.format_exc()}")
+        self.count[outcome] += 1
+
+    def compared(self) -> int:
+        """Legal programs so far."""
+        return sum(self.count.values()) - self.count["refused when compiled"]
+
+    def say(self, line: str) -> None:
+        """Write to the log."""
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def draw(self, number: int) -> None:
+        """The programs of one seed."""
+
+        @seed(number)
+        @settings(
+            max_examples=DRAWS,
+            deadline=None,
+            database=None,
+            phases=(Phase.generate,),
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(programs(), sizes(), st.integers(0, 1000))
+        def each(text, numbers, data):
+            self.one(text, numbers, data)
+
+        each()
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="many random programs: ranges, preconditions, both engines")
+    parser.add_argument("--programs", type=int, default=50_000, help="how many different legal programs")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed; it is counted up")
+    parser.add_argument("--log", type=Path, default=Path("campaign.log"))
+    options = parser.parse_args()
+    campaign, start, number = Campaign(options.log), time.monotonic(), options.seed
+    while campaign.compared() < options.programs:
+        campaign.draw(number)
+        number += 1
+        campaign.say(
+            f"seed {number - 1}: {campaign.compared()} programs {dict(campaign.count)} {time.monotonic() - start:.0f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()
