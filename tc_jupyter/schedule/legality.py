@@ -253,7 +253,7 @@ def _jumped(graph: StageGraph, other: Stage, second: Stage, root: str) -> Proble
     if target in used:
         message = f"`{second.name}` reads `{other.target}`, which is made after the loops of `{root}`"
         return Problem(codes.ILLEGAL_ORDER, message, "share the loops of the last producer")
-    if made == target or made in graph.reads(other):
+    if (made == target and not _write_elsewhere(other, second)) or made in graph.reads(other):
         message = f"`{other.name}` uses `{second.target}` before `{second.name}` writes it"
         return Problem(codes.ILLEGAL_ORDER, message, f"share loops with `{other.name}`")
     return None
@@ -308,11 +308,19 @@ def _conflicts(graph: StageGraph, first: Stage, second: Stage) -> Iterator[_Conf
             if graph.storage_name(read.tensor) == made:
                 yield _Conflict(made, None, read)
     if written is not None:
-        if written == made:
+        if written == made and not _write_elsewhere(first, second):
             yield _Conflict(written, None, None)
         for read in first.statement.reads():
             if graph.storage_name(read.tensor) == written:
                 yield _Conflict(written, read, None)
+
+
+def _write_elsewhere(first: Stage, second: Stage) -> bool:
+    """Whether two stages on one tensor certainly write different elements: their boxes are apart along a dimension."""
+    if first.target != second.target:
+        return False
+    ours, theirs = ([root.dom for root in stage.roots if root.kind == "output"] for stage in (first, second))
+    return any(nonnegative(a[0] - b[1]) or nonnegative(b[0] - a[1]) for a, b in zip(ours, theirs, strict=True))
 
 
 def _pair_problem(
