@@ -34,6 +34,7 @@ from tc_jupyter.diagnostics import CompileError, Diagnostic
 from tc_jupyter.schedule import Bounds, Schedule, phases, schedule_of
 
 CASES = Path(__file__).with_name("cases")
+DOCS = Path(__file__).parents[1] / "tc_jupyter" / "docs"
 LANGUAGES = ("tc", "sac")
 _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
@@ -125,8 +126,8 @@ def read_cases(path: Path, kinds: frozenset[str] | None = None) -> list[Case]:
 
 
 def all_cases() -> list[Case]:
-    """The cases of all files under `tests/cases`, but for those of `sac`, whose fences `test_sac_cases.py` reads."""
-    paths = sorted(path for path in CASES.glob("*/*.md") if path.parent.name != "sac")
+    """The cases of the reference pages and of all files under `tests/cases`; `test_sac_cases.py` reads those of `sac`."""
+    paths = sorted([*DOCS.glob("*.md"), *(path for path in CASES.glob("*/*.md") if path.parent.name != "sac")])
     return [case for path in paths for case in read_cases(path)]
 
 
