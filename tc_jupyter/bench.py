@@ -274,12 +274,12 @@ def parse_workload(text: str) -> Workload:
         if not colon:
             raise ValueError(f"header line without a colon: {line!r}")
         keys.setdefault(key.strip(), []).append(value.strip())
-    unknown = set(keys) - {"name", "suite", "sizes", "data", *_LIBRARIES}
+    unknown = set(keys) - {"name", "suite", "sizes", "data", *LIBRARIES}
     if unknown or "sizes" not in keys or "name" not in keys:
         raise ValueError(f"header: unknown {sorted(unknown)}" if unknown else "header: `name` and `sizes` are needed")
     sizes = tuple({k: int(v) for k, v in (part.split("=") for part in line.split())} for line in keys["sizes"])
     data = dict(_assignment(line) for line in keys.get("data", []))
-    peers = {library: keys[library][0] for library in _LIBRARIES if library in keys}
+    peers = {library: keys[library][0] for library in LIBRARIES if library in keys}
     return Workload(keys["name"][0], tuple(keys.get("suite", ["cpu"])[0].split()), text, sizes, data, peers)
 
 
@@ -288,7 +288,7 @@ def _assignment(line: str) -> tuple[str, str]:
     return name.strip(), expression.strip()
 
 
-_LIBRARIES = {"numpy": "np", "torch": "torch", "jax": "jax", "cupy": "cp"}
+LIBRARIES = {"numpy": "np", "torch": "torch", "jax": "jax", "cupy": "cp"}
 """Peers and the name of their module in expressions."""
 
 
@@ -375,7 +375,7 @@ def measure_workload(
     arrays = make_data(workload, function, sizes)
     candidates: dict[str, Callable[[], Any]] = {}
     agrees: dict[str, bool] = {}
-    own = _moved(arrays, "cupy" if suite == "gpu" else "numpy")
+    own = moved(arrays, "cupy" if suite == "gpu" else "numpy")
     candidates["tc_jupyter"] = lambda: function(*own.values())
     expected = candidates["tc_jupyter"]()
     for library, expression in workload.peers.items():
@@ -383,7 +383,7 @@ def measure_workload(
             library == "cupy" or (library == "torch" and suite == "gpu")
         ):
             continue
-        peer = _peer(library, expression, _moved(arrays, library))
+        peer = peer_call(library, expression, moved(arrays, library))
         candidates[library] = peer
         agrees[library] = close(expected, peer())
         if library == "torch" and suite == "gpu":
@@ -422,7 +422,7 @@ def make_data(workload: Workload, function: Function, sizes: Mapping[str, int]) 
     return found
 
 
-def _moved(arrays: Mapping[str, Any], library: str) -> dict[str, Any]:
+def moved(arrays: Mapping[str, Any], library: str) -> dict[str, Any]:
     """The arguments as arrays of a library."""
     if library == "numpy":
         return dict(arrays)
@@ -434,9 +434,10 @@ def _moved(arrays: Mapping[str, Any], library: str) -> dict[str, Any]:
     return {k: module.asarray(v) if isinstance(v, np.ndarray) else v for k, v in arrays.items()}
 
 
-def _peer(library: str, expression: str, arrays: Mapping[str, Any]) -> Callable[[], Any]:
+def peer_call(library: str, expression: str, arrays: Mapping[str, Any]) -> Callable[[], Any]:
+    """A call of a library: a Python expression over the library's module (`np`, `torch`, `jax`, `cp`) and the arguments by name."""
     module = import_module(library)
-    scope: dict[str, Any] = {_LIBRARIES[library]: module, **arrays}
+    scope: dict[str, Any] = {LIBRARIES[library]: module, **arrays}
     call = eval(f"lambda: {expression}", scope)
     if library != "jax":
         return call

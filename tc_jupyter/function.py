@@ -461,6 +461,17 @@ class Function:
         """One stage per statement, nothing transformed; or the schedule that `with_schedule` gave."""
         return self._known().schedule()
 
+    def on(self, target: str) -> Function:
+        """The same function on another engine: `cpu`, `cuda` or `interpreter`.
+
+        Raises:
+            ValueError: there is no such engine.
+        """
+        if target not in TARGETS:
+            raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
+        steps = self._definition.steps if isinstance(self._definition, Definition) else None
+        return _restore(replace(self._options, target=target), self._definition.name, steps)
+
     def with_schedule(self, schedule: Schedule) -> Function:
         """A function that computes the same values in another order.
 

@@ -59,7 +59,7 @@ def test_workloads_agree_with_their_peers(workload):
         compared = 0
         for library, expression in workload.peers.items():
             if library != "cupy" and find_spec(library):
-                assert close(expected, bench._peer(library, expression, bench._moved(arrays, library))()), library
+                assert close(expected, bench.peer_call(library, expression, bench.moved(arrays, library))()), library
                 compared += 1
         if not compared:
             pytest.skip("no peer of this workload is installed")

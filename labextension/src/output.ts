@@ -5,6 +5,7 @@
  * restarts, the static content is drawn. Nothing in the data is executed.
  */
 import { Panel, Widget } from '@lumino/widgets';
+import type { PartialJSONObject } from '@lumino/coreutils';
 import type { Message } from '@lumino/messaging';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
@@ -14,12 +15,21 @@ import { sanitized } from './sanitize.js';
 import type { TcSession } from './session.js';
 import { defTitle, diagnosticsView, exampleSizes, preconditionsView, rangesView, shapesView, sizeControls, spaceView, type SpaceChoice } from './views.js';
 
+const MOST_SAVED = 100_000;
 const WIDGET_MIME = 'application/vnd.jupyter.widget-view+json';
 
 /** What is used of ipywidgets' manager. */
 interface Manager {
   has_model(id: string): boolean;
+  get_model(id: string): Promise<LiveModel>;
   readonly restored?: { connect(slot: () => void, context?: unknown): void; disconnect(slot: () => void, context?: unknown): void };
+}
+
+/** What is used of a widget's model: `saved` is the static form of its present state. */
+interface LiveModel {
+  get(name: string): unknown;
+  on(event: string, slot: () => void): void;
+  off(event: string, slot: () => void): void;
 }
 
 export class CardRenderer extends Panel implements IRenderMime.IRenderer {
@@ -28,6 +38,7 @@ export class CardRenderer extends Panel implements IRenderMime.IRenderer {
   private model: IRenderMime.IMimeModel | null = null;
   private panel: NotebookPanel | null = null;
   private manager: Manager | null = null;
+  private source: LiveModel | null = null;
 
   constructor(private readonly session: TcSession | null) {
     super();
@@ -43,6 +54,7 @@ export class CardRenderer extends Panel implements IRenderMime.IRenderer {
   }
 
   override dispose(): void {
+    this.source?.off('change:saved', this.keep);
     this.manager?.restored?.disconnect(this.mount, this);
     this.panel?.sessionContext.statusChanged.disconnect(this.onStatus, this);
     super.dispose();
@@ -71,7 +83,7 @@ export class CardRenderer extends Panel implements IRenderMime.IRenderer {
     }
     const analysis = readAnalysis(data);
     const text = typeof data.text === 'string' ? data.text : null;
-    if (analysis === null) {
+    if (analysis === null || (text !== null && analysis.functions.length === 0)) {
       node.append(text === null ? h('p', { class: 'tc-empty' }, 'this output of tc_jupyter cannot be read') : h('pre', {}, text));
       return;
     }
@@ -118,9 +130,32 @@ export class CardRenderer extends Panel implements IRenderMime.IRenderer {
       .renderModel(this.model)
       .then(() => this.fixed.hide())
       .catch(() => this.unmount());
+    void this.manager?.get_model(id).then(source => {
+      if (!this.isDisposed) {
+        this.source = source;
+        source.on('change:saved', this.keep);
+        this.keep();
+      }
+    });
   }
 
+  // the notebook's output follows the live view: what is saved, reopened or exported is what was last seen
+  private readonly keep = (): void => {
+    const saved = fields(this.source?.get('saved'));
+    if (saved === null || this.model === null || saved[MIME] === undefined || this.isDisposed) {
+      return;
+    }
+    // a card keeps the analysis that its output has besides the picture
+    const data = { ...fields(this.model.data[MIME]), ...fields(saved[MIME]) } as PartialJSONObject;
+    const wanted = { ...this.model.data, ...(saved as PartialJSONObject), [MIME]: data };
+    if (JSON.stringify(data).length <= MOST_SAVED && JSON.stringify(wanted) !== JSON.stringify(this.model.data)) {
+      this.model.setData({ data: wanted });
+    }
+  };
+
   private unmount(): void {
+    this.source?.off('change:saved', this.keep);
+    this.source = null;
     this.live?.dispose();
     this.live = null;
     this.fixed.show();

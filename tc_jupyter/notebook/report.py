@@ -5,6 +5,7 @@ Worked example: in a notebook `Out[3]` of a `%%tc` cell is a `Report`; `Out[3].f
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,7 +26,7 @@ MIME = "application/vnd.tc-jupyter.v1+json"
 SOURCES = {"cuda": "generated CUDA"}
 SAC_SOURCES = {"rewrites": "the three steps of the rewriting", **SOURCES}
 JSON_LIMIT = 100_000
-"""Characters of a saved card; what does not fit is left out of it, folded text first."""
+"""Bytes of a saved card; what does not fit is left out of it, folded text first."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,33 @@ class Report:
         return found
 
     def to_json(self, html: str | None = None) -> dict[str, Any]:
-        """The data of the bundle's own MIME type, with a static card if there is room for one."""
-        data = self.analysis.to_json() | {
+        """The data of the bundle's own MIME type, below 100 kB: analysis and card, the card alone, or the beginning of the text."""
+        about = {
             "source": self.analysis.source.text,
-            "language": self.analysis.language,
+            "language": self.options.language,
             "package": __version__,
             "target": self.engine,
         }
+        data = self.analysis.to_json() | about
         card = self.html() if html is None else html
-        return data | ({"html": card} if len(card) + len(str(data)) <= JSON_LIMIT else {})
+        bare = data | {"functions": [], "diagnostics": [], "source": ""}
+        cut = repr(self)[: JSON_LIMIT // 2] + "\n... (cut: `%tc inspect NAME` shows a def)"
+        forms = (
+            data | {"html": card},
+            data | {"html": self.card()},
+            bare | {"html": self.card()},
+            bare | {"text": cut},
+        )
+        return next((form for form in forms if len(json.dumps(form)) < JSON_LIMIT), forms[-1])
+
+    def card(self) -> str:
+        """The static card without generated text."""
+        return html_card(self.analysis, self.engine)
 
     def html(self) -> str:
         """The static card, with generated text if that is short enough to be saved."""
         card = html_card(self.analysis, self.engine, self.sources())
-        return card if len(card) <= JSON_LIMIT // 2 else html_card(self.analysis, self.engine)
+        return card if len(card) <= JSON_LIMIT // 2 else self.card()
 
     def bundle(self) -> dict[str, Any]:
         """Every form of the card by MIME type, for one display."""
@@ -86,7 +100,11 @@ class Report:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         del include, exclude
         bundle = self.bundle()
-        return with_widget(bundle, lambda: live_card(bundle["text/html"], self.functions)) if self.functions else bundle
+        return (
+            with_widget(bundle, lambda: live_card(bundle["text/html"], self.functions, bundle["text/plain"]))
+            if self.functions
+            else bundle
+        )
 
     def __repr__(self) -> str:
         return text_form(self.analysis, self.engine)

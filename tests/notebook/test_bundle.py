@@ -6,10 +6,12 @@ import json
 import pickle
 
 import numpy as np
+import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.notebook.report import JSON_LIMIT, MIME, Report
+from tc_jupyter.notebook.widgets.views import VIEWS
 
 CONV = "def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }"
 
@@ -31,13 +33,31 @@ def test_the_bundle():
     json.dumps(data)
 
 
-def test_a_large_cell_is_saved_small():
-    text = "\n".join(CONV.replace("conv", f"conv{i}") for i in range(60))
+@pytest.mark.parametrize(("count", "kept"), [(12, "html"), (200, "text")])
+def test_a_large_cell_is_saved_in_less_than_100_kb(count, kept):
+    text = "\n".join(CONV.replace("conv", f"conv{i}") for i in range(count))
     bundle = report(text).bundle()
-    assert len(json.dumps(bundle[MIME])) < 3 * JSON_LIMIT
-    assert "html" not in bundle[MIME]
-    assert "__global__" not in bundle["text/html"]
-    assert "conv59" in bundle["text/html"]
+    data = bundle[MIME]
+    assert len(json.dumps(data)) < JSON_LIMIT
+    assert "conv0" in data[kept]
+    assert f"conv{count - 1}" in bundle["text/html"]
+
+
+CELLS = {
+    "thirty stages": "def g(float(N) T0) -> (T30) {\n"
+    + "".join(f"T{n + 1}(i) = T{n}(i) + 1\n" for n in range(30))
+    + "}",
+    "eight axes": "def all8(float(A,B,C,D,E,F,G,H) X) -> (Y) { Y(a,b,c,d) +=! X(a,b,c,d,e,f,g,h) }",
+    "convolution": CONV,
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_saved_view_is_small(cell, name):
+    function = next(iter(tc.compile(CELLS[cell]).values()))
+    assert len(json.dumps(tc.view(function, name).bundle()[MIME])) < JSON_LIMIT
+    assert len(json.dumps(report(CELLS[cell]).bundle()[MIME])) < JSON_LIMIT
 
 
 def test_pickling_keeps_text_and_options_and_makes_functions_again():

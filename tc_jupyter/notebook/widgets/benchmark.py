@@ -1,8 +1,8 @@
 # ruff: noqa: E501  (an element of a picture is one line)
-"""Measurements that can be watched: sizes, peers, progress with cancel, the distribution of timings, a roofline, exports.
+"""Measurements that can be watched: sizes and sweeps, engines, peers, progress with cancel, distributions, a roofline, exports.
 
 A measurement runs on a thread in short slices, candidates in turn, so it can be stopped at any time with what was measured so far.
-The specification (sizes, seed, seconds, peers by name) is part of the export and makes the same measurement again.
+The specification (sizes, sweep, seed, seconds, candidates by name) is part of the export and makes the same measurement again.
 
 Worked example:
 
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
-from html import escape
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,47 +24,84 @@ from numpy.typing import NDArray
 
 from tc_jupyter.compiler.cost import cost_of
 from tc_jupyter.compiler.definition import engine_of
-from tc_jupyter.function import Function, OpenRanks, close
+from tc_jupyter.function import Function, OpenRanks, close, gpu_available
 from tc_jupyter.program import DType, Program
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import cuda
 from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, cpu_limits, duration, rows_of
 
-from .picture import ACCENT, BAD, GOOD, LINE, Content, Control, Picture, code, one_line, table, words
-from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .charts import MARKS, METRICS, distribution_svg, roofline_svg, sweep_svg
+from .peers import SLOWEST, Make, Peer, candidates_of, usual
+from .picture import BAD, GOOD, Content, Control, Picture, as_integer, code, one_line, table, words
+from .sizes import LARGEST, SizeNames, example_sizes, read_sizes, size_names
 
 _SLICE = 0.15
 _LARGEST_BYTES = 1 << 30
-_MARKS = ("●", "■", "▲", "◆", "▼", "✚")
+_MOST_STEPS = 16
 
-Peers = Mapping[str, Callable[..., Any]]
+Peers = Mapping[str, Peer]
+
+
+@dataclass(slots=True)
+class Measured:
+    """What was measured at one set of sizes.
+
+    Attributes:
+        timings: seconds of every sample, by name.
+        dropped: why a candidate could not be measured, by name.
+    """
+
+    sizes: Mapping[str, int]
+    timings: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    agrees: dict[str, bool] = field(default_factory=dict[str, bool])
+    dropped: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class BenchmarkView(Picture):
-    """One function against its peers at chosen sizes.
+    """One function against its peers at chosen sizes, or along a sweep of one size.
 
     Attributes:
-        timings: what was measured so far, by name.
+        results: what was measured so far, in the order of the sweep.
     """
 
     name = "benchmark"
     title = "benchmark"
 
     def __init__(
-        self, function: Function, against: Peers | None = None, seconds: float = 2.0, seed: int = 0, **sizes: int
+        self,
+        function: Function,
+        against: Peers | None = None,
+        seconds: float = 2.0,
+        seed: int = 0,
+        sweep: Mapping[str, Sequence[int]] | None = None,
+        candidates: Sequence[str] | None = None,
+        **sizes: int,
     ) -> None:
-        """`against`: callables with the arguments of the function, by name; `seconds`: how long to measure."""
+        """Set up a measurement.
+
+        Args:
+            against: by name, callables with the arguments of the function, or expressions over them (`"torch.matmul(A, B)"`)
+                where the name begins with `numpy`, `torch`, `jax` or `cupy`.
+            seconds: how long to measure in all.
+            sweep: one size name with its values.
+            candidates: names of what is measured; the function, `against`, and NumPy where it has the same in one call.
+
+        Raises:
+            ValueError: a name in `sweep` or `candidates` that there is not.
+        """
         super().__init__(function)
         self.peers = dict(against or {})
         self.seconds, self.seed = seconds, seed
         self.known: SizeNames | None = None
         self.sizes: dict[str, int] = {}
-        self.timings: dict[str, list[float]] = {}
-        self.agrees: dict[str, bool] = {}
-        self.dropped: dict[str, str] = {}
+        self.results: list[Measured] = []
         self.limits: Limits | None = None
-        self.measured_at: dict[str, int] = {}
         self.progress = 0.0
+        self.metric = "time"
+        self.swept, self.values = "", ()
+        self.to, self.steps = 0, 5
+        self.makes: dict[str, Make] = {}
+        self.chosen: tuple[str, ...] = ()
         self._cancel = threading.Event()
         self._thread: threading.Thread | None = None
         self._changed: Callable[[], None] = lambda: None
@@ -73,7 +110,22 @@ class BenchmarkView(Picture):
         except OpenRanks as problem:
             self.problem = str(problem)
             return
+        self.makes = candidates_of(function, self.peers)
+        self.chosen = tuple(usual(function, self.peers) if candidates is None else candidates)
+        missing = [name for name in self.chosen if name not in self.makes]
+        if missing:
+            raise ValueError(f"no candidate {missing[0]!r}; there are {', '.join(self.makes)}")
         self.sizes = example_sizes(self.known, sizes)
+        for name, values in (sweep or {}).items():
+            self._sweep_over(name, values)
+
+    def _sweep_over(self, name: str, values: Sequence[int]) -> None:
+        assert self.known is not None
+        if name not in self.known.names:
+            raise ValueError(f"no size {name!r}; there are {', '.join(self.known.names)}")
+        self.swept, self.values = name, tuple(int(value) for value in values)
+        if self.values:
+            self.sizes[name], self.to, self.steps = self.values[0], self.values[-1], len(self.values)
 
     def on_change(self, changed: Callable[[], None]) -> None:
         """Called when a measurement has made progress."""
@@ -87,17 +139,53 @@ class BenchmarkView(Picture):
     # values ----------------------------------------------------------------------------------------------------------------------
 
     def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
-        """Sizes, `run`, `cancel`."""
+        """Sizes, `sweep`, `to`, `steps`, `metric`, `use:NAME`, `run`, `cancel`."""
         del dragging
         if self.known is None:
             return
         self.sizes, self.problem = read_sizes(self.known, self.sizes, values)
+        if values.get("sweep") in ("", *self.known.names):
+            self.swept, self.values = str(values["sweep"]), ()
+            self.to = min(LARGEST, 16 * max(1, self.sizes.get(self.swept, 1)))
+        self._read_sweep(values)
+        if values.get("metric") in METRICS:
+            self.metric = str(values["metric"])
+        used = {name: bool(values.get(f"use:{name}", name in self.chosen)) for name in self.makes}
+        self.chosen = tuple(name for name in self.makes if used[name])
         if values.get("cancel"):
             self._cancel.set()
         if values.get("run") and not self.running:
             self._cancel.clear()
             self._thread = threading.Thread(target=self._run_watched, name="tc-benchmark", daemon=True)
             self._thread.start()
+
+    def _read_sweep(self, values: Mapping[str, Any]) -> None:
+        """The end and the number of steps; wrong numbers change nothing and are told."""
+        for name, lowest, highest in (("to", 0, LARGEST), ("steps", 2, _MOST_STEPS)):
+            if name not in values:
+                continue
+            number = as_integer(values[name])
+            if number is None or not lowest <= number <= highest:
+                self.problem = (
+                    f"`{name}` is a whole number from {lowest} to {highest}; `{str(values[name])[:40]}` changes nothing"
+                )
+            else:
+                setattr(self, name, number)
+                self.values = ()
+        if self.swept and f"size:{self.swept}" in values:
+            self.values = ()
+
+    def sweep(self) -> tuple[int, ...]:
+        """The values of the swept size: those given, or `steps` values from the size to `to`, in equal ratios."""
+        if not self.swept or self.values:
+            return self.values
+        first, last = self.sizes[self.swept], self.to
+        low = max(first, 1)
+        ratio = (max(last, 1) / low) ** (1 / max(1, self.steps - 1))
+        inner = (round(low * ratio**n) for n in range(1, self.steps - 1))
+        return tuple(dict.fromkeys([first, *inner, last]))
+
+    # the measurement -------------------------------------------------------------------------------------------------------------
 
     def _run_watched(self) -> None:
         try:
@@ -107,68 +195,107 @@ class BenchmarkView(Picture):
         self._thread = None
         self._changed()
 
-    def arguments(self) -> tuple[Any, ...]:
-        """Arrays of the present sizes, the same for the same seed.
+    def arguments(self, sizes: Mapping[str, int] | None = None) -> tuple[Any, ...]:
+        """Arrays of the given sizes (the present ones), the same for the same seed.
 
         Raises:
             ValueError: they would be too large.
         """
         assert self.known is not None
-        return random_arguments(self.known.found.program, self.sizes, self.seed)
+        return random_arguments(self.known.found.program, self.sizes if sizes is None else sizes, self.seed)
 
     def run(self) -> None:
         """Measure; what fails is dropped and named.
 
         Raises:
-            CallError, CompileError, ValueError: the function itself cannot run at these sizes.
+            CallError, CompileError, ValueError: the function itself cannot run at these sizes, or nothing is chosen.
         """
         assert self.known is not None
-        arrays = self.arguments()
-        self.timings, self.agrees, self.dropped, self.progress = {}, {}, {}, 0.0
-        self.measured_at = dict(self.sizes)
-        expected = self.function(*arrays)
-        calls: dict[str, Callable[[], Any]] = {self.function.__name__: lambda: self.function(*arrays)}
-        for name, peer in self.peers.items():
-            try:
-                self.agrees[name] = close(expected, peer(*arrays))
-                calls[name] = lambda peer=peer: peer(*arrays)
-            except Exception as problem:  # a peer is code of the user
-                self.dropped[name] = f"{type(problem).__name__}: {one_line(problem)}"
+        if not self.chosen:
+            raise ValueError("nothing to measure: choose a candidate")
+        self.results, self.progress = [], 0.0
         on_gpu = engine_of(self.function.options.target, "cpu") == "cuda"
-        wait = cuda.synchronize if on_gpu else (lambda: None)
         self.limits = None if on_gpu else cpu_limits()
-        spent = 0.0
-        while spent < self.seconds and not self._cancel.is_set():
-            part = min(_SLICE * len(calls), self.seconds - spent)
+        points = [{**self.sizes, self.swept: value} for value in self.sweep()] or [dict(self.sizes)]
+        for number, sizes in enumerate(points):
+            if self._cancel.is_set():
+                return
+            self._measure(sizes, number, len(points))
+
+    def _measure(self, sizes: Mapping[str, int], number: int, points: int) -> None:
+        found = Measured(dict(sizes))
+        calls = self._calls(found)
+        self.results.append(found)
+        spent, whole = 0.0, self.seconds / points
+        wait = cuda.synchronize if gpu_available() else (lambda: None)
+        while spent < whole and not self._cancel.is_set() and calls:
+            part = min(_SLICE * len(calls), whole - spent)
             for timing in benchmark(calls, part, synchronize=wait):
-                self.timings.setdefault(timing.name, []).extend(timing.samples)
+                found.timings.setdefault(timing.name, []).extend(timing.samples)
             spent += part
-            self.progress = min(1.0, spent / self.seconds)
+            self.progress = min(1.0, (number + spent / whole) / points)
             self._changed()
+
+    def _calls(self, found: Measured) -> dict[str, Callable[[], Any]]:
+        """The chosen candidates, called once and compared with the function."""
+        assert self.known is not None
+        program = self.known.found.program
+        own = self.arguments(found.sizes)
+        arrays = dict(zip(program.parameters, own, strict=True))
+        expected = self.function(*own)
+        calls: dict[str, Callable[[], Any]] = {}
+        for name in self.chosen:
+            try:
+                if name.endswith(" on interpreter"):
+                    self._refuse_long(found.sizes)
+                call = self.makes[name](arrays)
+                result = call()
+            except Exception as problem:  # a peer is code of the user
+                if name == self.function.__name__:
+                    raise
+                found.dropped[name] = f"{type(problem).__name__}: {one_line(problem)}"
+                continue
+            calls[name] = call
+            if name != self.function.__name__:
+                found.agrees[name] = close(expected, result)
+        return calls
+
+    def _refuse_long(self, sizes: Mapping[str, int]) -> None:
+        assert self.known is not None
+        analysis = self.known.found
+        flops = cost_of(analysis.program, analysis.ranges).at(self.known.all_numbers(sizes)).flops
+        if flops is not None and flops > SLOWEST:
+            raise ValueError(f"{flops:.2g} operations take the interpreter too long")
 
     # results ---------------------------------------------------------------------------------------------------------------------
 
     def rows(self) -> tuple[Row, ...]:
-        """The table: one row per candidate."""
-        if self.known is None or not self.timings:
+        """The table of the last set of sizes: one row per candidate."""
+        return self._rows(self.results[-1]) if self.results else ()
+
+    def _rows(self, found: Measured) -> tuple[Row, ...]:
+        if self.known is None:
             return ()
-        found = self.known.found
-        numbers = {**self.measured_at, **{n: v for n, v in self.known.all_numbers(self.measured_at).items()}}
-        counts = cost_of(found.program, found.ranges).at(numbers)
-        timings = [Timing(name, tuple(samples)) for name, samples in self.timings.items()]
-        return rows_of(timings, counts.flops, counts.bytes, self.limits, self.agrees)
+        analysis = self.known.found
+        counts = cost_of(analysis.program, analysis.ranges).at(self.known.all_numbers(found.sizes))
+        timings = [Timing(name, tuple(samples)) for name, samples in found.timings.items()]
+        return rows_of(timings, counts.flops, counts.bytes, self.limits, found.agrees)
 
     def specification(self) -> dict[str, Any]:
         """What makes the same measurement again: `tc.view(f, "benchmark", against=..., **specification)`."""
-        return {"seconds": self.seconds, "seed": self.seed, **self.sizes}
+        swept = {"sweep": {self.swept: list(self.sweep())}} if self.swept else {}
+        return {"seconds": self.seconds, "seed": self.seed, "candidates": list(self.chosen), **swept, **self.sizes}
 
     def export(self) -> dict[str, list[Any]]:
-        """Columns of the table, ready for a data frame; seconds, 10^9 bytes and operations per second."""
+        """Columns of the table, ready for a data frame: sizes, then seconds, 10^9 bytes and operations per second."""
         names = ("name", "median", "p10", "p90", "gbs", "gflops", "fraction", "agrees")
-        return {name: [getattr(row, name) for row in self.rows()] for name in names}
+        rows = [(found.sizes, row) for found in self.results for row in self._rows(found)]
+        sizes = tuple(self.sizes)
+        columns = {name: [getattr(row, name) for _, row in rows] for name in names}
+        return columns | {name: [at[name] for at, _ in rows] for name in sizes if name not in columns}
 
     def csv(self) -> str:
-        """The table as text, one line per candidate."""
+        """The table as text, one line per candidate and set of sizes."""
         columns = self.export()
         lines = [",".join(columns)]
         lines += [
@@ -180,42 +307,80 @@ class BenchmarkView(Picture):
     # content ---------------------------------------------------------------------------------------------------------------------
 
     def content(self, live: bool = False) -> Content:
-        """Table, distribution, roofline."""
+        """Table, distribution, roofline, sweep."""
         if self.known is None:
             return Content(words(self.problem), text=self.problem)
         parts = [words(self.problem, "✗", BAD)] if self.problem else []
-        controls = (
-            *(_wide(control) for control in self.known.controls(self.sizes)),
-            Control("run", "button", "run", disabled=self.running),
-            Control("cancel", "button", "cancel", disabled=not self.running),
-        )
         if self.running:
             parts.append(
                 f'<div><progress max="1" value="{self.progress:.2f}" aria-label="measuring"></progress> measuring: {self.progress:.0%}</div>'
             )
-        parts += [words(f"`{name}` was dropped: {why}", "✗", BAD) for name, why in self.dropped.items()]
-        rows = self.rows()
-        if not rows:
+        results = list(self.results)
+        dropped = {name: why for found in results for name, why in found.dropped.items()}
+        parts += [words(f"`{name}` was dropped: {why}", "✗", BAD) for name, why in dropped.items()]
+        if not any(found.timings for found in results):
             parts.append("" if self.running else words("nothing was measured yet" + (": press `run`" if live else "")))
-            return Content("".join(parts), controls, text="nothing was measured yet")
-        at = ", ".join(f"{name} = {value}" for name, value in self.measured_at.items())
-        parts.append(f"<div>at {code(at)}</div>" if at else "")
-        parts.append(_table(rows))
-        parts.append(distribution_svg({name: tuple(samples) for name, samples in self.timings.items()}))
-        if self.limits is not None:
-            parts.append(self._roofline(rows))
+            return Content("".join(parts), self._controls(), text="nothing was measured yet")
+        parts += self._results(results)
         if live:
-            parts.append(
-                '<div><button type="button" data-save="csv">save CSV</button> <button type="button" data-save="svg">save SVG</button></div>'
+            buttons = " ".join(
+                f'<button type="button" data-save="{kind}" data-key="save.{kind}">save {kind.upper()}</button>'
+                for kind in ("csv", "svg", "png")
             )
-        text = "\n".join(f"{r.name}: {duration(r.median)} ({duration(r.p10)} to {duration(r.p90)})" for r in rows)
-        return Content("".join(parts), controls, {"csv": self.csv(), "specification": self.specification()}, text=text)
+            parts.append(f"<div>{buttons}</div>")
+        data = {"csv": self.csv(), "specification": self.specification()}
+        return Content("".join(parts), self._controls(), data, text=self._text(results))
 
-    def _roofline(self, rows: tuple[Row, ...]) -> str:
+    def _results(self, results: list[Measured]) -> list[str]:
+        last = results[-1]
+        rows = self._rows(last)
+        at = ", ".join(f"{name} = {value}" for name, value in last.sizes.items())
+        parts = [f"<div>at {code(at)}</div>" if at else "", _table(rows)]
+        if len(results) > 1:
+            series: dict[str, list[tuple[int, Row]]] = {}
+            for found in results:
+                for row in self._rows(found):
+                    series.setdefault(row.name, []).append((found.sizes[self.swept], row))
+            parts.append(sweep_svg(self.swept, self.metric, series))
+            parts.append(_sweep_table(self.swept, series))
+        samples = {name: tuple(values) for name, values in last.timings.items() if values}
+        if samples:
+            parts.append(distribution_svg(samples))
+        if self.limits is not None:
+            parts.append(self._roofline(rows, last.sizes))
+        return parts
+
+    def _text(self, results: list[Measured]) -> str:
+        lines: list[str] = []
+        for found in results:
+            at = ", ".join(f"{name} = {value}" for name, value in found.sizes.items())
+            lines += [f"at {at}"] if len(results) > 1 else []
+            lines += [
+                f"{r.name}: {duration(r.median)} ({duration(r.p10)} to {duration(r.p90)})" for r in self._rows(found)
+            ]
+        return "\n".join(lines)
+
+    def _controls(self) -> tuple[Control, ...]:
+        assert self.known is not None
+        controls = [_wide(control) for control in self.known.controls(self.sizes)]
+        controls += [Control(f"use:{name}", "check", name, name in self.chosen) for name in self.makes]
+        names = (("", "no sweep"), *((name, f"over {name}") for name in self.known.names))
+        controls.append(Control("sweep", "choice", "sweep", self.swept, names))
+        if self.swept:
+            controls.append(
+                Control("to", "size", f"{self.swept} to", self.to, high=max(4096, min(LARGEST, 2 * self.to)))
+            )
+            controls.append(Control("steps", "size", "steps", self.steps, low=2, high=_MOST_STEPS))
+            controls.append(Control("metric", "choice", "show", self.metric, tuple(METRICS.items())))
+        controls.append(Control("run", "button", "run", disabled=self.running))
+        controls.append(Control("cancel", "button", "cancel", disabled=not self.running))
+        return tuple(controls)
+
+    def _roofline(self, rows: tuple[Row, ...], sizes: Mapping[str, int]) -> str:
         assert self.limits is not None
         assert self.known is not None
         found = self.known.found
-        counts = cost_of(found.program, found.ranges).at(self.known.all_numbers(self.measured_at))
+        counts = cost_of(found.program, found.ranges).at(self.known.all_numbers(sizes))
         if not counts.flops or not counts.bytes:
             return words("no roofline: the cost of this def has no closed form, or no arithmetic")
         return roofline_svg(rows, float(counts.flops) / float(counts.bytes), self.limits)
@@ -267,7 +432,7 @@ def _random_array(
 def _table(rows: tuple[Row, ...]) -> str:
     cells = [
         [
-            f"{_MARKS[n % len(_MARKS)]} {code(row.name)}",
+            f"{MARKS[n % len(MARKS)]} {code(row.name)}",
             duration(row.median), duration(row.p10), duration(row.p90),
             "-" if row.gbs is None else f"{row.gbs:.3g}", "-" if row.gflops is None else f"{row.gflops:.3g}",
             "-" if row.fraction is None else f"{row.fraction:.0%}",
@@ -278,71 +443,16 @@ def _table(rows: tuple[Row, ...]) -> str:
     return table(["name", "median", "p10", "p90", "GB/s", "GFLOP/s", "of limit", "result"], cells, "timings")
 
 
-def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
-    """One row per candidate on a common logarithmic axis: every sample as a tick, p10 to p90 as a box, the median as a line."""
-    everything = [value for values in samples.values() for value in values]
-    low, high = math.log10(max(min(everything), 1e-12)), math.log10(max(*everything, 1e-12))
-    span = max(high - low, 0.05)
-    place = lambda value: 130 + (math.log10(max(value, 1e-12)) - low) / span * 420  # noqa: E731
-    parts: list[str] = []
-    said: list[str] = []
-    for n, (name, values) in enumerate(samples.items()):
-        y = 10 + n * 30
-        timing = Timing(name, values)
-        step = max(1, len(values) // 150)
-        ticks = "".join(f"M{place(v):.1f} {y + 2}v16" for v in sorted(values)[::step])
-        parts.append(
-            f'<text x="2" y="{y + 14}" font-size="11" fill="currentColor">{_MARKS[n % len(_MARKS)]} {escape(name[:16])}</text>'
-            f'<path data-samples="{escape(name)}" d="{ticks}" stroke="currentColor" opacity=".3"/>'
-            f'<rect x="{place(timing.p10):.1f}" y="{y + 4}" width="{max(1.0, place(timing.p90) - place(timing.p10)):.1f}" height="12" '
-            f'fill="{ACCENT}" fill-opacity=".35" stroke="{LINE}"/>'
-            f'<path d="M{place(timing.median):.1f} {y}v20" stroke="currentColor" stroke-width="2.5"/>'
-        )
-        said.append(f"{name}: median {duration(timing.median)}, {len(values)} samples")
-    y = 14 + len(samples) * 30
-    for exponent in range(math.floor(low), math.ceil(high) + 1):
-        for digit in (1, 2, 5):
-            value = digit * 10.0**exponent
-            if low - 0.001 <= math.log10(value) <= low + span + 0.001:
-                parts.append(
-                    f'<path d="M{place(value):.1f} 6V{y}" stroke="{LINE}"/><text x="{place(value):.1f}" y="{y + 12}" font-size="9" text-anchor="middle" fill="currentColor">{duration(value)}</text>'
-                )
-    label = "; ".join(said)
-    return f'<svg data-chart="distribution" role="img" aria-label="{escape(label)}" width="570" height="{y + 18}" viewBox="0 0 570 {y + 18}" style="max-width:100%;color:inherit">{"".join(parts)}</svg>'
+def _sweep_table(name: str, series: Mapping[str, Sequence[tuple[int, Row]]]) -> str:
+    """The numbers of the chart: one row per size, one column per candidate."""
+    values = sorted({value for found in series.values() for value, _ in found})
+    at = {who: {value: row for value, row in found} for who, found in series.items()}
+    rows = [[str(value), *(_cell(found.get(value)) for found in at.values())] for value in values]
+    return table([name, *series], rows, f"median times over {name}")
 
 
-def roofline_svg(rows: tuple[Row, ...], intensity: float, limits: Limits) -> str:
-    """Operations per second against operations per byte, with the measured limits of this machine, both logarithmic."""
-    ridge = limits.flops / limits.bandwidth
-    left, right = math.log10(min(intensity, ridge) / 8), math.log10(max(intensity, ridge) * 8)
-    top = math.log10(limits.flops * 2)
-    reached = [row.gflops * 1e9 for row in rows if row.gflops]
-    bottom = math.log10(max(1.0, min([limits.bandwidth * 10**left, *reached]) / 2))
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        return 50 + (math.log10(x) - left) / (right - left) * 380, 12 + (top - math.log10(y)) / (top - bottom) * 150
-
-    x0, y0 = at(10**left, limits.bandwidth * 10**left)
-    x1, y1 = at(ridge, limits.flops)
-    x2, y2 = at(10**right, limits.flops)
-    parts = [
-        f'<path d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" stroke="currentColor" stroke-width="2"/>'
-    ]
-    for n, row in enumerate(rows):
-        if row.gflops:
-            x, y = at(intensity, row.gflops * 1e9)
-            parts.append(
-                f'<text data-roof="{escape(row.name)}" x="{x:.1f}" y="{y + 4:.1f}" font-size="12" text-anchor="middle" fill="currentColor">{_MARKS[n % len(_MARKS)]}</text>'
-            )
-    parts.append(
-        f'<text x="240" y="180" font-size="10" text-anchor="middle" fill="currentColor">operations per byte (here {intensity:.3g}; ridge {ridge:.3g})</text>'
-    )
-    parts.append(
-        f'<text x="{x2 - 4:.1f}" y="{y2 - 4:.1f}" font-size="10" text-anchor="end" fill="currentColor">{limits.flops / 1e9:.3g} GFLOP/s, {limits.bandwidth / 1e9:.3g} GB/s</text>'
-    )
-    label = (
-        "roofline: "
-        + "; ".join(f"{row.name} {row.gflops:.3g} GFLOP/s" for row in rows if row.gflops)
-        + f"; limits: {limits.how}"
-    )
-    return f'<div><svg data-chart="roofline" role="img" aria-label="{escape(label)}" width="440" height="186" viewBox="0 0 440 186" style="max-width:100%;color:inherit">{"".join(parts)}</svg></div>'
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    rates = "" if row.gflops is None else f", {row.gflops:.3g} GFLOP/s"
+    return f"{duration(row.median)}{rates}"

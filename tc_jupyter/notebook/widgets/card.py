@@ -10,12 +10,15 @@ from typing import Any
 
 from tc_jupyter.function import Function
 
-from .picture import Content, Picture, action, one_line, words
+from .picture import Content, Picture, action, frame, one_line, words
 
 TITLES = {
     "ranges": "ranges", "iteration_space": "iteration space", "schedule": "schedule", "code": "code", "benchmark": "benchmark",
     "tuning": "tuning", "partitions": "partitions",
 }  # fmt: skip
+
+STATIC_CARD = 95_000
+"""Characters of HTML and text of a saved card with an open view."""
 
 
 class Card(Picture):
@@ -29,10 +32,15 @@ class Card(Picture):
     title = "card"
 
     def __init__(
-        self, html: str, functions: Mapping[str, Function], views: Mapping[str, Callable[..., Picture]]
+        self,
+        html: str,
+        functions: Mapping[str, Function],
+        views: Mapping[str, Callable[..., Picture]],
+        text: str = "",
     ) -> None:
-        """`html`: the static card; `views`: how each view is made."""
+        """`html`, `text`: the static card; `views`: how each view is made."""
         super().__init__(next(iter(functions.values())))
+        self.text = text
         self.html, self.functions, self.views = html, dict(functions), dict(views)
         self.chosen: tuple[str, str] | None = None
         self._made: dict[tuple[str, str], Picture] = {}
@@ -76,10 +84,25 @@ class Card(Picture):
         view = self.open_view
         return None if view is None else view.ask(question)
 
+    @property
+    def running(self) -> bool:
+        """Whether a measurement runs in the open view."""
+        return bool(getattr(self.open_view, "running", False))
+
+    def _static(self) -> Content:
+        """The static card, and the open view under it if both together are small enough to be saved."""
+        view = self.open_view
+        if view is None:
+            return Content(self.html, text=self.text)
+        inner = view.content()
+        both = self.html + frame(f"{view.function.__name__}: {view.title}", inner.html, view.name)
+        text = f"{self.text}\n\n{inner.text}"
+        return Content(both if len(both) + len(text) < STATIC_CARD else self.html, text=text)
+
     def content(self, live: bool = False) -> Content:
         """The static card, the buttons, the open view."""
         if not live:
-            return Content(self.html)
+            return self._static()
         rows: list[str] = []
         for name, function in self.functions.items():
             names = [v for v in self.views if v in TITLES and (v != "partitions" or function.options.language == "sac")]

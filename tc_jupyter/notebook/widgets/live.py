@@ -2,10 +2,13 @@
 
 The widget has one trait with the state (HTML, controls, data) and one with the points as bytes. The page sends values of
 controls, numbered; the answer carries the number, and the page sends the next values only after it, so dragging never queues up.
+A third trait holds the static form of the present state. The front end writes it into the notebook's output, so that a notebook
+that is saved, reopened without a kernel or exported shows what was last seen, measurements included.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -17,6 +20,7 @@ from .picture import Content, Picture, frame, one_line
 MIME = "application/vnd.tc-jupyter.v1+json"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 JSON_LIMIT = 100_000
+"""Bytes of the front end's own form of a saved view."""
 HERE = Path(__file__).parent
 
 
@@ -56,6 +60,7 @@ def _widget_class(name: str) -> Any:
         "_esm": script_of(name),
         "state": traitlets.Dict().tag(sync=True),
         "points": traitlets.Bytes(b"").tag(sync=True),
+        "saved": traitlets.Dict().tag(sync=True),
     }
     return type(f"View_{name}", (anywidget.AnyWidget,), traits)
 
@@ -73,8 +78,14 @@ def widget_of(picture: Picture) -> Any:
     made.on_msg(receive)
     refresh = getattr(picture, "on_change", None)
     if refresh is not None:
-        refresh(lambda: _show(made, picture.content(live=True), made.state.get("answer", 0)))
+        refresh(lambda: _progressed(picture, made))
     return made
+
+
+def _progressed(picture: Picture, widget: Any) -> None:
+    """Show a state that nobody asked for: a measurement went on."""
+    _show(widget, picture.content(live=True), widget.state.get("answer", 0))
+    _keep(picture, widget)
 
 
 def _answer(picture: Picture, widget: Any, message: Mapping[Any, Any]) -> None:
@@ -92,12 +103,39 @@ def _answer(picture: Picture, widget: Any, message: Mapping[Any, Any]) -> None:
         widget.state = {**widget.state, "answer": number, "failed": text}
         return
     _show(widget, content, number)
+    if not message.get("dragging"):
+        _keep(picture, widget)
+
+
+def _keep(picture: Picture, widget: Any) -> None:
+    """Give the front end the static form of what is shown; it is sent after the answer, so nobody waits for it."""
+    if getattr(picture, "running", False):
+        return
+    try:
+        widget.saved = static_bundle(picture)
+    except Exception:  # the output keeps its earlier static form
+        return
 
 
 def _show(widget: Any, content: Content, number: int) -> None:
     with widget.hold_sync():
         widget.points = content.points
         widget.state = {**content.state(), "answer": number, "failed": ""}
+
+
+def static_bundle(picture: Picture) -> dict[str, Any]:
+    """The present state of a picture for saved notebooks, exports and terminals, by MIME type."""
+    content = picture.content()
+    if picture.name == "card":
+        return {MIME: {"html": content.html}, "text/html": content.html, "text/plain": content.text}
+    html = frame(f"{picture.function.__name__}: {picture.title}", content.html, picture.name)
+    data = {"view": picture.name, "text": content.text[: JSON_LIMIT // 4]}
+    whole = data | {"html": html}
+    return {
+        MIME: whole if len(json.dumps(whole)) < JSON_LIMIT else data,
+        "text/html": html,
+        "text/plain": content.text,
+    }
 
 
 class Shown:
@@ -120,13 +158,7 @@ class Shown:
 
     def bundle(self) -> dict[str, Any]:
         """Every static form by MIME type."""
-        content = self.picture.content()
-        html = frame(f"{self.picture.function.__name__}: {self.picture.title}", content.html, self.picture.name)
-        text = repr(self)
-        data: dict[str, Any] = {"view": self.picture.name, "text": text}
-        if len(html) < JSON_LIMIT - len(text):
-            data["html"] = html
-        return {MIME: data, "text/html": html, "text/plain": text}
+        return static_bundle(self.picture)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         del include, exclude

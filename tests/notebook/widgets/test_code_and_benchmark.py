@@ -11,6 +11,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.notebook.widgets.benchmark import BenchmarkView, random_arguments
 from tc_jupyter.notebook.widgets.code import Code, lines_of
+from tc_jupyter.notebook.widgets.peers import einsum_of
 from tc_jupyter.notebook.widgets.views import view
 
 TWO = "def two(float(N) A) -> (C) {\n  B(i) = A(i) + 1\n  C(i) = B(i) * 3\n}"
@@ -73,7 +74,70 @@ def test_a_measurement_and_its_export():
     assert picture.csv().count("\n") == 3
     ticks = re.search(r'data-samples="numpy"\s+d="([^"]*)"', html)
     assert ticks is not None
-    assert ticks.group(1).count("M") >= min(150, len(picture.timings["numpy"])) // 2
+    assert ticks.group(1).count("M") >= min(150, len(picture.results[-1].timings["numpy"])) // 2
+
+
+MATMUL = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }"
+
+
+def test_a_sweep_measures_every_size_and_says_so_in_a_chart_and_a_table():
+    picture = BenchmarkView(function(CONV), seconds=0.2, N=64, K=4)
+    picture.apply({"sweep": "N", "to": 1024, "steps": 3})
+    assert picture.sweep() == (64, 256, 1024)
+    picture.run()
+    columns = picture.export()
+    assert columns["N"] == [64, 256, 1024]
+    assert columns["K"] == [4, 4, 4]
+    html = picture.content().html
+    assert 'data-sweep="conv" data-count="3"' in html
+    assert "median times over N" in html
+    assert picture.content().text.startswith("at N = 64, K = 4\nconv: ")
+    picture.apply({"metric": "gflops"})
+    assert "GFLOP/s over N" in picture.content().html
+    again = BenchmarkView(function(CONV), **picture.specification())
+    assert again.specification() == picture.specification()
+    assert again.sweep() == (64, 256, 1024)
+
+
+@pytest.mark.parametrize("values", [{"to": -1}, {"steps": 1}, {"steps": 99}, {"to": "x"}, {"to": 10**12}])
+def test_a_wrong_sweep_changes_nothing_and_is_told(values):
+    picture = BenchmarkView(function(CONV), N=64, K=4)
+    picture.apply({"sweep": "N", "to": 1024, "steps": 3})
+    picture.apply(values)
+    assert picture.sweep() == (64, 256, 1024)
+    assert "whole number" in picture.content().html
+
+
+def test_engines_and_libraries_are_offered_and_checked():
+    assert einsum_of(function(MATMUL).program) == "einsum('ac,cb->ab', A, B)"
+    assert einsum_of(function(CONV).program) is None
+    assert einsum_of(function(TWO).program) is None
+    picture = BenchmarkView(function(MATMUL), seconds=0.1, M=5, K=6, N=7)
+    assert picture.chosen == ("mm", "numpy einsum")
+    picture.apply({"use:mm on interpreter": True})
+    picture.run()
+    rows = {row.name: row.agrees for row in picture.rows()}
+    assert rows == {"mm": None, "mm on interpreter": True, "numpy einsum": True}
+    picture.apply({"size:M": 500, "size:K": 500, "size:N": 500, "use:numpy einsum": False})
+    picture.run()
+    assert "take the interpreter too long" in picture.content().html
+    assert [row.name for row in picture.rows()] == ["mm"]
+
+
+def test_expressions_of_libraries_and_unknown_candidates():
+    peers = {"numpy slow": "np.dot(A, B)"}
+    picture = BenchmarkView(function(MATMUL), against=peers, seconds=0.05, candidates=["numpy slow"], M=3, K=3, N=3)
+    picture.run()
+    assert [row.name for row in picture.rows()] == ["numpy slow"]
+    with pytest.raises(ValueError, match="begins with one of"):
+        BenchmarkView(function(MATMUL), against={"mine": "A + B"})
+    with pytest.raises(ValueError, match="no candidate 'nobody'; there are mm"):
+        BenchmarkView(function(MATMUL), candidates=["nobody"])
+    with pytest.raises(ValueError, match="no size 'Q'"):
+        BenchmarkView(function(MATMUL), sweep={"Q": [1, 2]})
+    picture.apply({f"use:{name}": False for name in picture.makes})
+    with pytest.raises(ValueError, match="nothing to measure"):
+        picture.run()
 
 
 def test_the_specification_makes_the_same_arguments():
