@@ -14,7 +14,7 @@ The folders, in the order in which a cell flows through them; each is named afte
 * `compiler`: the arrow itself;
 * `autotune`: candidates -> timings -> store;
 * `function`: what the user holds and calls;
-* `bench`, `distributed`, `ide`: suites against peers, chunked arrays, answers for editors;
+* `bench`, `ide`: suites against peers, answers for editors;
 * `cli`, `notebook`: the command line, the magics and widgets.
 
 Worked example:
@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .compiler import Analysis, analyze
-    from .diagnostics import CallError, CompileError, Diagnostic, explain
+    from .diagnostics import CallError, CompileError, Diagnostic, DiagnosticWarning, explain
     from .function import Function, Module, compile
     from .notebook import view
     from .runtime.arrays import register_arrays
@@ -49,6 +49,7 @@ _HOMES = {
     "CallError": ".diagnostics",
     "CompileError": ".diagnostics",
     "Diagnostic": ".diagnostics",
+    "DiagnosticWarning": ".diagnostics",
     "explain": ".diagnostics",
     "Function": ".function",
     "Module": ".function",
@@ -65,6 +66,7 @@ __all__ = [
     "CallError",
     "CompileError",
     "Diagnostic",
+    "DiagnosticWarning",
     "Function",
     "Module",
     "analyze",

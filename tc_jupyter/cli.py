@@ -127,12 +127,13 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _emit(options: argparse.Namespace) -> int:
-    from tc_jupyter.function import OpenRanks, compile  # noqa: PLC0415
+    from tc_jupyter.compiler import analyze  # noqa: PLC0415
+    from tc_jupyter.function import OpenRanks, Options, module_of  # noqa: PLC0415
     from tc_jupyter.runtime.nvrtc import BackendError  # noqa: PLC0415
 
     sizes = _sizes(options.size)
-    text, _, language = _read(options)
-    module = compile(text, language=language)
+    text, name, language = _read(options)
+    module = module_of(analyze(text, language=language, name=name), Options(text, language, name=name))
     if options.name is not None and options.name not in module:
         return _refuse(f"no def {options.name!r}; there are {', '.join(module)}")
     known = {size for found in module.analysis.functions.values() for size in found.program.sizes}

@@ -33,7 +33,7 @@ from tc_jupyter.compiler.definition import (
     gpu_available,
     target_of,
 )
-from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, render
+from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, render, warn
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program
 from tc_jupyter.program.check_tc import python_name
@@ -79,6 +79,9 @@ def compile(
         specialize: sizes to fix, `True` for all; code is then made for every new combination.
         known: functions that the text may call.
 
+    Warns:
+        DiagnosticWarning: one per warning of the text; notes are in `module.analysis.diagnostics`.
+
     Raises:
         CompileError: the text has mistakes; all of them.
         ValueError: an option has no such value.
@@ -88,7 +91,10 @@ def compile(
     if target not in TARGETS:
         raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
     options = Options(text, language, target, strict, tuple(allow), check, specialize, known)
-    return module_of(_analysis(options), options)
+    analysis = _analysis(options)
+    module = module_of(analysis, options)
+    warn(analysis.diagnostics, analysis.source)
+    return module
 
 
 def _analysis(options: Options) -> Analysis:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -177,10 +178,31 @@ def test_small_floats(module):
     same(y.astype(np.float32), 2 * x.astype(np.float32))
 
 
+def test_compile_warns_at_the_line_of_its_caller():
+    text = "def f(float(N) X) -> (Y) { Y(i) = X(i) - X(i - 1) }"
+    with pytest.warns(tc.DiagnosticWarning, match=r"^warning\[TC321\] moved-origin: .*") as told:
+        module = tc.compile(text)
+    assert [item.filename for item in told] == [__file__]
+    assert [item.message.diagnostic for item in told] == [*module.analysis.diagnostics]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tc.compile(text, allow=("TC321",))
+        pickle.loads(pickle.dumps(module.f))
+        tc.compile("def g(float(N) X, int32(M) I) -> (Y) { Y(i) = X(I(i)) }")  # a note: TC323
+
+
 def test_torch_in_torch_out(module):
     torch = pytest.importorskip("torch")
     a, b = torch.randn(5, 6, requires_grad=True), torch.randn(7, 6)
-    c = module.matmul(a, b.T)
+    with pytest.warns(tc.DiagnosticWarning, match=r"(?s)TC613.*`A` requires a gradient.*no_grad") as told:
+        c = module.matmul(a, b.T)
+    assert [item.filename for item in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with torch.no_grad():
+            module.matmul(a, b.T)
+        a = a.detach()
+        module.matmul(a, b.T)
     assert isinstance(c, torch.Tensor)
     same(c, (a @ b.T).detach())
     x = torch.randn(8).to(torch.bfloat16)

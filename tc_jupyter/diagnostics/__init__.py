@@ -20,6 +20,7 @@ from .diagnostic import (
 )
 from .nearest import edit_distance, nearest
 from .render import explain, index_sections, render
+from .warn import DiagnosticWarning, warn
 
 __all__ = [
     "NO_SPAN",
@@ -27,6 +28,7 @@ __all__ = [
     "Code",
     "CompileError",
     "Diagnostic",
+    "DiagnosticWarning",
     "Edit",
     "Fix",
     "Label",
@@ -39,4 +41,5 @@ __all__ = [
     "index_sections",
     "nearest",
     "render",
+    "warn",
 ]

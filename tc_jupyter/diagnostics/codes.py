@@ -1,6 +1,6 @@
 """The kinds of messages: one constant per code, named like its words (`TC204 reduction-missing` is `REDUCTION_MISSING`).
 
-The hundred of a number is the stage: 1 syntax, 2 program, 3 ranges, 4 schedule, 5 limits, 6 call, 7 distributed, 9 our bug.
+The hundred of a number is the stage: 1 syntax, 2 program, 3 ranges, 4 schedule, 5 limits, 6 call, 9 our bug.
 Numbers x51 to x99 of a hundred belong to `%%sac`. `index.md` explains each one with an example.
 """
 
@@ -114,20 +114,14 @@ ARGUMENT_DEVICE = Code("TC609", "argument-device", _E, "arrays are on different 
 OUT_MISMATCH = Code("TC610", "out-mismatch", _E, "`out=` has the wrong shape or type, or is read-only")
 OVERLAP = Code("TC611", "overlap", _E, "`out=` shares memory with another array of the call")
 OUT_OF_MEMORY = Code("TC612", "out-of-memory", _E, "a result or temporary does not fit into memory")
+GRADIENT_DROPPED = Code("TC613", "gradient-dropped", _W, "an argument requires a gradient, the results carry none")
 DECLARED_TYPE = Code("TC651", "declared-type", _E, "an array does not match its declared type")
 SELECTION_OUT_OF_BOUNDS = Code("TC652", "selection-out-of-bounds", _E, "a selection leaves the array")
 PARTITION_TOO_LARGE = Code("TC653", "partition-too-large", _E, "a partition leaves the result")
 SHAPE_MISMATCH = Code("TC654", "shape-mismatch", _E, "shapes of operands or bodies differ")
 NEGATIVE_SHAPE = Code("TC655", "negative-shape", _E, "a result would have a negative extent")
 
-HALO_TOO_WIDE = Code("TC701", "halo-too-wide", _E, "halo wider than the neighbouring chunk")
-WHOLE_AXIS = Code("TC702", "whole-axis", _W, "a chunked axis is needed whole by every task")
-CHUNK_CONFLICT = Code("TC703", "chunk-conflict", _E, "one size name, different chunk borders")
-CHUNKED_GATHER = Code("TC704", "chunked-gather", _E, "data-dependent index into a chunked axis")
-UNKNOWN_CHUNKS = Code("TC705", "unknown-chunks", _E, "chunk sizes unknown")
-
 INTERNAL = Code("TC901", "internal", _E, "a failure of `tc_jupyter` itself; never of the program")
-DISAGREEMENT = Code("TC902", "disagreement", _E, "two independent computations differ (checking mode)")
 BACKEND_FAILED = Code("TC903", "backend-failed", _E, "generated code was refused by the device compiler")
 
 ALL: dict[str, Code] = {value.number: value for value in tuple(globals().values()) if isinstance(value, Code)}

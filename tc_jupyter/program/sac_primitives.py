@@ -52,12 +52,6 @@ def primitive(name: str) -> str | None:
     return _PRIMITIVES.get(match.group(1)) if match else None
 
 
-def primitive_ranks(name: str) -> tuple[str, ...]:
-    """`S`, `V` or `A` for each argument of `_sel_VxA_`; nothing for other names."""
-    match = _FORM.fullmatch(name)
-    return tuple(match.group(2).split("x")) if match else ()
-
-
 def is_builtin(name: str) -> bool:
     """Whether `name` is a function that every cell knows (casts to a type name are not listed here)."""
     word = primitive(name) or name

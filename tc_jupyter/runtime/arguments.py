@@ -10,13 +10,14 @@ Worked example: `matmul(a, b)` with `a` of shape `(3, 4)` and `b` of shape `(5, 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from tc_jupyter.diagnostics import NO_SPAN, CallError, Code, Diagnostic, SourceText, Span, codes, nearest, render
+from tc_jupyter.diagnostics import NO_SPAN, CallError, Code, Diagnostic, SourceText, Span, codes, nearest, render, warn
 from tc_jupyter.program import Const, DType, Program, Size, Tensor
 
 from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
@@ -156,6 +157,7 @@ def read_array(parameter: Parameter, value: object, source: SourceText) -> Array
     if len(view.shape) != parameter.rank:
         message = f"`{parameter.name}` has {_count(parameter.rank, 'dimension')}; an array of shape {view.shape} came"
         fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`")
+    _say_gradient(parameter.name, value, view, source, parameter.span)
     return view
 
 
@@ -177,7 +179,18 @@ def read_array_of_any_type(name: str, value: object, source: SourceText, span: S
             source,
             span,
         )
+    _say_gradient(name, value, view, source, span)
     return view
+
+
+def _say_gradient(name: str, value: object, view: ArrayView, source: SourceText, span: Span) -> None:
+    """TC613 for a PyTorch tensor that requires a gradient, unless gradients are switched off."""
+    if view.library.name != "torch" or not getattr(value, "requires_grad", False):
+        return
+    if sys.modules["torch"].is_grad_enabled():
+        message = f"`{name}` requires a gradient, and the results of this call carry none"
+        help = "call inside `torch.no_grad()`, or pass `.detach()`"
+        warn((Diagnostic(codes.GRADIENT_DROPPED, span, message, help=help),), source)
 
 
 def check_type(parameter: Parameter, view: ArrayView, source: SourceText) -> None:

@@ -73,7 +73,6 @@ _OPTIONAL = (
     ("scipy", "scipy", "without it some rarer functions are missing on the CPU", "pip install scipy"),
     ("torch", "torch", "PyTorch tensors as arguments", ""),
     ("jax", "jax", "JAX arrays as arguments", ""),
-    ("dask", "dask", "chunked arrays", ""),
 )
 _NOTEBOOK = ("ipython", "jupyterlab", "ipywidgets", "anywidget")
 
