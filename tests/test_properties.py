@@ -107,6 +107,13 @@ FOUND = (
     T0(i,j) = v * max(0, 0) where i in 0:N, j in 0:N, v = 0
     T1(i) = 0 + (i > 0 && i < 4 ? A(i, i, i) : 1) + (i > 0 && i < 4 ? T0(i, 2*i) : 1)
 }""", {"N": 0, "M": 0, "K": 0}),
+    # a row operand, and a panel, that is read at other indices first
+    ("""def f(uint8(N) A) -> (T0, T1) {
+    T0(i) = A(0) where i in 2:5
+    T1(i,j) min=! T0(k-2) * T0(i) + A(j)
+}""", {"N": 11, "M": 0, "K": 0}),
+    ("def f(float(N,N) A, float(N,N) B) -> (C) { C(i,j) +=! A(k,l)*A(i,k)*B(l,k)*B(k,j) }", {"N": 9, "M": 0, "K": 0}),
+    ("def f(float(N,N) A, float(N,N) B) -> (C) { C(i,j) +=! A(k,i)*A(i,k)*B(j,k)*B(k,j) }", {"N": 9, "M": 0, "K": 0}),
 )  # fmt: skip
 
 

@@ -317,8 +317,9 @@ def _pack_columns(
     schedule: Schedule, tensor: str, cache: str, column: str, tile: Tile, place: tuple[str, str] | None
 ) -> Schedule:
     """Panels `[..., column // columns, ..., column % columns]`, made once for all tasks, or at `place` by their user."""
+    at = _dimension_of(schedule.graph.stage(cache), tensor, column)
     schedule, copy, indices = _copy_of(schedule, tensor, cache)
-    at = indices.index(column)
+    column = indices[at]
     rest = [number for number in range(len(indices)) if number != at]
     schedule = schedule.storage(copy, layout=((at, 0), *((number, 0) for number in rest), (at, tile.columns)))
     schedule = schedule.split(copy, column, tile.columns)
@@ -344,12 +345,24 @@ def _indices_of(stage: Stage, tensor: str) -> set[str]:
     return {node.name for read in reads for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
 
 
+def _dimension_of(stage: Stage, tensor: str, index: str) -> int:
+    """The dimension of a tensor that `index` runs along; other reads of it may stand before that one and name a copy's indices."""
+    reads = [read for read in stage.statement.reads() if read.tensor == tensor]
+    return next(
+        number
+        for read in reads
+        for number, subscript in enumerate(read.indices)
+        if isinstance(subscript, IndexVar) and subscript.name == index
+    )
+
+
 def _pack_rows(
     schedule: Schedule, tensor: str, cache: str, row: str, tile: Tile, place: tuple[str, str] | None
 ) -> Schedule:
     """Micro-panels `[row // rows, ..., row % rows]`: of one block of rows at `place`, or once for all tasks that need the same."""
+    at = _dimension_of(schedule.graph.stage(cache), tensor, row)
     schedule, packed, indices = _copy_of(schedule, tensor, cache)
-    at = indices.index(row)
+    row = indices[at]
     rest = [number for number in range(len(indices)) if number != at]
     layout = ((at, 0), *((number, 0) for number in rest), (at, tile.rows))
     if place is not None:
