@@ -1,16 +1,7 @@
 """Suites of measurements: what compiling costs, and how fast workloads run against the peers that are installed.
 
-A workload is a `.tc` file of `suites/`: a def, and a header of comment lines that gives sizes, data and the peers' calls as Python
-expressions over the parameters. All candidates of a workload are timed in interleaved rounds in one process, and every result is
-compared with the first one.
-
-Worked example of a header:
-
-    # name: matrix product
-    # suite: cpu gpu
-    # sizes: M=512 K=512 N=512
-    # numpy: np.matmul(A, B)
-    # torch: torch.matmul(A, B)
+All candidates of a workload are timed in interleaved rounds in one process, and every result is compared with the first one. The
+suite of the CPU has a module of its own, `cpu_suite`.
 """
 
 from __future__ import annotations
@@ -25,19 +16,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tc_jupyter import cpu_suite
 from tc_jupyter.compiler import analyze
+from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.function import Function, close, compile, gpu_available
 from tc_jupyter.runtime import cuda
-from tc_jupyter.runtime.arguments import parameters_of
-from tc_jupyter.runtime.arrays import numpy_dtype
-from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, cpu_limits, duration, rows_of
+from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, duration, rows_of
+from tc_jupyter.workloads import Workload, installed, make_data, moved, peer_call, workloads
 
 ONE_STATEMENT = "def mv{0}(float(R,C) A, float(C) B) -> (o) {{ o(i) +=! A(i,j) * B(j) }}"
 THREE_STATEMENTS = """def softmax{0}(float(N,M) X) -> (Y) {{
@@ -79,12 +69,20 @@ class Entry:
         return "  ".join(part for part in (self.name.ljust(44), times, aim, ratio, self.detail) if part)
 
 
-def run_suite(suite: str, json_file: str | None = None, only: str | None = None) -> int:
+def run_suite(
+    suite: str,
+    json_file: str | None = None,
+    only: str | None = None,
+    thread_count: int | None = None,
+    compiled: bool = False,
+) -> int:
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
         suite: `compile`, `cpu`, `gpu` or `tuning`.
         only: measure only lines whose name contains this.
+        thread_count: of the suite `cpu`; `None`: all, then one.
+        compiled: measure `torch.compile` in the suite `cpu` too.
 
     Returns:
         0; 1 if a result differs from its peers'; 2 if the suite cannot run here.
@@ -92,13 +90,15 @@ def run_suite(suite: str, json_file: str | None = None, only: str | None = None)
     if suite == "gpu" and not gpu_available():
         print(f"tc-jupyter: the suite `gpu` needs a GPU: {cuda.probe().reason}", file=sys.stderr)
         return 2
+    if suite == "cpu":
+        return cpu_suite.run(json_file, only or "", thread_count, compiled)
     print(
         f"{platform.platform()}, Python {platform.python_version()}, NumPy {np.__version__}, {time.strftime('%Y-%m-%d')}"
     )
     print(f"{'':44}  {'median':>8}  {'p10':>8}  {'p90':>8}")
     found: list[Entry] = []
-    suites = {"compile": _compile_suite, "tuning": _tuning_suite}
-    for make in suites.get(suite, lambda: _workload_suite(suite))():
+    suites = {"compile": _compile_suite, "tuning": _tuning_suite, "gpu": _gpu_suite}
+    for make in suites[suite]():
         for entry in make(only or ""):
             found.append(entry)
             print(entry.text, flush=True)
@@ -242,74 +242,14 @@ def _call_overhead(only: str) -> list[Entry]:
 # workloads -----------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """A def with sizes and peers.
-
-    Attributes:
-        sizes: one set of sizes per measurement.
-        data: parameter -> expression over the sizes, `np` and `rng`, for parameters that are not random numbers.
-        peers: library -> expression over the parameters and the library's module.
-    """
-
-    name: str
-    suites: tuple[str, ...]
-    text: str
-    sizes: tuple[Mapping[str, int], ...]
-    data: Mapping[str, str]
-    peers: Mapping[str, str]
-
-
-def parse_workload(text: str) -> Workload:
-    """Read a `.tc` file of a suite.
-
-    Raises:
-        ValueError: the header has a line that is not understood, or no sizes.
-    """
-    keys: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        key, colon, value = line.lstrip("# ").partition(":")
-        if not colon:
-            raise ValueError(f"header line without a colon: {line!r}")
-        keys.setdefault(key.strip(), []).append(value.strip())
-    unknown = set(keys) - {"name", "suite", "sizes", "data", *LIBRARIES}
-    if unknown or "sizes" not in keys or "name" not in keys:
-        raise ValueError(f"header: unknown {sorted(unknown)}" if unknown else "header: `name` and `sizes` are needed")
-    sizes = tuple({k: int(v) for k, v in (part.split("=") for part in line.split())} for line in keys["sizes"])
-    data = dict(_assignment(line) for line in keys.get("data", []))
-    peers = {library: keys[library][0] for library in LIBRARIES if library in keys}
-    return Workload(keys["name"][0], tuple(keys.get("suite", ["cpu"])[0].split()), text, sizes, data, peers)
-
-
-def _assignment(line: str) -> tuple[str, str]:
-    name, _, expression = line.partition("=")
-    return name.strip(), expression.strip()
-
-
-LIBRARIES = {"numpy": "np", "torch": "torch", "jax": "jax", "cupy": "cp"}
-"""Peers and the name of their module in expressions."""
-
-
-def workloads(suite: str) -> list[Workload]:
-    """The workloads of a suite, in the order of their files."""
-    folder = files("tc_jupyter") / "suites"
-    texts = [
-        item.read_text() for item in sorted(folder.iterdir(), key=lambda item: item.name) if item.name.endswith(".tc")
-    ]
-    return [found for found in map(parse_workload, texts) if suite in found.suites]
-
-
-def _workload_suite(suite: str) -> tuple[Measure, ...]:
+def _gpu_suite() -> tuple[Measure, ...]:
     def measure(workload: Workload, only: str) -> list[Entry]:
         if only not in workload.name:
             return []
-        limits = cpu_limits() if suite == "cpu" else None
-        (function,) = compile(workload.text, target="cpu" if suite == "cpu" else "cuda", allow=_QUIET).values()
-        return [measure_workload(workload, function, sizes, suite, limits) for sizes in workload.sizes]
+        (function,) = compile(workload.text, target="cuda", allow=QUIET).values()
+        return [measure_workload(workload, function, sizes, "gpu", None) for sizes in workload.sizes]
 
-    return tuple(lambda only, workload=workload: measure(workload, only) for workload in workloads(suite))
+    return tuple(lambda only, workload=workload: measure(workload, only) for workload in workloads("gpu"))
 
 
 # the gain of a search ------------------------------------------------------------------------------------------------------------
@@ -345,9 +285,7 @@ def _tuning_suite() -> tuple[Measure, ...]:
 
 def tuning_gain(workload: Workload, seconds: float) -> dict[str, Any]:
     """Search, then time the function as it was before and as every later process finds it, in turns."""
-    before, searched, after = (
-        next(iter(compile(workload.text, target="cpu", allow=_QUIET).values())) for _ in range(3)
-    )
+    before, searched, after = (next(iter(compile(workload.text, target="cpu", allow=QUIET).values())) for _ in range(3))
     own = tuple(make_data(workload, before, workload.sizes[0]).values())
     expected = before(*own)
     log = searched.tune(*own, seconds=seconds)
@@ -365,32 +303,26 @@ def tuning_gain(workload: Workload, seconds: float) -> dict[str, Any]:
     }
 
 
-_QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))
-
-
 def measure_workload(
     workload: Workload, function: Function, sizes: Mapping[str, int], suite: str, limits: Limits | None
 ) -> Entry:
-    """Time one workload at one set of sizes against its peers."""
+    """Time one workload at one set of sizes on a GPU against its peers."""
     arrays = make_data(workload, function, sizes)
-    candidates: dict[str, Callable[[], Any]] = {}
+    own = moved(arrays, "cupy")
+    candidates: dict[str, Callable[[], Any]] = {"tc_jupyter": lambda: function(*own.values())}
     agrees: dict[str, bool] = {}
-    own = moved(arrays, "cupy" if suite == "gpu" else "numpy")
-    candidates["tc_jupyter"] = lambda: function(*own.values())
     expected = candidates["tc_jupyter"]()
-    for library, expression in workload.peers.items():
-        if find_spec(library) is None or (suite == "gpu") != (
-            library == "cupy" or (library == "torch" and suite == "gpu")
-        ):
+    for library in ("torch", "cupy"):
+        if library not in workload.peers or not installed(library):
             continue
-        peer = peer_call(library, expression, moved(arrays, library))
+        peer = peer_call(library, workload.peers[library], moved(arrays, library))
         candidates[library] = peer
         agrees[library] = close(expected, peer())
-        if library == "torch" and suite == "gpu":
+        if library == "torch":
             fast = import_module("torch").compile(peer)
             candidates["torch.compile"] = fast
             agrees["torch.compile"] = close(expected, fast())
-    timings = benchmark(candidates, seconds=2.0, synchronize=cuda.synchronize if suite == "gpu" else lambda: None)
+    timings = benchmark(candidates, seconds=2.0, synchronize=cuda.synchronize)
     counts = function.cost(**dict(sizes))
     rows = rows_of(timings, counts.flops, counts.bytes, limits, agrees)
     ours, *peers = rows
@@ -405,40 +337,3 @@ def measure_workload(
     detail = "  ".join(part for part in (rates, limit, others, wrong) if part)
     ratio = None if best is None else ours.median / best
     return Entry(f"{workload.name}, {shown}", ours.median, ours.p10, ours.p90, None, ratio, detail, rows)
-
-
-def make_data(workload: Workload, function: Function, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """The arguments of one measurement, as NumPy arrays and numbers, from a fixed seed."""
-    rng = np.random.default_rng(20261121)
-    found: dict[str, Any] = {}
-    for parameter in parameters_of(function.program):
-        if parameter.name in workload.data:
-            scope = {"np": np, "rng": rng, **sizes}
-            value = eval(workload.data[parameter.name], scope)
-        else:
-            shape = tuple(sizes[dim] if isinstance(dim, str) else int(dim or 1) for dim in parameter.dims)
-            value = rng.uniform(-1, 1, shape)
-        found[parameter.name] = np.asarray(value, numpy_dtype(parameter.dtype)) if parameter.rank else value
-    return found
-
-
-def moved(arrays: Mapping[str, Any], library: str) -> dict[str, Any]:
-    """The arguments as arrays of a library."""
-    if library == "numpy":
-        return dict(arrays)
-    if library == "torch":
-        torch = import_module("torch")
-        device = "cuda" if gpu_available() else "cpu"
-        return {k: torch.from_numpy(v).to(device) if isinstance(v, np.ndarray) else v for k, v in arrays.items()}
-    module = import_module("jax.numpy" if library == "jax" else library)
-    return {k: module.asarray(v) if isinstance(v, np.ndarray) else v for k, v in arrays.items()}
-
-
-def peer_call(library: str, expression: str, arrays: Mapping[str, Any]) -> Callable[[], Any]:
-    """A call of a library: a Python expression over the library's module (`np`, `torch`, `jax`, `cp`) and the arguments by name."""
-    module = import_module(library)
-    scope: dict[str, Any] = {LIBRARIES[library]: module, **arrays}
-    call = eval(f"lambda: {expression}", scope)
-    if library != "jax":
-        return call
-    return lambda: module.block_until_ready(call())

@@ -72,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--suite", choices=("cpu", "gpu", "compile", "tuning"), default="compile")
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
     bench.add_argument("--json", metavar="FILE", help="write the numbers to a file")
+    bench.add_argument("--threads", type=int, metavar="N", help="suite cpu: only with N threads, in this process")
+    bench.add_argument("--compiled", action="store_true", help="suite cpu: measure torch.compile too")
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")
     gpu.add_argument("--seconds", type=float, default=540.0, help="time budget in seconds")
@@ -176,8 +178,11 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _bench(options: argparse.Namespace) -> int:
     from tc_jupyter.bench import run_suite  # noqa: PLC0415
+    from tc_jupyter.runtime.threads import MOST_THREADS  # noqa: PLC0415
 
-    return run_suite(options.suite, json_file=options.json, only=options.only)
+    if options.threads is not None and not 1 <= options.threads <= MOST_THREADS:
+        return _refuse(f"--threads {options.threads}: expected a number from 1 to {MOST_THREADS}")
+    return run_suite(options.suite, options.json, options.only, options.threads, options.compiled)
 
 
 def _gpu_check(options: argparse.Namespace) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import tc_jupyter.bench as bench
-from tc_jupyter.function import close, compile
+from tc_jupyter import cpu_suite, workloads
+from tc_jupyter.function import compile
 
 HEADER = """# name: a
 # suite: cpu gpu
@@ -23,7 +23,7 @@ def look(float(M) X, int32(N) C) -> (Y) { Y(i) = X(C(i)) }
 
 
 def test_headers():
-    found = bench.parse_workload(HEADER)
+    found = workloads.parse_workload(HEADER)
     assert found.name == "a"
     assert found.suites == ("cpu", "gpu")
     assert found.sizes == ({"N": 4, "M": 3}, {"N": 5, "M": 2})
@@ -36,37 +36,65 @@ def test_headers():
 )
 def test_headers_that_are_wrong(text):
     with pytest.raises(ValueError):
-        bench.parse_workload(text)
+        workloads.parse_workload(text)
 
 
 WORKLOADS = bench.workloads("cpu")
+CAP = 19  # sizes of the ordinary tests: past a vector of 16, cheap to compute in every library
 
 
 def test_there_are_workloads_for_both_suites():
-    assert len(WORKLOADS) >= 12
+    assert len(WORKLOADS) >= 20
     assert bench.workloads("gpu")
     assert bench.workloads("nothing") == []
+    assert all(workload.awkward and workload.reference and workload.peers for workload in WORKLOADS)
+
+
+def small(sizes):
+    return {name: value if name in ("KH", "KW") else min(value, CAP) for name, value in sizes.items()}
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
-def test_workloads_agree_with_their_peers(workload):
+def test_workloads_agree_with_their_peers_and_with_double_precision(workload):
     pytest.importorskip("llvmlite")
-    (function,) = compile(workload.text, target="cpu", allow=bench._QUIET).values()
-    for sizes in workload.sizes:
-        small = {name: min(value, 9) for name, value in sizes.items()}
-        arrays = bench.make_data(workload, function, small)
-        expected = function(*arrays.values())
-        compared = 0
-        for library, expression in workload.peers.items():
-            if library != "cupy" and find_spec(library):
-                assert close(expected, bench.peer_call(library, expression, bench.moved(arrays, library))()), library
-                compared += 1
-        if not compared:
-            pytest.skip("no peer of this workload is installed")
+    (function,) = compile(workload.text, target="cpu", allow=bench.QUIET).values()
+    for sizes in map(small, (*workload.sizes, *workload.awkward)):
+        arrays = bench.make_data(workload, function, sizes)
+        result = function(*arrays.values())
+        assert workloads.deviation(workload, arrays, sizes, result) <= 1
+        _, agrees = cpu_suite._candidates(workload, arrays, result, compiled=False)
+        assert all(agrees.values()), agrees
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+def test_workloads_at_their_own_sizes_agree_with_double_precision(workload):
+    pytest.importorskip("llvmlite")
+    (function,) = compile(workload.text, target="cpu", allow=bench.QUIET).values()
+    for sizes in (*workload.sizes, *workload.awkward):
+        arrays = bench.make_data(workload, function, sizes)
+        assert workloads.deviation(workload, arrays, sizes, function(*arrays.values())) <= 1
+
+
+def test_a_result_beyond_its_bound_is_found():
+    workload = workloads.parse_workload("""# name: sum
+# sizes: N=1000
+# length: N
+# numpy: X.sum()
+def total(float(N) X) -> (s) { s +=! X(i) }
+""")
+    (function,) = compile(workload.text, target="interpreter").values()
+    sizes = {"N": 1000}
+    arrays = bench.make_data(workload, function, sizes)
+    exact = arrays["X"].astype(np.float64).sum()
+    bound = 1002 * 2**-24 * np.abs(arrays["X"].astype(np.float64)).sum()
+    assert workloads.deviation(workload, arrays, sizes, np.float32(exact + 0.9 * bound)) < 1
+    assert workloads.deviation(workload, arrays, sizes, np.float32(exact + 1.1 * bound)) > 1
+    assert workloads.deviation(workload, arrays, sizes, np.zeros(3, np.float32)) == float("inf")
 
 
 def test_data_is_the_same_every_time():
-    workload = bench.parse_workload(HEADER)
+    workload = workloads.parse_workload(HEADER)
     (function,) = compile(workload.text, allow=["TC323"]).values()
     first, second = (bench.make_data(workload, function, {"N": 4, "M": 3}) for _ in range(2))
     assert (first["X"] == second["X"]).all()
@@ -74,29 +102,62 @@ def test_data_is_the_same_every_time():
     assert first["C"].max() < 3
 
 
-def test_a_suite_prints_and_writes_its_entries(monkeypatch, tmp_path, capsys):
-    workload = replace(bench.parse_workload(HEADER), sizes=({"N": 4, "M": 3},))
-    monkeypatch.setattr(bench, "workloads", lambda suite: [workload])
-    monkeypatch.setattr(bench, "cpu_limits", lambda: bench.Limits(1e9, 1e9, "given"))
-    quick = bench.benchmark
-    monkeypatch.setattr(bench, "benchmark", lambda candidates, **more: quick(candidates, rounds=3))
+@pytest.fixture
+def one_workload(monkeypatch):
+    """The suite `cpu` has one workload, and measures it quickly."""
+    pytest.importorskip("llvmlite")
+
+    def use(**changes):
+        workload = replace(workloads.parse_workload(HEADER), sizes=({"N": 4, "M": 3},), **changes)
+        monkeypatch.setattr(cpu_suite, "workloads", lambda suite: [workload])
+        monkeypatch.setattr(cpu_suite, "cpu_limits", lambda: bench.Limits(1e9, 1e9, "given"))
+        monkeypatch.setattr(cpu_suite, "_limits_text", lambda count: "given")
+        quick = cpu_suite.benchmark
+        monkeypatch.setattr(cpu_suite, "benchmark", lambda candidates, **more: quick(candidates, rounds=3))
+
+    return use
+
+
+def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
+    one_workload(halide=(0.5, "numpy"))
     target = tmp_path / "out.json"
-    assert bench.run_suite("cpu", str(target)) == 0
-    assert "a, N=4 M=3" in capsys.readouterr().out
+    assert bench.run_suite("cpu", str(target), thread_count=1) == 0
+    said = capsys.readouterr().out
+    assert "a, N=4 M=3" in said
+    assert "best of all peers: geometric mean" in said
+    assert "numba not installed" in said or "numba 0" in said
     (entry,) = json.loads(target.read_text())["entries"]
-    assert entry["ratio"] > 0
-    assert [row["name"] for row in entry["peers"]] == ["tc_jupyter", "numpy"]
-    assert bench.run_suite("cpu", only="something else") == 0
+    assert entry["best"] > 0
+    assert entry["error"] == 0
+    ours, numpy, halide = entry["rows"]
+    assert (ours["name"], numpy["name"], halide["name"]) == ("tc_jupyter", "numpy", "Halide (recorded)")
+    assert halide["best"] == numpy["best"] / 2
+    assert cpu_suite.main([str(target)]) == 0
+    assert "| a, N=4 M=3 |" in capsys.readouterr().out
+    assert bench.run_suite("cpu", only="something else", thread_count=1) == 0
 
 
-def test_a_wrong_result_is_an_exit_code(monkeypatch, capsys):
-    workload = replace(bench.parse_workload(HEADER), sizes=({"N": 4, "M": 3},), peers={"numpy": "X[C] + 1"})
-    monkeypatch.setattr(bench, "workloads", lambda suite: [workload])
-    monkeypatch.setattr(bench, "cpu_limits", lambda: bench.Limits(1e9, 1e9, "given"))
-    quick = bench.benchmark
-    monkeypatch.setattr(bench, "benchmark", lambda candidates, **more: quick(candidates, rounds=3))
-    assert bench.run_suite("cpu") == 1
-    assert "numpy DIFFERS" in capsys.readouterr().out
+def test_every_number_of_threads_has_a_process_of_its_own(one_workload, monkeypatch, capsys):
+    one_workload()
+    counts = []
+    monkeypatch.setattr(cpu_suite, "_child", lambda count, only, compiled: counts.append(count) or [])
+    monkeypatch.setattr(cpu_suite.threads, "get_threads", lambda: 3)
+    assert bench.run_suite("cpu") == 0
+    assert counts == [3, 1]
+
+
+def test_a_process_with_one_thread(tmp_path):
+    pytest.importorskip("llvmlite")
+    assert cpu_suite._child(1, "nothing of this name", False) == []
+
+
+def test_a_wrong_result_is_an_exit_code(one_workload, capsys):
+    one_workload(peers={"numpy": "X[C] + 1"})
+    assert bench.run_suite("cpu", thread_count=1) == 1
+    assert "numpy" in capsys.readouterr().out.split("DIFFERS")[0]
+    one_workload(reference="X[C] + 1")
+    assert bench.run_suite("cpu", thread_count=1) == 1
+    assert "WRONG" in capsys.readouterr().out
 
 
 def test_the_gpu_suite_says_why_it_cannot_run(monkeypatch, capsys):
@@ -114,7 +175,7 @@ def test_compile_entries_name_their_targets():
 
 def test_the_gain_of_a_search_is_measured_against_the_default_schedule(monkeypatch, tmp_path):
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path / "cache"))
-    workload = replace(bench.parse_workload(HEADER), sizes=({"N": 4, "M": 3},))
+    workload = replace(workloads.parse_workload(HEADER), sizes=({"N": 4, "M": 3},))
     quick = bench.benchmark
     monkeypatch.setattr(bench, "benchmark", lambda candidates, seconds: quick(candidates, rounds=3))
     found = bench.tuning_gain(workload, 0.1)

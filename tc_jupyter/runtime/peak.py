@@ -1,4 +1,4 @@
-"""How many floating operations a second the processor can do at most: multiply-adds in registers, on all threads.
+"""What the processor can do at most: multiply-adds in registers, copies and sums of arrays, on all threads of the pool.
 
 Worked example: with AVX-512 and two units at 3 GHz one thread reaches about 2 * 2 * 16 * 3e9 = 192 GFLOP/s.
 """
@@ -6,57 +6,150 @@ Worked example: with AVX-512 and two units at 3 GHz one thread reaches about 2 *
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from collections.abc import Callable
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 
-from . import jit
+import numpy as np
+
+from . import jit, threads
 from .cpu import cpu_target
+from .memory import aligned_empty
 
 CHAINS = 12
 """Independent accumulators: two units with a latency of four cycles need eight."""
-STEPS = 2_000_000
-"""Rounds of one measurement, a few milliseconds."""
+STEPS = 200_000
+"""Rounds of one measurement, about a millisecond: on a busy machine a short one is more likely to meet nobody."""
+PROBE_STEPS = 8_000
+"""Rounds of a probe: some twenty microseconds."""
+SLOWER = 1.3
+"""A probe that takes this many times its shortest time met somebody else on the processor."""
+STREAM_BYTES = 64 << 20
+"""Bytes of one array of the copies: larger than the caches, as streaming kernels are."""
+_PIECES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """Bytes per second, read and written, of `y = x` and `z = x + a*y`; with ordinary stores and past the caches."""
+
+    copy: float
+    copy_past: float
+    triad: float
+    triad_past: float
+
+    @property
+    def best(self) -> float:
+        """The best copy."""
+        return max(self.copy, self.copy_past)
+
+
+def fma_rate(thread_count: int | None = None) -> float | None:
+    """Floating operations per second of `float32` vectors in registers, a multiply-add counted as two; `None` without LLVM."""
+    return _fma_rate(thread_count or threads.get_threads()) if jit.available() else None
+
+
+def bandwidth(thread_count: int | None = None) -> Bandwidth | None:
+    """Measured on arrays of 64 MB; `None` without LLVM."""
+    return _bandwidth(thread_count or threads.get_threads()) if jit.available() else None
 
 
 @cache
-def fma_rate() -> float | None:
-    """Floating operations per second of `float32` vectors in registers, a multiply-add counted as two; `None` without LLVM."""
+def _fma_rate(thread_count: int) -> float:
+    run = _job("probe", (STEPS,), thread_count, thread_count)
+    best = min(_seconds(run) for _ in range(30))
+    return 2.0 * _lanes() * CHAINS * STEPS * thread_count / best
+
+
+@cache
+def _bandwidth(thread_count: int) -> Bandwidth:
+    count = STREAM_BYTES // 4
+    x, y, z = (aligned_empty((count,), np.dtype(np.float32), 64) for _ in range(3))
+    for array in (x, y, z):
+        array.fill(1.0)
+    piece = count // _PIECES
+    rates: list[float] = []
+    for name, moved in (("copy", 2), ("copy.past", 2), ("triad", 3), ("triad.past", 3)):
+        run = _job(name, (x.ctypes.data, y.ctypes.data, z.ctypes.data, piece), _PIECES, thread_count)
+        rates.append(moved * STREAM_BYTES / min(_seconds(run) for _ in range(11)))
+    return Bandwidth(*rates)
+
+
+@dataclass(slots=True)
+class Probe:
+    """A short run of multiply-adds on every thread, which takes longer while somebody else uses the processors."""
+
+    run: Callable[[], None]
+    shortest: float = field(default=float("inf"))
+
+    def __call__(self) -> bool:
+        """Whether the processors are free now."""
+        now = _seconds(self.run)
+        self.shortest = min(self.shortest, now)
+        return now <= SLOWER * self.shortest
+
+
+@cache
+def quiet(thread_count: int | None = None) -> Probe | None:
+    """The probe for that many threads, warmed up; `None` without LLVM."""
     if not jit.available():
         return None
-    target = cpu_target()
-    lanes = target.vector_bits // 32
-    loaded = jit.compile(_text(lanes))
-    probe = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(loaded.address("probe"))
-    best = min(_seconds(probe, target.threads) for _ in range(5))
-    return 2.0 * lanes * CHAINS * STEPS * target.threads / best
+    count = thread_count or threads.get_threads()
+    probe = Probe(_job("probe", (PROBE_STEPS,), count, count))
+    for _ in range(200):
+        probe()
+    return probe
 
 
-def _seconds(probe: Callable[[int], float], threads: int) -> float:
-    """One run on every thread at once; `ctypes` releases the lock of the interpreter."""
-    workers = [threading.Thread(target=probe, args=(STEPS,)) for _ in range(threads)]
+def _seconds(run: Callable[[], None]) -> float:
     start = time.perf_counter()
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    run()
     return time.perf_counter() - start
 
 
-def _text(lanes: int) -> str:
-    vector = f"<{lanes} x float>"
+def _job(name: str, slots: tuple[int, ...], tasks: int, thread_count: int) -> Callable[[], None]:
+    """A call that runs one of the functions below as `tasks` tasks."""
+    values = (ctypes.c_int64 * len(slots))(*slots)
+    address, pool = _code().address(name), threads.pool()
+    return lambda: pool.run(address, ctypes.addressof(values), tasks, thread_count)
+
+
+def _lanes() -> int:
+    return cpu_target().vector_bits // 32
+
+
+@lru_cache(maxsize=1)
+def _code() -> jit.Loaded:
+    lanes = _lanes()
+    parts = [
+        _probe_text(lanes),
+        *(_stream_text(lanes, triad, past) for triad in (False, True) for past in (False, True)),
+    ]
+    return jit.compile("; passes: vector\n" + "\n".join(parts) + f"\n{_fma(lanes)[0]}\n!0 = !{{i32 1}}\n")
+
+
+def _fma(lanes: int) -> tuple[str, str]:
+    """Declaration and name of the multiply-add of vectors."""
+    vector, name = f"<{lanes} x float>", f"@llvm.fma.v{lanes}f32"
+    return f"declare {vector} {name}({vector}, {vector}, {vector})", name
+
+
+def _probe_text(lanes: int) -> str:
+    """`probe`: slot 0 rounds of multiply-adds; the sum goes to a stack slot, so that nothing is left out."""
+    vector, (_, fma) = f"<{lanes} x float>", _fma(lanes)
     first = "\n".join(
         f"  %a{k} = phi {vector} [ splat (float {k}.0), %entry ], [ %b{k}, %loop ]" for k in range(CHAINS)
     )
     steps = "\n".join(
-        f"  %b{k} = call {vector} @llvm.fma.v{lanes}f32({vector} %a{k}, {vector} splat (float 0.5), {vector} splat (float 1.0))"
+        f"  %b{k} = call {vector} {fma}({vector} %a{k}, {vector} splat (float 0.5), {vector} splat (float 1.0))"
         for k in range(CHAINS)
     )
     sums = "\n".join(f"  %s{k} = fadd {vector} %s{k - 1}, %b{k}" for k in range(1, CHAINS))
-    return f"""; passes: vector
-define float @probe(i64 %n) nounwind "prefer-vector-width"="512" {{
+    return f"""define void @probe(ptr %args, i64 %index, i64 %thread) nounwind "prefer-vector-width"="512" {{
 entry:
+  %kept = alloca {vector}, align 64
+  %n = load i64, ptr %args, align 8
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
@@ -68,8 +161,46 @@ loop:
 end:
   %s0 = fadd {vector} %b0, zeroinitializer
 {sums}
-  %r = extractelement {vector} %s{CHAINS - 1}, i64 0
-  ret float %r
+  store volatile {vector} %s{CHAINS - 1}, ptr %kept, align 64
+  ret void
 }}
-declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})
+"""
+
+
+def _stream_text(lanes: int, triad: bool, past: bool) -> str:
+    """`copy` (`y = x`) or `triad` (`z = x + a*y`) of one piece; slots: x, y, z, elements of a piece."""
+    name = ("triad" if triad else "copy") + (".past" if past else "")
+    vector, (_, fma) = f"<{lanes} x float>", _fma(lanes)
+    hint, fence = (", !nontemporal !0", "  fence seq_cst\n") if past else ("", "")
+    value = f"""  %v = load {vector}, ptr %x.at, align {lanes * 4}
+"""
+    if triad:
+        value += f"""  %y.at = getelementptr float, ptr %y, i64 %i
+  %w = load {vector}, ptr %y.at, align {lanes * 4}
+  %r = call {vector} {fma}({vector} %w, {vector} splat (float 0.5), {vector} %v)
+"""
+    result, target = ("%r", "%z") if triad else ("%v", "%y")
+    loads = "\n".join(
+        f"  %{letter}.slot = getelementptr i64, ptr %args, i64 {k}\n  %{letter} = load ptr, ptr %{letter}.slot, align 8"
+        for k, letter in enumerate("xyz")
+    )
+    return f"""define void @{name}(ptr %args, i64 %index, i64 %thread) nounwind "prefer-vector-width"="512" {{
+entry:
+{loads}
+  %piece.slot = getelementptr i64, ptr %args, i64 3
+  %piece = load i64, ptr %piece.slot, align 8
+  %first = mul i64 %index, %piece
+  %last = add i64 %first, %piece
+  br label %loop
+loop:
+  %i = phi i64 [ %first, %entry ], [ %next, %loop ]
+  %x.at = getelementptr float, ptr %x, i64 %i
+{value}  %out = getelementptr float, ptr {target}, i64 %i
+  store {vector} {result}, ptr %out, align {lanes * 4}{hint}
+  %next = add i64 %i, {lanes}
+  %more = icmp slt i64 %next, %last
+  br i1 %more, label %loop, label %end
+end:
+{fence}  ret void
+}}
 """

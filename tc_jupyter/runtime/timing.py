@@ -9,7 +9,6 @@ percentile of each.
 from __future__ import annotations
 
 import html
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from functools import cache
 
 import numpy as np
 
-from .cpus import available_cpus
-from .peak import fma_rate
+from .peak import STREAM_BYTES, bandwidth, fma_rate
+from .threads import get_threads
 
 _SHORTEST = 200e-6
 """A sample repeats its candidate until it lasts this long: a few thousand ticks of the clock, and still many rounds."""
@@ -26,10 +25,15 @@ _SHORTEST = 200e-6
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds per call of one candidate, one sample per round, in the order of the rounds."""
+    """Seconds per call of one candidate, one sample per round, in the order of the rounds.
+
+    Attributes:
+        disturbed: samples during which somebody else used the processors, although they were taken several times.
+    """
 
     name: str
     samples: tuple[float, ...]
+    disturbed: int = 0
 
     @property
     def median(self) -> float:
@@ -71,11 +75,40 @@ def _nothing() -> None:
     """The CPU needs no synchronisation."""
 
 
+_TRIES = 4
+"""How often a disturbed sample is taken again."""
+_WAITS = 40
+"""How often the processors are asked whether they are free before a sample, a millisecond apart."""
+
+
+def _sample(
+    call: Callable[[], object], count: int, synchronize: Callable[[], object], quiet: Callable[[], bool] | None
+) -> tuple[float, bool]:
+    """Seconds per call, and whether the processors were free before and after; of several tries the first free or shortest one."""
+    shortest = float("inf")
+    for _ in range(1 if quiet is None else _TRIES):
+        if quiet is not None:
+            waited = 0
+            while not quiet() and waited < _WAITS:  # threads of the last candidate may still spin
+                time.sleep(1e-3)
+                waited += 1
+            call()
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        synchronize()
+        shortest = min(shortest, (time.perf_counter() - start) / count)
+        if quiet is None or quiet():
+            return shortest, True
+    return shortest, False
+
+
 def benchmark(
     candidates: Mapping[str, Callable[[], object]],
     seconds: float = 1.0,
     rounds: int | None = None,
     synchronize: Callable[[], object] = _nothing,
+    quiet: Callable[[], bool] | None = None,
 ) -> tuple[Timing, ...]:
     """Time all candidates in interleaved rounds.
 
@@ -83,26 +116,26 @@ def benchmark(
         seconds: about how long the whole measurement may take; at least three rounds are made.
         rounds: a fixed number of rounds instead.
         synchronize: waits for a device; called after every sample.
+        quiet: whether nobody else uses the processors now (`peak.quiet`): asked before and after every sample, which begins with
+            a call that does not count and is taken again if the answer is no.
 
     Returns:
         One `Timing` per candidate, in the given order.
     """
     repeats = {name: _repeats(call, synchronize) for name, call in candidates.items()}
     samples: dict[str, list[float]] = {name: [] for name in candidates}
+    disturbed = dict.fromkeys(candidates, 0)
     names = list(candidates)
     end = time.perf_counter() + seconds
     number = 0
     while number < (rounds or 3) or (rounds is None and number < 1000 and time.perf_counter() < end):
         # there and back again: no candidate always runs after the same neighbour
         for name in names if number % 2 == 0 else reversed(names):
-            call, count = candidates[name], repeats[name]
-            start = time.perf_counter()
-            for _ in range(count):
-                call()
-            synchronize()
-            samples[name].append((time.perf_counter() - start) / count)
+            found, free = _sample(candidates[name], repeats[name], synchronize, quiet)
+            samples[name].append(found)
+            disturbed[name] += not free
         number += 1
-    return tuple(Timing(name, tuple(samples[name])) for name in names)
+    return tuple(Timing(name, tuple(samples[name]), disturbed[name]) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,29 +159,19 @@ def roofline(flops: float, nbytes: float, limits: Limits) -> float:
 def cpu_limits() -> Limits:
     """Measure this processor once per process (about half a second): multiply-adds in registers and a copy, with all threads.
 
-    Without LLVM the rate of arithmetic is that of NumPy's matrix product.
+    Without LLVM these are the rates of NumPy's matrix product and of its copies.
     """
+    rate, stream = fma_rate(), bandwidth()
+    if rate is not None and stream is not None:
+        how = f"float32 multiply-adds in registers and a copy of {STREAM_BYTES >> 20} MB with {get_threads()} threads"
+        return Limits(rate, stream.best, how)
     matrix = np.ones((768, 768), np.float32)
-    product = np.empty_like(matrix)
-    threads = available_cpus()
-    count = 4 << 20
-    source = [np.ones(count, np.float64) for _ in range(threads)]
-    target = [np.empty(count, np.float64) for _ in range(threads)]
-
-    def copy_all() -> None:
-        workers = [threading.Thread(target=np.copyto, args=pair) for pair in zip(target, source, strict=True)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-
-    product_time, copy_time = benchmark(
-        {"flops": lambda: np.matmul(matrix, matrix, out=product), "copy": copy_all}, rounds=7
+    product, source, target = np.empty_like(matrix), np.ones(STREAM_BYTES, np.uint8), np.empty(STREAM_BYTES, np.uint8)
+    times = benchmark(
+        {"flops": lambda: np.matmul(matrix, matrix, out=product), "copy": lambda: np.copyto(target, source)}, rounds=7
     )
-    rate = fma_rate()
-    kind = "float32 matrix product of NumPy" if rate is None else "float32 multiply-adds in registers"
-    how = f"{kind} and a copy of {threads * count * 8 >> 20} MB with {threads} threads"
-    return Limits(rate or 2 * 768**3 / product_time.best, 16 * count * threads / copy_time.best, how)
+    how = f"float32 matrix product of NumPy and a copy of {STREAM_BYTES >> 20} MB with one thread"
+    return Limits(2 * 768**3 / times[0].best, 2 * STREAM_BYTES / times[1].best, how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +183,7 @@ class Row:
         gbs, gflops: 10^9 bytes and operations per second, from the cost of the def; `None` where it has no closed form.
         fraction: of the measured limit; 1 is the limit.
         agrees: whether the result is close to that of the function; `None` for the function itself.
+        best: the shortest sample, in seconds.
     """
 
     name: str
@@ -170,6 +194,7 @@ class Row:
     gflops: float | None = None
     fraction: float | None = None
     agrees: bool | None = None
+    best: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,5 +257,6 @@ def rows_of(
         if limits is not None and flops is not None and nbytes is not None:
             fraction = roofline(flops, nbytes, limits) / timing.median
         same = None if agrees is None else agrees.get(timing.name)
-        rows.append(Row(timing.name, timing.median, timing.p10, timing.p90, gbs, gflops, fraction, same))
+        median, p10, p90 = timing.median, timing.p10, timing.p90
+        rows.append(Row(timing.name, median, p10, p90, gbs, gflops, fraction, same, timing.best))
     return tuple(rows)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
+from tc_jupyter.runtime import peak
 from tc_jupyter.runtime.cpus import _quota, available_cpus
 from tc_jupyter.runtime.timing import Benchmark, Limits, Row, Timing, benchmark, duration, roofline, rows_of
 
@@ -27,6 +30,31 @@ def test_the_device_is_waited_for_after_every_sample():
     waits: list[int] = []
     benchmark({"a": lambda: None}, rounds=5, synchronize=lambda: waits.append(1))
     assert len(waits) == 7
+
+
+def test_a_disturbed_sample_is_taken_again():
+    calls: list[int] = []
+    answers = iter([True, False, True, True] + [True] * 100)
+    (timing,) = benchmark({"a": lambda: calls.append(1)}, rounds=2, quiet=lambda: next(answers))
+    assert len(timing.samples) == 2
+    assert timing.disturbed == 0
+    (timing,) = benchmark({"a": lambda: None}, rounds=1, quiet=itertools.cycle([True, False]).__next__)
+    assert (len(timing.samples), timing.disturbed) == (1, 1)
+
+
+def test_limits_are_measured():
+    pytest.importorskip("llvmlite")
+    found = peak.bandwidth(1)
+    assert found is not None
+    assert min(found.copy, found.copy_past, found.triad, found.triad_past) > 1e8
+    assert found.best >= found.copy
+    assert (peak.fma_rate(1) or 0) > 1e8
+    probe = peak.quiet(1)
+    assert probe is not None
+    probe.shortest = 0.0
+    assert probe() is False
+    probe.shortest = float("inf")
+    assert probe() is True
 
 
 def test_an_exception_of_a_candidate_is_not_hidden():

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from tc_jupyter.bench import LIBRARIES, moved, peer_call
 from tc_jupyter.compiler.definition import engine_of
 from tc_jupyter.function import Function, gpu_available
 from tc_jupyter.program import Binary, Cast, Expr, IndexVar, Program, Read
 from tc_jupyter.runtime import jit
+from tc_jupyter.workloads import LIBRARIES, moved, peer_call
 
 Arrays = Mapping[str, Any]
 Make = Callable[[Arrays], Callable[[], Any]]

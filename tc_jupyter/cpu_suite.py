@@ -1,0 +1,344 @@
+"""The suite `cpu`: workloads against what else is installed, on one thread and on all, and the summary that the README quotes.
+
+The numbers of threads of other libraries are set by their environment variables, so every number of threads has a process of its
+own; in it all candidates of a workload take turns. A sample counts only if a short run of multiply-adds before and after it says
+that the processors are free. Every result is compared with a reference in double precision.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tc_jupyter.function import Function, close, compile
+from tc_jupyter.runtime import peak, threads
+from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, duration, rows_of
+from tc_jupyter.workloads import LIBRARIES, Workload, deviation, installed, make_data, moved, peer_call, workloads
+
+QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))
+"""Warnings about programs that the workloads of the suites are."""
+SECONDS = 1.5
+"""How long one set of sizes is measured."""
+EAGER = ("numpy", "torch")
+"""The peers that a user of arrays would call without thinking of speed."""
+TARGETS = {"best": 0.8, "eager": 0.4, "worst": 1.1}
+"""Aims: means over the best peer and over the better of NumPy and PyTorch, and the slowest workload over its best peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One workload at one set of sizes on one number of threads.
+
+    Attributes:
+        named: whether the sizes are those of the suite; awkward ones are no part of the means.
+        rows: this function first, then the peers.
+        best, best_median: time over that of the best peer, by the shortest samples and by medians.
+        eager: time over that of the better of NumPy and PyTorch, by the shortest samples.
+        error: the largest error as a part of its bound.
+        disturbed: part of the samples during which the processors were not free.
+    """
+
+    name: str
+    sizes: str
+    threads: int
+    named: bool
+    rows: tuple[Row, ...]
+    best: float | None
+    best_median: float | None
+    eager: float | None
+    error: float | None
+    disturbed: float
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the result is beyond its bound, or a peer has another one."""
+        return (self.error or 0.0) > 1 or any(row.agrees is False for row in self.rows)
+
+    @property
+    def text(self) -> str:
+        """As one line of the table."""
+        ours, *peers = self.rows
+        limit = "" if ours.fraction is None else f"{ours.fraction:.0%} of limit"
+        rate = f"{ours.gflops:.3g} GFLOP/s" if ours.gflops else f"{ours.gbs or 0:.3g} GB/s"
+        others = "  ".join(f"{row.name} {duration(row.best or row.median)}{_differs(row)}" for row in peers)
+        ratios = "" if self.best is None else f"{self.best:5.2f} {self.best_median:5.2f}"
+        error = (
+            "no reference"
+            if self.error is None
+            else f"error {self.error:.2f} of its bound{' WRONG' if self.error > 1 else ''}"
+        )
+        busy = f"  busy {self.disturbed:.0%}" if self.disturbed else ""
+        times = f"{duration(ours.best or 0):>8} {duration(ours.median):>8}"
+        return f"{self.name + ', ' + self.sizes:56} {times}  {ratios:11}  {rate}  {limit}  {others}  {error}{busy}"
+
+
+def _differs(row: Row) -> str:
+    return " DIFFERS" if row.agrees is False else ""
+
+
+def run(json_file: str | None, only: str, thread_count: int | None, compiled: bool) -> int:
+    """Measure, print a line per set of sizes and the summary.
+
+    Args:
+        thread_count: in this process with that many threads; `None`: one process with all and one with one thread.
+        compiled: measure `torch.compile` too, which takes seconds per workload.
+
+    Returns:
+        0; 1 if a result is wrong.
+    """
+    print(f"{platform.platform()}, Python {platform.python_version()}, {_processor()}, {time.strftime('%Y-%m-%d')}")
+    print(f"peers: {_peers(compiled)}")
+    if thread_count is None:
+        found = [each for count in dict.fromkeys((threads.get_threads(), 1)) for each in _child(count, only, compiled)]
+    else:
+        found = list(_measured(only, thread_count, compiled))
+    for line in summary(found):
+        print(line)
+    if json_file is not None:
+        Path(json_file).write_text(json.dumps({"suite": "cpu", "entries": [asdict(each) for each in found]}, indent=1))
+    return 1 if any(each.wrong for each in found) else 0
+
+
+def _processor() -> str:
+    from tc_jupyter.runtime.cpu import cpu_target  # noqa: PLC0415  (needs LLVM)
+
+    target = cpu_target()
+    return f"{target.name}, vectors of {target.vector_bits} bits"
+
+
+def _peers(compiled: bool) -> str:
+    """What is installed, with versions, and what is not."""
+    names = [*(name for name in LIBRARIES if name != "cupy"), "numba"]
+    parts = [f"{name} {_version(name)}" for name in names]
+    return ", ".join(
+        [*parts, f"torch.compile {'measured' if compiled else 'not measured (--compiled)'}", "Halide as recorded"]
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def result_of(entry: Mapping[str, Any]) -> Result:
+    """A result that was written as JSON."""
+    rows: Any = tuple(Row(**row) for row in entry["rows"])
+    return Result(**{**entry, "rows": rows})
+
+
+# one number of threads -----------------------------------------------------------------------------------------------------------
+
+_VARIABLES = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+def _child(count: int, only: str, compiled: bool) -> list[Result]:
+    """The results of a process whose libraries use `count` threads; it prints its own lines."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if count == 1:
+        flags += " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    environment = {**os.environ, **dict.fromkeys(_VARIABLES, str(count)), "XLA_FLAGS": flags.strip()}
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "entries.json"
+        code = (
+            f"from tc_jupyter.cpu_suite import measure_to; measure_to({str(target)!r}, {only!r}, {count}, {compiled})"
+        )
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+        entries = json.loads(target.read_text())
+    return [result_of(entry) for entry in entries]
+
+
+def measure_to(file: str, only: str, thread_count: int, compiled: bool) -> None:
+    """Measure with this process's libraries and write the results to a file."""
+    Path(file).write_text(json.dumps([asdict(each) for each in _measured(only, thread_count, compiled)]))
+
+
+def _measured(only: str, thread_count: int, compiled: bool) -> Iterator[Result]:
+    before = threads.get_threads()
+    threads.set_threads(thread_count)
+    if installed("torch"):
+        import_module("torch").set_num_threads(thread_count)
+    try:
+        limits = cpu_limits()
+        print(f"\n{thread_count} thread{'s' * (thread_count > 1)}: {_limits_text(thread_count)}")
+        print(f"{'':56} {'shortest':>8} {'median':>8}  over the best peer (shortest, median)", flush=True)
+        for workload in workloads("cpu"):
+            if only not in workload.name:
+                continue
+            (function,) = compile(workload.text, target="cpu", allow=QUIET).values()
+            for sizes in (*workload.sizes, *workload.awkward):
+                found = measure(workload, function, sizes, thread_count, limits, compiled)
+                print(found.text, flush=True)
+                yield found
+    finally:
+        threads.set_threads(before)
+
+
+def _limits_text(thread_count: int) -> str:
+    rate, streams = peak.fma_rate(thread_count), peak.bandwidth(thread_count)
+    if rate is None or streams is None:
+        return cpu_limits().how
+    copies = f"copy {streams.copy / 1e9:.3g} GB/s, past the caches {streams.copy_past / 1e9:.3g}"
+    triads = f"triad {streams.triad / 1e9:.3g}, past the caches {streams.triad_past / 1e9:.3g}"
+    return f"{rate / 1e9:.3g} GFLOP/s in registers; {copies}; {triads}"
+
+
+def measure(
+    workload: Workload,
+    function: Function,
+    sizes: Mapping[str, int],
+    thread_count: int,
+    limits: Limits,
+    compiled: bool = False,
+) -> Result:
+    """Time one workload at one set of sizes against its peers, and judge its result."""
+    arrays = make_data(workload, function, sizes)
+    values = tuple(arrays.values())
+    expected = function(*values)
+    error = deviation(workload, arrays, sizes, expected)
+    candidates, agrees = _candidates(workload, arrays, expected, compiled)
+    timings = benchmark(
+        {"tc_jupyter": lambda: function(*values), **candidates}, seconds=SECONDS, quiet=peak.quiet(thread_count)
+    )
+    counts = function.cost(**dict(sizes))
+    rows = _with_halide(rows_of(timings, counts.flops, counts.bytes, limits, agrees), workload)
+    taken = sum(len(timing.samples) for timing in timings)
+    ours, *peers = rows
+    eager = [row for row in peers if row.name in EAGER]
+    return Result(
+        name=workload.name,
+        sizes=" ".join(f"{name}={value}" for name, value in sizes.items()),
+        threads=thread_count,
+        named=sizes in workload.sizes,
+        rows=rows,
+        best=_ratio(ours, peers, lambda row: row.best),
+        best_median=_ratio(ours, peers, lambda row: row.median),
+        eager=_ratio(ours, eager, lambda row: row.best),
+        error=error,
+        disturbed=sum(timing.disturbed for timing in timings) / taken,
+    )
+
+
+def _candidates(
+    workload: Workload, arrays: Mapping[str, Any], expected: Any, compiled: bool
+) -> tuple[dict[str, Callable[[], Any]], dict[str, bool]]:
+    """The calls of the peers that are installed, and whether each gives the same result."""
+    calls: dict[str, Callable[[], Any]] = {}
+    for library, expression in workload.peers.items():
+        if library == "cupy" or not installed(library):
+            continue
+        calls[library] = peer_call(library, expression, moved(arrays, library), expected)
+    if compiled and "torch" in calls:
+        calls["torch.compile"] = import_module("torch").compile(calls["torch"])
+    return calls, {name: close(expected, call()) for name, call in calls.items()}
+
+
+def _with_halide(rows: Sequence[Row], workload: Workload) -> tuple[Row, ...]:
+    """With a row of Halide's recorded time, which is a multiple of another row's."""
+    if workload.halide is None:
+        return tuple(rows)
+    factor, against = workload.halide
+    for row in rows:
+        if row.name == against and row.best is not None:
+            times = {name: getattr(row, name) * factor for name in ("median", "p10", "p90", "best")}
+            recorded = replace(
+                row, name="Halide (recorded)", gbs=None, gflops=None, fraction=None, agrees=None, **times
+            )
+            return (*rows, recorded)
+    return tuple(rows)
+
+
+def _ratio(ours: Row, peers: Sequence[Row], time_of: Callable[[Row], float | None]) -> float | None:
+    times = [seconds for row in peers if (seconds := time_of(row)) is not None]
+    own = time_of(ours)
+    return own / min(times) if times and own is not None else None
+
+
+# summary -------------------------------------------------------------------------------------------------------------------------
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The n-th root of the product."""
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def summary(results: Sequence[Result]) -> list[str]:
+    """Means and the slowest workloads per number of threads, each with its aim."""
+    lines: list[str] = []
+    for count in dict.fromkeys(each.threads for each in results):
+        mine = [each for each in results if each.threads == count and each.named]
+        best = [each.best for each in mine if each.best is not None]
+        medians = [each.best_median for each in mine if each.best_median is not None]
+        eager = [each.eager for each in mine if each.eager is not None]
+        if not best:
+            continue
+        shortest, middle, simple = geometric_mean(best), geometric_mean(medians), geometric_mean(eager)
+        lines += [
+            "",
+            f"{count} thread{'s' * (count > 1)}, {len(mine)} workloads, time over that of the peer (shortest samples, medians):",
+            f"  best of all peers: geometric mean {shortest:.2f} {middle:.2f}, aim {TARGETS['best']}",
+            f"  better of NumPy and PyTorch: geometric mean {simple:.2f}, aim {TARGETS['eager']}",
+        ]
+        slow = sorted(
+            (each for each in mine if (each.best or 0) > TARGETS["worst"]), key=lambda each: -(each.best or 0)
+        )
+        lines += [f"  above {TARGETS['worst']}: {each.name}, {each.sizes}: {each.best:.2f}" for each in slow]
+        worst = max((each.error or 0.0 for each in results if each.threads == count), default=0.0)
+        lines.append(f"  largest error: {worst:.2f} of its bound")
+    return lines
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The table of the README: a line per workload, a ratio per number of threads."""
+    counts = list(dict.fromkeys(each.threads for each in results))
+    keys = dict.fromkeys((each.name, each.sizes) for each in results if each.named)
+    found = {(each.name, each.sizes, each.threads): each for each in results}
+    head = [*(f"{count} thread{'s' * (count > 1)}" for count in counts)]
+    lines = [
+        "| | " + " | ".join(f"{h} | over the best peer" for h in head) + " |",
+        "|---" * (1 + 2 * len(counts)) + "|",
+    ]
+    for name, sizes in keys:
+        cells = [f"{name}, {sizes}"]
+        for count in counts:
+            each = found.get((name, sizes, count))
+            if each is None or each.best is None:
+                cells += ["", ""]
+                continue
+            rival = min(each.rows[1:], key=lambda row: row.best or float("inf"))
+            cells += [duration(each.rows[0].best or 0.0), f"{each.best:.2f} {rival.name}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the README's table of a file that `--json` wrote: `python -m tc_jupyter.cpu_suite FILE`."""
+    entries = json.loads(Path(arguments[0]).read_text())["entries"]
+    print(markdown([result_of(entry) for entry in entries]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
