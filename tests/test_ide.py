@@ -463,6 +463,10 @@ def test_states_of_a_def():
     module.scale(np.ones(3, np.float32))
     row = state_of(SCALE, dict(module))["scale"]
     assert (row["state"], row["target"], row["shapes"]) == ("compiled", "interpreter", ["Y (N)"])
+    assert row["calls"] == ["N=3"]
+    module.scale(np.ones(5, np.float32))
+    assert state_of(SCALE, dict(module))["scale"]["calls"] == ["N=5", "N=3"]
+    assert state_of(SCALE.replace("2", "3"), dict(module))["scale"]["calls"] == []
 
 
 def test_a_def_is_stale_when_a_def_that_it_calls_changed():

@@ -46,6 +46,7 @@ from tc_jupyter.runtime.kernel import (
     root_of,
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, cpu_runner, interpreter_runner
+from tc_jupyter.runtime.recent import RecentCalls
 from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, schedule_of, size_class
 
 from .build import Build, build
@@ -109,6 +110,8 @@ class Definition:
         self.numbers = CallNumbers(found)
         self.verify = verify
         self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
+        sizes = (dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str))
+        self.recent = RecentCalls(tuple(dict.fromkeys(sizes)))
         self._ready: dict[tuple[str, Layout], Ready] = {}
         self._lock = threading.Lock()
 
@@ -154,6 +157,7 @@ class Definition:
             views = self.ready(engine, layout).kernel.run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
             raise call_error(error.diagnostic, self.program.source) from error
+        self.recent.note(tuple(inputs.sizes[name] for name in self.recent.names))
         if out is not None:
             return out
         results = tuple(inputs.library.finish(view) for view in views)
@@ -273,7 +277,7 @@ class Definition:
         conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests, *present]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.by_class and any(statement.reduction_indices for statement in program.statements)
-        return FastPlan(self.parameters, extents, tuple(results), conditions, roots, by_shape)
+        return FastPlan(self.parameters, extents, tuple(results), conditions, roots, by_shape, self.recent)
 
     def _fast_runners(self, strided: frozenset[str], args: tuple[Any, ...]) -> Sequence[CpuRunner] | None:
         """The runners of a layout class if it runs on the CPU engine and none of its kernels reports positions."""

@@ -141,6 +141,13 @@ def _engines(function: Function) -> tuple[str, ...]:
     return tuple(dict.fromkeys(engines))
 
 
+def _calls(function: Function) -> tuple[str, ...]:
+    """The sizes of the latest calls, as text."""
+    definition: Any = function._definition  # pyright: ignore[reportPrivateUsage]  (a look, not a use)
+    recent = getattr(definition if hasattr(definition, "recent") else definition.latest, "recent", None)
+    return recent.texts() if recent is not None else ()
+
+
 def _defs(given: Mapping[str, Any], bound: Mapping[str, Function]) -> list[Json]:
     text, language = str(given["source"]), str(given.get("language", "tc"))
     cell = cell_of(text, language, given.get("known"))
@@ -163,7 +170,7 @@ def _defs(given: Mapping[str, Any], bound: Mapping[str, Function]) -> list[Json]
             "warnings": sum(message.severity is Severity.WARNING for message in told),
             "signature": signature_line(cell, number).removeprefix("def "),
             "shapes": _shapes(cell, number),
-            "calls": [],
+            "calls": [] if function is None or state in ("failing", "stale") else list(_calls(function)),
         })  # fmt: skip
     return rows
 

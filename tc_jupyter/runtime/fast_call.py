@@ -30,6 +30,7 @@ from .arguments import Parameter
 from .arrays import numpy_address, numpy_dtype, storage_dtype
 from .launch import CpuRunner, bfloat16_bits, python_text, slots
 from .memory import aligned_empty, empty
+from .recent import RecentCalls
 
 CONTIGUOUS, ALIGNED = 0x1, 0x100
 _MOST_VARIANTS = 256
@@ -46,6 +47,7 @@ class FastPlan:
         results: name, type and shape texts of every result, in order.
         conditions: texts that must be true; if one is not, the general path explains.
         by_shape: the code depends on the class of the sizes.
+        recent: is told the sizes of every call.
     """
 
     parameters: tuple[Parameter, ...]
@@ -54,6 +56,7 @@ class FastPlan:
     conditions: tuple[str, ...]
     roots: Mapping[str, str]
     by_shape: bool = False
+    recent: RecentCalls | None = None
 
 
 @dataclass(slots=True)
@@ -190,6 +193,7 @@ class _Variant:
         self.allocate()
         for number, runner in enumerate(self.runners):
             self.launch(number, runner)
+        self.tell()
         results = ", ".join(n(f"r{k}") for k in range(len(self.plan.results)))
         self.lines.append(f"return {results}")
         return "\n".join([f"def run({arguments}):", *(f"    {line}" for line in self.lines)])
@@ -270,6 +274,14 @@ class _Variant:
             self.lines.append(f"{n('w')} = {n('scratch')}((({nbytes}) * {n(f'threads{number}')}(),), {n('byte')}, 64)")
         values = "".join(f", {self.slot(argument)}" for argument in arguments)
         self.lines += [f"{data} = {block}()", f"{pack}({data}, 0{values})", f"{code}({data})"]
+
+    def tell(self) -> None:
+        """The sizes of this call; usually those of the call before."""
+        recent = self.plan.recent
+        if recent is not None and recent.names:
+            self.give(recent=recent)
+            values = "".join(f"{name}, " for name in recent.names)
+            self.lines.append(f"if {self.n('recent')}.last != ({values}): {self.n('recent')}.note(({values}))")
 
     def slot(self, argument: Argument) -> str:
         n = self.n
