@@ -11,6 +11,7 @@ const HTML = new Set(
 const SVG = new Set(
   'svg g defs title desc path rect circle ellipse line polyline polygon text tspan marker use symbol clippath lineargradient radialgradient stop pattern'.split(' ')
 );
+const MATH = new Set('math mrow mi mn mo mtext mfrac msub msup mspace'.split(' '));
 const DROPPED = new Set('script style iframe object embed template noscript link meta base form input button textarea select foreignobject animate set'.split(' '));
 const ATTRIBUTES = new Set(
   (
@@ -21,6 +22,7 @@ const ATTRIBUTES = new Set(
   ).split(' ')
 );
 const SVG_NAMESPACE = 'http://www.w3.org/2000/svg';
+const MATH_NAMESPACE = 'http://www.w3.org/1998/Math/MathML';
 const MAX_NODES = 50_000;
 
 export function sanitized(html: string): DocumentFragment {
@@ -52,12 +54,13 @@ function copyElement(element: Element, to: Node, budget: { left: number }): void
   if (DROPPED.has(name)) {
     return;
   }
-  const isSvg = element.namespaceURI === SVG_NAMESPACE;
-  if (!(isSvg ? SVG.has(name) : HTML.has(name))) {
+  const space = element.namespaceURI;
+  const known = space === SVG_NAMESPACE ? SVG : space === MATH_NAMESPACE ? MATH : HTML;
+  if (!known.has(name)) {
     copyChildren(element, to, budget);
     return;
   }
-  const copy = document.createElementNS(isSvg ? SVG_NAMESPACE : 'http://www.w3.org/1999/xhtml', element.localName);
+  const copy = document.createElementNS(known === HTML ? 'http://www.w3.org/1999/xhtml' : space, element.localName);
   for (const { name: attribute, value } of Array.from(element.attributes)) {
     if (allowed(attribute.toLowerCase(), value)) {
       copy.setAttribute(attribute, value);

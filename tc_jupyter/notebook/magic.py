@@ -41,6 +41,7 @@ class TcMagics(Magics, Configurable):
         config=True
     )
     strict = Bool(False, help="a condition on sizes that is not proved is an error").tag(config=True)
+    predict = Bool(False, help="live cards ask for ranges and output shapes before they show them").tag(config=True)
     short_errors = Bool(True, help="show messages instead of a Python traceback").tag(config=True)
 
     def __init__(self, shell: Any, front_end: Callable[[], str] = _none_attached) -> None:
@@ -87,7 +88,7 @@ class TcMagics(Magics, Configurable):
         self._say_replaced(module)
         self._bind(module)
         if not given.quiet:
-            return Report(analysis, options, doctor.engine(target), module)
+            return Report(analysis, options, doctor.engine(target), module, self.predict)
         if analysis.diagnostics:
             print(analysis.render())
         return None

@@ -38,12 +38,14 @@ class Report:
         options: the text and how it is compiled; a report is pickled as these.
         engine: which engine calls use and why, in one line.
         bound: the functions of the cell, by name; `None`: made from the text when first asked for.
+        predict: the live card asks for ranges and shapes before it shows them.
     """
 
     analysis: Analysis
     options: Options
     engine: str
     bound: Mapping[str, Function] | None = field(default=None, repr=False)
+    predict: bool = False
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:

@@ -37,14 +37,29 @@ class Card(Picture):
         functions: Mapping[str, Function],
         views: Mapping[str, Callable[..., Picture]],
         text: str = "",
+        predict: bool = False,
     ) -> None:
-        """`html`, `text`: the static card; `views`: how each view is made."""
+        """`html`, `text`: the static card; `views`: how each view is made; `predict`: ask for ranges before they are shown."""
         super().__init__(next(iter(functions.values())))
         self.text = text
         self.html, self.functions, self.views = html, dict(functions), dict(views)
         self.chosen: tuple[str, str] | None = None
         self._made: dict[tuple[str, str], Picture] = {}
         self._changed: Callable[[], None] = lambda: None
+        self._first = predict
+        if predict:
+            for name in self.functions:
+                self.chosen = (name, "ranges")
+                self._make(predict=True)
+
+    @property
+    def asking(self) -> Picture | None:
+        """The view that waits for predictions, def by def; nothing else is shown before they are made."""
+        return (
+            next((view for view in self._made.values() if getattr(view, "asking", False)), None)
+            if self._first
+            else None
+        )
 
     def on_change(self, changed: Callable[[], None]) -> None:
         """Called when a measurement in an open view has made progress."""
@@ -57,6 +72,9 @@ class Card(Picture):
 
     def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
         """`open`: [function, view], or the open one again to close it; all else is for the open view."""
+        if (asking := self.asking) is not None:
+            asking.apply(values, dragging)
+            return
         wanted = values.get("open")
         if isinstance(wanted, list) and len(wanted) == 2 and wanted[0] in self.functions and wanted[1] in self.views:
             key = (str(wanted[0]), str(wanted[1]))
@@ -65,12 +83,12 @@ class Card(Picture):
         elif (view := self.open_view) is not None:
             view.apply(values, dragging)
 
-    def _make(self) -> None:
+    def _make(self, **options: bool) -> None:
         if self.chosen is None or self.chosen in self._made:
             return
         name, view = self.chosen
         try:
-            self._made[self.chosen] = self.views[view](self.functions[name])
+            self._made[self.chosen] = self.views[view](self.functions[name], **options)
             self.problem = ""
         except Exception as problem:  # the card stays
             self.problem = f"this view cannot be made: {one_line(problem)}"
@@ -104,6 +122,9 @@ class Card(Picture):
         if not live:
             return self._static()
         rows: list[str] = []
+        if (asking := self.asking) is not None:
+            inner = asking.content(live=True)
+            return Content(inner.html, inner.controls, {**inner.data, "view": "ranges", "head": ""}, inner.points)
         for name, function in self.functions.items():
             names = [v for v in self.views if v in TITLES and (v != "partitions" or function.options.language == "sac")]
             buttons = " ".join(

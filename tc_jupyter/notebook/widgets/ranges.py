@@ -1,7 +1,8 @@
 """The ranges of a def: formulas, numbers at chosen sizes, why each is what it is, which conditions hold, shapes as boxes.
 
 Choosing an index shows the rounds that led to its range and marks, in the text of the def, the accesses that bound it. With
-`predict=True` the range is asked for before it is shown: the answer is compared at many sizes, so every way to write it counts.
+`predict=True` ranges and output shapes are asked for before they are shown: an answer is compared at many sizes, so every way to
+write it counts.
 
 Worked example: for `conv`, choosing `i` marks `B(i + k)`, and lowering `N` below `K - 1` turns `K <= N + 1` to "fails".
 """
@@ -9,15 +10,16 @@ Worked example: for `conv`, choosing `i` marks `B(i + k)`, and lowering `N` belo
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from tc_jupyter.diagnostics import Span
 from tc_jupyter.function import Function, OpenRanks
-from tc_jupyter.ranges import FormulaUnavailable, IndexRange, Precondition, explain, range_latex, to_python
+from tc_jupyter.ranges import IndexRange, Precondition, explain, to_python
 
+from .formula import mathml, range_mathml
 from .lattice import TensorBox, tensor_boxes
 from .picture import (
     ACCENT,
@@ -37,14 +39,20 @@ from .picture import (
     words,
 )
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .witness import failing, witness_svg
 
-_TRIALS = (0, 1, 2, 3, 5, 8, 13)
+_TRIALS: tuple[int, ...] = (0, 1, 2, 3, 5, 8, 13)
 _MOST_TRIALS = 2_000
 _MOST_ROWS = 60
+_OFFENDING = "background:none;color:inherit;text-decoration:underline wavy var(--jp-error-color1,#dc4440);text-underline-offset:3px"
 _NODES = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Div,
     ast.Mod, ast.USub, ast.UAdd, ast.Call, ast.IfExp, ast.Compare, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq,
 )  # fmt: skip
+
+
+SHAPE = "(shape)"
+"""In place of an index: the question is the shape of an output."""
 
 
 class Ranges(Picture):
@@ -88,7 +96,7 @@ class Ranges(Picture):
             self._judge(str(values["guess"])[:200])
         if values.get("give_up") and (key := self._question()) is not None:
             self.told[key] = "shown without an answer"
-            self.chosen = key
+            self._choose(key)
 
     def _range(self, statement: str, name: str) -> IndexRange | None:
         assert self.known is not None
@@ -103,22 +111,39 @@ class Ranges(Picture):
         """The next index whose range is still hidden."""
         if not self.predict:
             return None
-        keys = ((r.statement, r.index) for r in self._all() if r.lower is not None and r.upper is not None)
+        assert self.known is not None
+        keys = [(r.statement, r.index) for r in self._all() if r.lower is not None and r.upper is not None]
+        boxes = self.known.found.ranges.boxes
+        keys += [(name, SHAPE) for name in self.known.found.program.results if name in boxes and boxes[name].shape]
         return next((key for key in keys if key not in self.told), None)
 
+    @property
+    def asking(self) -> bool:
+        """Whether something is still hidden."""
+        return self.known is not None and self._question() is not None
+
+    def _choose(self, key: tuple[str, str]) -> None:
+        """Show why: of a shape, the range of the first index of the statement that writes it."""
+        assert self.known is not None
+        if key[1] != SHAPE:
+            self.chosen = key
+            return
+        written = [s for s in self.known.found.program.statements if s.target == key[0] and s.output_indices]
+        if written and self._range(written[0].name, written[0].output_indices[0].name) is not None:
+            self.chosen = (written[0].name, written[0].output_indices[0].name)
+
     def _judge(self, text: str) -> None:
-        """Compare an answer `lower, upper` with the range at many sizes."""
+        """Compare an answer (`lower, upper`, or the extents of a shape) with the truth at many sizes."""
         key = self._question()
         if key is None or self.known is None:
             return
         self.guess, self.asked = text, self.asked + 1
         r = self._range(*key)
-        assert r is not None
-        wrong = compare_range(self.known, r, text)
+        wrong = compare_shape(self.known, key[0], text) if r is None else compare_range(self.known, r, text)
         if wrong is None:
             self.told[key] = "✓ right"
             self.solved.add(key)
-            self.chosen = key
+            self._choose(key)
             self.problem = ""
         else:
             self.problem = wrong
@@ -141,13 +166,12 @@ class Ranges(Picture):
             controls.append(Control("predict", "check", "predict first", self.predict))
         if question is not None:
             parts.append(self._ask_for(question))
-            controls.append(Control("guess", "text", f"range of {question[1]}: lower, upper", self.guess))
+            asked = f"shape of {question[0]}" if question[1] == SHAPE else f"range of {question[1]}: lower, upper"
+            controls.append(Control("guess", "text", asked, self.guess))
             controls.append(Control("give_up", "button", "show it"))
         elif live and self.predict:
-            parts.append(
-                words(f"{len(self.solved)} of {len(self.told)} ranges predicted, {self.asked} answers", "✓", GOOD)
-            )
-        parts.append(self._source())
+            parts.append(words(f"{len(self.solved)} of {len(self.told)} predicted, {self.asked} answers", "✓", GOOD))
+        parts.append(self._source(numbers if question is None else None))
         parts.append(self._ranges(numbers, live))
         if self.chosen is not None:
             parts.append(self._why(self.chosen))
@@ -160,22 +184,33 @@ class Ranges(Picture):
         return Content("".join(parts), tuple(controls), {"chosen": list(self.chosen or ())}, text=text)
 
     def _ask_for(self, key: tuple[str, str]) -> str:
+        if key[1] == SHAPE:
+            return words(f"what is the shape of `{key[0]}`? Write its extents over the sizes, with commas between them")
         return words(
             f"what is the range of `{key[1]}` in `{key[0]}`? Write `lower, upper` over the sizes; `upper` is not included"
         )
 
-    def _source(self) -> str:
-        """The def, with the accesses that bound the chosen index marked (and named below: not by colour alone)."""
+    def _source(self, numbers: Mapping[str, int] | None) -> str:
+        """The def with two kinds of marks: what bounds the chosen index, and accesses that fail at these sizes.
+
+        Neither is told by colour alone: the first are bold and named in the reasons below, the second have a sign before them.
+        """
         assert self.known is not None
         program = self.known.found.program
-        spans = marked_spans(self.known, self.chosen) if self.chosen is not None else []
+        marks = {span: False for span in (marked_spans(self.known, self.chosen) if self.chosen is not None else [])}
+        if numbers is not None:
+            marks |= {span: True for item in failing(self.known, numbers) if (span := item.span).end}
         pieces, at = [], program.span.start
-        for span in spans:
+        for span in sorted(marks, key=lambda s: (s.start, -s.end)):
             if span.start >= at and span.end <= program.span.end:
                 pieces.append(escape(program.source.slice(Span(at, span.start))))
-                pieces.append(
-                    f'<mark data-span="{span.start}:{span.end}"><b>{escape(program.source.slice(span))}</b></mark>'
-                )
+                text = escape(program.source.slice(span))
+                if marks[span]:
+                    pieces.append(
+                        f'<mark data-offending="{span.start}:{span.end}" style="{_OFFENDING}"><b>✗{text}</b></mark>'
+                    )
+                else:
+                    pieces.append(f'<mark data-span="{span.start}:{span.end}"><b>{text}</b></mark>')
                 at = span.end
         pieces.append(escape(program.source.slice(Span(at, program.span.end))))
         style = CODE.replace("pre-wrap", "pre")
@@ -222,6 +257,8 @@ class Ranges(Picture):
         refused = self.known.problem(self.sizes)
         if refused is not None:
             said += words(f"these sizes are refused: {refused.message}", "✗", BAD)
+            said += f"<div>{marked(refused.help)}</div>" if refused.help else ""
+            said += witness_svg(self.known, numbers) if numbers is not None else ""
         head = ["condition", "status", "at these sizes", "for"]
         return said + (table(head, rows, "conditions that are not proved") if rows else "")
 
@@ -238,7 +275,7 @@ class Ranges(Picture):
             [
                 escape(box.kind),
                 code(box.name),
-                code(f"({', '.join(to_python(e) for e in found[box.name].shape)})"),
+                " × ".join(mathml(to_python(e)) for e in found[box.name].shape),
                 str(tuple(box.shape)),
                 str(tuple(box.origin)),
             ]
@@ -255,14 +292,10 @@ def _place(item: Precondition, source: Any) -> str:
 
 
 def formula(r: IndexRange) -> str:
-    """The range as code; its LaTeX is the title where SymPy is there."""
+    """The range, typeset."""
     if r.lower is None or r.upper is None:
         return "not known"
-    try:
-        title = f' title="{escape(range_latex(r.index, r.lower, r.upper))}"'
-    except (FormulaUnavailable, ImportError, ValueError):
-        title = ""
-    return f"<span{title}>{code(r.text)}</span>"
+    return range_mathml(to_python(r.lower), r.index, to_python(r.upper))
 
 
 def at_numbers(r: IndexRange, numbers: Mapping[str, int] | None) -> str:
@@ -300,12 +333,13 @@ def marked_spans(known: SizeNames, key: tuple[str, str]) -> list[Span]:
 
 
 def boxes_svg(boxes: list[TensorBox]) -> str:
-    """Boxes of one- and two-dimensional tensors on common coordinates: inputs dashed, computed ones solid."""
-    drawn = [box for box in boxes if len(box.shape) <= 2]
+    """Boxes of tensors (of their last two dimensions) on common coordinates: inputs dashed, computed ones solid."""
+    drawn = boxes
     if not drawn:
         return ""
     ends = [
-        (box, (*[0] * (2 - len(box.shape)), *box.origin), (*[1] * (2 - len(box.shape)), *box.shape)) for box in drawn
+        (box, (*[0] * (2 - len(box.shape)), *box.origin[-2:]), (*[1] * (2 - len(box.shape)), *box.shape[-2:]))
+        for box in drawn
     ]
     left = min(origin[1] for _, origin, _ in ends)
     right = max(origin[1] + shape[1] for _, origin, shape in ends)
@@ -327,14 +361,44 @@ def boxes_svg(boxes: list[TensorBox]) -> str:
         y += height + 16
     label = "; ".join(f"{box.name} starts at {tuple(box.origin)} with shape {tuple(box.shape)}" for box in drawn)
     width = 70 + (right - left) * scale + 12
+    more = "; of more than two dimensions the last two" if any(len(box.shape) > 2 for box in drawn) else ""
     return (
         f'<svg role="img" aria-label="{escape(label)}" width="{width:.0f}" height="{y:.0f}" viewBox="0 0 {width:.0f} {y:.0f}" '
         f'style="max-width:100%;color:inherit;margin:4px 0"><path d="M{70 - left * scale:.1f} 0V{y:.1f}" stroke="{LINE}"/>'
-        f'{"".join(parts)}</svg><div style="{MUTED}">dashed: inputs; solid: computed; the vertical line is index 0</div>'
+        f'{"".join(parts)}</svg><div style="{MUTED}">dashed: inputs; solid: computed; the vertical line is index 0{more}</div>'
     )
 
 
 # predictions ---------------------------------------------------------------------------------------------------------------------
+
+
+def compare_shape(known: SizeNames, name: str, text: str) -> str | None:
+    """`None` if the extents equal the shape of an output wherever the sizes are allowed; else what is wrong."""
+    shape, said = known.found.ranges.boxes[name].shape, _split(text.strip().removeprefix("(").removesuffix(")"))
+    if len(said) != len(shape):
+        return f"`{name}` has {len(shape)} dimensions, and {len(said)} extents came"
+    for sizes in _trials(known):
+        numbers = known.all_numbers(sizes)
+        true = tuple(max(0, extent.evaluate(numbers)) for extent in shape)
+        try:
+            answer = tuple(evaluated(extent, numbers) for extent in said)
+        except ValueError as problem:
+            return str(problem)
+        if tuple(max(0, extent) for extent in answer) != true:
+            return f"not for {_at(sizes)}: you say {answer}, it is {true}"
+    return None
+
+
+def _trials(known: SizeNames) -> Iterator[dict[str, int]]:
+    """Small sizes that a call would take."""
+    for values in islice(product(_TRIALS, repeat=len(known.names)), _MOST_TRIALS):
+        sizes = dict(zip(known.names, values, strict=True))
+        if known.problem(sizes) is None:
+            yield sizes
+
+
+def _at(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in sizes.items())
 
 
 def compare_range(known: SizeNames, r: IndexRange, text: str) -> str | None:
@@ -345,12 +409,7 @@ def compare_range(known: SizeNames, r: IndexRange, text: str) -> str | None:
     if len(ends) != 2:
         return "write two expressions with a comma between them: `lower, upper`"
     tested = 0
-    for count, values in enumerate(product(_TRIALS, repeat=len(known.names))):
-        if count >= _MOST_TRIALS:
-            break
-        sizes = dict(zip(known.names, values, strict=True))
-        if known.problem(sizes) is not None:
-            continue
+    for sizes in _trials(known):
         numbers = known.all_numbers(sizes)
         low, high = r.lower.evaluate(numbers), r.upper.evaluate(numbers)
         try:
@@ -359,8 +418,7 @@ def compare_range(known: SizeNames, r: IndexRange, text: str) -> str | None:
             return str(problem)
         tested += 1
         if (low < high or said[0] < said[1]) and said != (low, high):
-            at = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-            return f"not for {at}: you say {said[0]} to {said[1] - 1}, it is {low} to {high - 1}"
+            return f"not for {_at(sizes)}: you say {said[0]} to {said[1] - 1}, it is {low} to {high - 1}"
     return None if tested else "no small sizes are allowed here, so the answer cannot be compared"
 
 

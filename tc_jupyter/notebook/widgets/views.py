@@ -47,6 +47,6 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
     return Shown(VIEWS[name](function, **options))
 
 
-def live_card(html: str, functions: Mapping[str, Function], text: str = "") -> Any:
-    """The live card of a cell: its static HTML with the views of its functions under it."""
-    return widget_of(Card(html, functions, VIEWS, text))
+def live_card(html: str, functions: Mapping[str, Function], text: str = "", predict: bool = False) -> Any:
+    """The live card of a cell: its static HTML with the views of its functions under it; `predict`: after it has asked."""
+    return widget_of(Card(html, functions, VIEWS, text, predict))

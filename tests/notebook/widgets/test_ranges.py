@@ -7,8 +7,10 @@ import re
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.notebook.widgets.card import Card
+from tc_jupyter.notebook.widgets.formula import mathml
 from tc_jupyter.notebook.widgets.ranges import Ranges, compare_range, evaluated
-from tc_jupyter.notebook.widgets.views import view
+from tc_jupyter.notebook.widgets.views import VIEWS, view
 
 WINDOW = "def window(float(I) B, float(J) C, float(K) D) -> (A) { A(i) +=! B(i) * C(i + j) * D(j) }"
 CONV = "def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }"
@@ -70,8 +72,65 @@ def test_predict_first_hides_asks_and_counts():
     picture.apply({"guess": "0, N - K + 1"})
     assert picture.chosen == ("A", "i")
     picture.apply({"give_up": True})
-    assert "1 of 2 ranges predicted, 2 answers" in picture.content(live=True).html
+    assert "what is the shape of" in picture.content(live=True).html
+    picture.apply({"guess": "N, K"})
+    assert "`A` has 1 dimensions" in picture.problem
+    picture.apply({"guess": "N - K"})
+    assert "not for N = 0, K = 0: you say (0,), it is (1,)" in picture.problem
+    picture.apply({"guess": "(N - K + 1)"})
+    assert not picture.asking
+    assert picture.chosen == ("A", "i")
+    assert "2 of 3 predicted, 5 answers" in picture.content(live=True).html
     assert "N - K + 1" in Ranges(function(CONV), predict=True).content().html
+
+
+def test_formulas_are_typeset_and_read_the_same_without_tags():
+    f = function("def f(float(N) X, float(M) Z) -> (Y) { Y(i) +=! X(2 * i + k) where k in 0:2 }")
+    html = Ranges(f).content().html
+    formulas = re.findall(r'<math title="([^"]*)">(.*?)</math>', html)
+    assert ("0 &lt;= i &lt; N//2", "0≤i&lt;⌊N/2⌋") in [
+        (title, re.sub("<[^>]*>", "", inner)) for title, inner in formulas
+    ]
+
+
+@pytest.mark.parametrize(
+    ("python", "read"),
+    [
+        ("N - K + 1", "N−K+1"), ("N - (K + 1)", "N−(K+1)"), ("-2 * N", "−2·N"), ("N - -K", "N−(−K)"), ("min(N, M - 1)", "min(N,M−1)"),
+        ("(N + 1) // 2 % 3", "⌊(N+1)/2⌋mod3"), ("N if K > 0 else 0", "N if K&gt;0, else 0"), ("N // (2 * K)", "⌊N/(2·K)⌋"),
+    ],
+)  # fmt: skip
+def test_every_operator_is_typeset(python, read):
+    assert re.sub("<[^>]*>", "", mathml(python)) == read
+
+
+def test_a_failing_condition_is_drawn_with_its_witness():
+    picture = Ranges(function(WINDOW))
+    picture.apply({"size:I": 3, "size:J": 6, "size:K": 4})
+    assert "data-witness" not in picture.content().html
+    picture.apply({"size:J": 5})
+    html = picture.content().html
+    assert "C(i + j) reaches 0 to 5 of C, which has 0 to 4: 1 outside" in html
+    assert 'data-outside="1"' in html
+    assert re.findall(r"<mark data-offending[^>]*><b>([^<]*)</b>", html) == ["✗C(i + j)"]
+    assert "at i = 2, j = 3 it reads" in re.sub("<[^>]*>", "", html)
+
+
+def test_a_range_that_ends_before_it_begins_is_drawn():
+    picture = Ranges(function(CONV))
+    picture.apply({"size:N": 3, "size:K": 6})
+    assert "range of i: it would begin at 0 and end before -2, which is 2 too early" in picture.content().html
+
+
+def test_a_card_that_asks_first_shows_nothing_else():
+    f = function(CONV)
+    card = Card("<p>the answer</p>", {"conv": f, "again": f}, VIEWS, "text", predict=True)
+    for answers in (("0, N - K + 1", "0, K", "N - K + 1"),) * 2:
+        for answer in answers:
+            shown = card.content(live=True)
+            assert "the answer" not in str(shown.data["head"]) + shown.html
+            card.apply({"guess": answer})
+    assert "the answer" in str(card.content(live=True).data["head"])
 
 
 @pytest.mark.parametrize(
