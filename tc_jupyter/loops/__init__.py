@@ -3,6 +3,7 @@
 Goes out: `Kernel` values, the last form that both back ends share. `interpret` runs them: the meaning of every program.
 """
 
+from .expand import expand
 from .ir import (
     Allocate,
     Barrier,
@@ -35,6 +36,7 @@ __all__ = [
     "Kernel",
     "PointCheck",
     "IllegalKernel",
+    "expand",
     "lower",
     "simplify",
     "simplify_expr",

@@ -1,6 +1,8 @@
 """What intrinsics mean, on NumPy arrays: one function per operation, called with the attributes and `(array, position)` pairs.
 
-The names and the conventions of operands are those of `codegen/cuda/primitives.py`. A `bfloat16` array is given as its bits.
+The names and the conventions of operands are those of `codegen/cuda/primitives.py`; a step on vectors (`fma_...`, `dot_...`) works
+on tiles in memory, and says in `total`, `left` and `right` along which dimension each of its axes moves an operand
+(`row=0 column=1`). A `bfloat16` array is given as its bits.
 
 Worked example: `mma_m16n8k16_f16` on a 16 x 8 array of zeros and operands of ones makes every element 16.
 """
@@ -43,6 +45,37 @@ def _matrix_step(depth: int, convert: Callable[[NDArray], NDArray]) -> Callable[
         c = _window(total, 16, 8)
         a, b = convert(_window(left, 16, depth)), convert(_window(right, depth, 8))
         c += (a.astype(np.float64) @ b.astype(np.float64)).astype(c.dtype)
+
+    return step
+
+
+def _tiles(
+    attributes: Attributes, key: str, operand: Operand, axes: tuple[str, str], sizes: Mapping[str, int]
+) -> NDArray:
+    """An operand of a step in memory as a matrix; the attribute says along which dimension each axis of the step moves it."""
+    array, position = operand
+    places = {name: int(place) for name, place in (pair.split("=") for pair in str(attributes[key]).split())}
+    where: list[Any] = list(position)
+    for axis, place in places.items():
+        where[place] = slice(position[place], position[place] + sizes[axis])
+    part: NDArray = array[tuple(where)]
+    order = sorted(places, key=lambda axis: places[axis])
+    wanted = [axis for axis in axes if axis in places]
+    if part.shape != tuple(sizes[axis] for axis in order):
+        raise IndexError(f"a tile at {position} of a buffer of shape {array.shape}")
+    part = part.transpose([order.index(axis) for axis in wanted])
+    return part if len(wanted) == 2 else part.reshape([sizes[axis] if axis in places else 1 for axis in axes])
+
+
+def _vector_step(rows: int, columns: int, depth: int) -> Callable[..., None]:
+    sizes = {"row": rows, "column": columns, "reduction": depth}
+
+    def step(attributes: Attributes, total: Operand, left: Operand, right: Operand) -> None:
+        c = _tiles(attributes, "total", total, ("row", "column"), sizes)
+        a = _tiles(attributes, "left", left, ("row", "reduction"), sizes)
+        b = _tiles(attributes, "right", right, ("reduction", "column"), sizes)
+        wide = np.int64 if c.dtype.kind == "i" else np.float64
+        c += (a.astype(wide) @ b.astype(wide)).astype(c.dtype)
 
     return step
 
@@ -105,6 +138,11 @@ INTRINSICS: dict[str, Callable[..., None]] = {
     "mma_m16n8k16_bf16": _matrix_step(16, _from_bfloat16),
     "mma_m16n8k8_tf32": _matrix_step(8, _to_tf32),
     "mma_m16n8k32_s8": _matrix_step(32, _same),
+    "fma_6x16_f32": _vector_step(6, 16, 1),
+    "fma_14x32_f32": _vector_step(14, 32, 1),
+    "fma_6x8_f64": _vector_step(6, 8, 1),
+    "fma_14x16_f64": _vector_step(14, 16, 1),
+    "dot_4x16x4_u8s8": _vector_step(4, 16, 4),
     "ldmatrix": _load,
     "ldmatrix_trans": _load_transposed,
     "cp_async": _copy,

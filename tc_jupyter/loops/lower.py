@@ -49,16 +49,24 @@ from tc_jupyter.ranges import (
 )
 from tc_jupyter.schedule import (
     GPU_AXES,
+    STEPS,
     ExactSets,
+    MatrixStep,
     Piece,
     Stage,
     StageBounds,
     StageGraph,
     SymbolicBounds,
+    Tile,
+    constant_extent,
+    first_reduction,
     identity_of,
     loop_extent,
     open_constraints,
+    operands,
+    root_of,
     scope_of,
+    total_dimensions,
     variable,
     view_shift,
     with_safe_padding,
@@ -425,6 +433,7 @@ class _StageLoops:
     stage: Stage
     bounds: StageBounds
     accumulator: Buffer | None = None
+    fragment: Sequence[SizeExpr] = ()
 
     @property
     def statement(self) -> Statement:
@@ -447,8 +456,7 @@ class _StageLoops:
 
     @property
     def _first_reduction(self) -> int:
-        kinds = [self.stage.kind(leaf) for leaf in self.stage.leaves]
-        return kinds.index("reduction") if "reduction" in kinds else len(kinds)
+        return min(first_reduction(self.stage), self._step_depth)
 
     @property
     def _is_reduction(self) -> bool:
@@ -471,7 +479,9 @@ class _StageLoops:
 
     def _for(self, leaf: str, placed: frozenset[str], body: Block) -> Block:
         extent = loop_extent(self.stage, self.bounds.lineage, leaf, placed)
-        kind = self.stage.annotation(leaf) or "serial"
+        # the registers of a fragment need constant indices
+        repeats = self._is_in_fragments and leaf in self._inner_outputs()
+        kind = self.stage.annotation(leaf) or ("unroll" if repeats else "serial")
         var = self.nest.names[variable(self.stage.name, leaf)]
         return Block((For(var, to_expr(constant(0)), self.nest.expr(extent), body, kind, leaf),))
 
@@ -500,15 +510,12 @@ class _StageLoops:
 
     # --- stores ------------------------------------------------------------------------------------------------------
 
-    def _logical(self) -> list[SizeExpr]:
-        values = self.bounds.lineage.values
-        return [values[index.name] for index in self.statement.output_indices]
-
-    def _target(self) -> tuple[str, tuple[Expr, ...]]:
-        nest = self.nest
+    def _target(self, values: Mapping[str, SizeExpr] | None = None) -> tuple[str, tuple[Expr, ...]]:
+        """Buffer and position of the element at the present point, or where the indices have `values`."""
+        nest, here = self.nest, values or self.bounds.lineage.values
         storage = nest.graph.storage_name(self.statement.target)
         shift = view_shift(nest.graph, self.statement.target)
-        logical = [value + s for value, s in zip(self._logical(), shift, strict=True)]
+        logical = [here[index.name] + s for index, s in zip(self.statement.output_indices, shift, strict=True)]
         return nest.place(storage).buffer.name, nest.positions(storage, logical)
 
     def _store(self) -> Block:
@@ -612,6 +619,8 @@ class _StageLoops:
             return self._combine(depth, placed)
         if self._is_cross_thread(depth):
             return self._across_threads(depth, placed)
+        if self._is_in_fragments:
+            return self._in_fragments(depth, placed)
         if target.dtype.compute is not target.dtype:
             return self._rounded_once(depth, placed, target)
         if not self.statement.initialize:
@@ -662,6 +671,11 @@ class _StageLoops:
         return Block((Allocate(mine, Block((loop, Allocate(total, Block((combine, *finish.body)))))),))
 
     def _combine(self, depth: int, placed: frozenset[str]) -> Block:
+        if depth == self._step_depth and self._step is not None and not self._is_checked:
+            return self._matrix_step(placed)
+        return self._combine_here(depth, placed)
+
+    def _combine_here(self, depth: int, placed: frozenset[str]) -> Block:
         leaves = self.stage.leaves
         if depth == len(leaves):
             return self._store()
@@ -705,6 +719,231 @@ class _StageLoops:
         )
         buffer, self.accumulator = self.accumulator, None
         return Block((Allocate(buffer, body),))
+
+    # --- matrix steps ------------------------------------------------------------------------------------------------
+
+    @property
+    def _step(self) -> MatrixStep | None:
+        return None if self.stage.tensorize is None else STEPS[self.stage.tensorize.intrinsic]
+
+    @property
+    def _step_axes(self) -> tuple[str, ...]:
+        return () if self.stage.tensorize is None else self.stage.tensorize.axes
+
+    @property
+    def _step_depth(self) -> int:
+        """How many loops stand around the intrinsic of a tensorized stage; around everything else all of them do."""
+        return len(self.stage.leaves) - len(self._step_axes)
+
+    @property
+    def _is_checked(self) -> bool:
+        """Whether subscripts of the stage are checked at each point: then no point can be left to an intrinsic."""
+        return any(check.statement == self.stage.evaluates for check in self.nest.checks)
+
+    def _matrix_step(self, placed: frozenset[str]) -> Block:
+        """The intrinsic where its whole tile exists, else the loops that it stands for.
+
+        if N - 16*j.outer >= 16:
+          fma_6x16_f32(C.cache, A, B)
+        else:
+          for i.inner, for j.inner: C.cache[...] += ...
+        """
+        tests = self._whole_tile(placed)
+        here = self._intrinsic()
+        rest = self._tile_rest(placed) if self._is_in_fragments else self._combine_here(self._step_depth, placed)
+        if tests is None:
+            return rest
+        whole = _joined("&&", tests)
+        return here if whole is None else Block((If(whole, here, rest),))
+
+    @property
+    def _is_in_fragments(self) -> bool:
+        """Whether the sums are spread over the registers of a warp."""
+        return self._step is not None and self._step.unit == "warp" and not self._is_checked
+
+    def _whole_tile(self, placed: frozenset[str]) -> list[Expr] | None:
+        """Tests that say that all points of the tile at hand exist; `None` if no test can."""
+        assert self._step is not None
+        related, axes = self.bounds.lineage, self._step_axes
+        tests: list[Expr] = []
+        for number, (axis, size) in enumerate(zip(axes, self._step.sizes, strict=True)):
+            extent = loop_extent(self.stage, related, axis, placed | set(axes[:number]))
+            extent = extent.substitute({variable(self.stage.name, other): constant(0) for other in axes[:number]})
+            if not nonnegative(extent - size):
+                tests.append(Binary(">=", self.nest.expr(extent), to_expr(constant(size)), DType.BOOL))
+        for value, limit in open_constraints(self.stage, related, reductions=True):
+            last = self._at_tile(value, last=True)
+            if last is None:
+                return None
+            tests.append(Binary("<", self.nest.expr(last), self.nest.expr(limit), DType.BOOL))
+        return tests
+
+    def _at_tile(self, value: SizeExpr, last: bool = False) -> SizeExpr | None:
+        """A value at the first (or last) point of the tile; `None` if it does not grow steadily along its axes."""
+        assert self._step is not None
+        names = {variable(self.stage.name, axis): n for axis, n in zip(self._step_axes, self._step.sizes, strict=True)}
+        first = value.substitute({name: constant(0) for name in names})
+        if not last:
+            return first
+        total = first
+        for name, size in names.items():
+            one = value.substitute({other: constant(1 if other == name else 0) for other in names}) - first
+            if not nonnegative(one):
+                return None
+            total = total + one * (size - 1)
+        return total if value.substitute({name: constant(n - 1) for name, n in names.items()}) == total else None
+
+    def _tile_values(self) -> dict[str, SizeExpr]:
+        """The statement's indices at the first point of the tile."""
+        names = {variable(self.stage.name, axis): constant(0) for axis in self._step_axes}
+        return {root: value.substitute(names) for root, value in self.bounds.lineage.values.items()}
+
+    def _intrinsic(self) -> Block:
+        """The intrinsic on the tiles that begin at the present point of the loops around it."""
+        nest, step = self.nest, self._step
+        assert step is not None
+        found = operands(nest.graph, self.stage, self._step_axes, step)
+        assert not isinstance(found, str), found
+        values = self._tile_values()
+        tiles = [nest.value(tile.read, values) for tile in found]
+        left, right = (tile for tile in tiles if isinstance(tile, Read))
+        if self._is_in_fragments:
+            return self._warp_step(step, (left, right), found)
+        total, dimensions = self._total_tile(values)
+        attributes = [("total", _dimensions_text(dimensions, step))]
+        attributes += [("left", _dimensions_text(found[0].dimensions, step))]
+        attributes += [("right", _dimensions_text(found[1].dimensions, step))]
+        return Block(
+            (Intrinsic(step.name, (total, left, right), tuple(attributes), self.statement.name, self.statement.span),)
+        )
+
+    def _total_tile(self, values: Mapping[str, SizeExpr]) -> tuple[Read, Mapping[str, int]]:
+        """First element of the sums of a tile, and the dimensions that it moves along."""
+        nest, axes = self.nest, self._step_axes
+        first = {variable(self.stage.name, axis): constant(0) for axis in axes}
+        if self.accumulator is not None:
+            leaves = self._inner_outputs()
+            where = tuple(nest.expr(self.bounds.lineage.leaf(leaf).substitute(first)) for leaf in leaves)
+            places = {"row": leaves.index(axes[0]), "column": leaves.index(axes[1])}
+            return Read(self.accumulator.name, where, self.accumulator.dtype), places
+        assert self._step is not None
+        dimensions = total_dimensions(nest.graph, self.stage, axes, self._step)
+        assert dimensions is not None
+        name, where = self._target(values)
+        return Read(name, where, nest.place(nest.graph.storage_name(self.statement.target)).buffer.dtype), dimensions
+
+    # --- steps of a warp ---------------------------------------------------------------------------------------------
+
+    def _in_fragments(self, depth: int, placed: frozenset[str]) -> Block:
+        """Sums in the registers of a warp until they are complete.
+
+        allocate fragment S[rows, columns]
+        S[...] = 0
+        for k.outer: mma(S, A, B)
+        C[...] = S[...]
+        """
+        assert self._step is not None
+        name, total = f"{self.statement.name}.sum", self._step.total
+        zero = {variable(self.stage.name, leaf): constant(0) for leaf in self._inner_outputs()}
+        self.fragment = [value - value.substitute(zero) for value in self._tile_roots()]
+        shape = tuple(self.nest.expr(constant(self._most(value) + 1)) for value in self.fragment)
+        self.accumulator = Buffer(name, total, shape, "fragment")
+        where = self._fragment_positions()
+        operator = None if self.statement.initialize else self.statement.operator
+        out, position = self._target()
+        start = Block((self._put(name, where, identity_of("+", total), None),))
+        end = self._guarded(self._put(out, position, Read(name, where, total), operator), reductions=False)
+        sums = (
+            self._over_tiles(start, placed, whole=True),
+            self._combine(depth, placed),
+            self._over_tiles(end, placed),
+        )
+        buffer, self.accumulator = self.accumulator, None
+        return Block((Allocate(buffer, Block(sums)),))
+
+    def _tile_roots(self) -> list[SizeExpr]:
+        """Values of the indices along the rows and the columns of the step."""
+        names = [root_of(self.stage, axis) for axis in self._step_axes[:2]]
+        return [self.bounds.lineage.values[name] for name in names if name is not None]
+
+    def _most(self, value: SizeExpr) -> int:
+        """The largest value over the loops inside the reduction."""
+        lengths = {leaf: constant_extent(self.stage, leaf) or 1 for leaf in self._inner_outputs()}
+        last = {variable(self.stage.name, leaf): constant(length - 1) for leaf, length in lengths.items()}
+        return value.substitute(last).constant
+
+    def _fragment_positions(self, first: bool = False) -> tuple[Expr, ...]:
+        """Row and column in the fragment: of the present point, or of the tile's first."""
+        zero = {variable(self.stage.name, axis): constant(0) for axis in self._step_axes[:2]} if first else {}
+        return tuple(self.nest.expr(value.substitute(zero)) for value in self.fragment)
+
+    def _over_tiles(self, block: Block, placed: frozenset[str], whole: bool = False) -> Block:
+        """Loops over all elements of the fragment around one store; those that do not exist are left out unless `whole`."""
+        leaves = self._inner_outputs()
+        rows, columns = self._step_axes[:2]
+        inner = block if whole else self._existing(block, leaves, placed)
+        inner = self._for_tile(rows, "fragment.row", self._for_tile(columns, "fragment.column", inner))
+        for leaf in reversed([leaf for leaf in leaves if leaf not in (rows, columns)]):
+            inner = self._for_tile(leaf, "unroll", inner)
+        return inner
+
+    def _existing(self, block: Block, leaves: Sequence[str], placed: frozenset[str]) -> Block:
+        """`block` where the loops over `leaves`, which all have their full length, would have an iteration."""
+        tests: list[Expr] = []
+        for number, leaf in enumerate(leaves):
+            extent = loop_extent(self.stage, self.bounds.lineage, leaf, placed | set(leaves[:number]))
+            if not nonnegative(extent - (constant_extent(self.stage, leaf) or 1)):
+                here = self.nest.expr(self.bounds.lineage.leaf(leaf))
+                tests.append(Binary("<", here, self.nest.expr(extent), DType.BOOL))
+        test = _joined("&&", tests)
+        return block if test is None else Block((If(test, block),))
+
+    def _for_tile(self, leaf: str, kind: str, body: Block) -> Block:
+        var = self.nest.names[variable(self.stage.name, leaf)]
+        extent = to_expr(constant(constant_extent(self.stage, leaf) or 1))
+        return Block((For(var, to_expr(constant(0)), extent, body, kind, leaf),))
+
+    def _tile_rest(self, placed: frozenset[str]) -> Block:
+        """A tile of which only a part exists: element by element, each in the thread that holds its sum."""
+        assert self.accumulator is not None
+        rows, columns, inner = self._step_axes
+        values = self.bounds.lineage.values
+        value = self.nest.value(self.statement.value, values)
+        add = self._guarded(self._put(self.accumulator.name, self._fragment_positions(), value, "+"), reductions=True)
+        steps = self._for(inner, placed | {rows, columns}, add)
+        here = self._existing(steps, (rows, columns), placed)
+        return self._for_tile(rows, "fragment.row", self._for_tile(columns, "fragment.column", here))
+
+    def _warp_step(self, step: MatrixStep, tiles: tuple[Read, Read], found: tuple[Tile, Tile]) -> Block:
+        """Load both operands into registers and multiply them."""
+        assert self.accumulator is not None
+        rows, columns, depth = step.extents
+        zero = to_expr(constant(0))
+        about = (self.statement.name, self.statement.span)
+        body: tuple[Stmt, ...] = ()
+        fragments: list[Buffer] = []
+        for name, tile, side, shape in (
+            ("left", tiles[0], found[0], (rows, depth)),
+            ("right", tiles[1], found[1], (depth, columns)),
+        ):
+            extents = tuple(to_expr(constant(extent)) for extent in shape)
+            fragment = Buffer(f"{self.statement.name}.{name}", tile.dtype, extents, "fragment")
+            first, second = ("row", "reduction") if name == "left" else ("reduction", "column")
+            load = "ldmatrix" if side.dimensions[first] < side.dimensions[second] else "ldmatrix_trans"
+            size = (("rows", shape[0]), ("columns", shape[1]))
+            body = (*body, Intrinsic(load, (Read(fragment.name, (zero, zero), tile.dtype), tile), size, *about))
+            fragments.append(fragment)
+        left, right = (Read(each.name, (zero, zero), each.dtype) for each in fragments)
+        total = Read(self.accumulator.name, self._fragment_positions(first=True), step.total)
+        block = Block((*body, Intrinsic(step.name, (total, left, right), (), *about)))
+        for fragment in fragments:
+            block = Block((Allocate(fragment, block),))
+        return block
+
+
+def _dimensions_text(dimensions: Mapping[str, int], step: MatrixStep) -> str:
+    """`row=1 reduction=0`: the dimension of an operand along which each axis of a step moves it."""
+    return " ".join(f"{axis}={dimensions[axis]}" for axis in step.axes if axis in dimensions)
 
 
 def _joined(op: str, parts: Sequence[Expr]) -> Expr | None:

@@ -8,25 +8,28 @@ from .bounds import Bounds, Range, StageNeed, infer_bound
 from .exact_sets import ExactNeed, ExactSets, Piece
 from .extents import loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
+from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root_of, total_dimensions
 from .moves import candidates, mutate
 from .padding import with_safe_padding
 from .phases import StagePhases, all_phases, phases
 from .primitives import identity_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .space import default_schedule, size_class
-from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, stage_graph
+from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
 from .store import ScheduleStore, StoreKey
 from .target import INTERPRETER, Target
 
 __all__ = [
     "GPU_AXES",
     "INTERPRETER",
+    "STEPS",
     "Attach",
     "Bounds",
     "ExactNeed",
     "ExactSets",
     "Fuse",
     "IterVar",
+    "MatrixStep",
     "Piece",
     "Range",
     "Schedule",
@@ -42,22 +45,28 @@ __all__ = [
     "StoreKey",
     "SymbolicBounds",
     "Target",
+    "Tile",
     "all_phases",
     "candidates",
+    "constant_extent",
     "default_schedule",
+    "first_reduction",
     "identity_of",
     "infer_bound",
     "infer_symbolic",
     "loop_extent",
     "mutate",
     "open_constraints",
+    "operands",
     "phases",
+    "root_of",
     "schedule_of",
     "scope_of",
     "size_class",
     "stage_graph",
     "steps_from_data",
     "steps_to_data",
+    "total_dimensions",
     "variable",
     "view_shift",
     "with_safe_padding",

@@ -370,7 +370,8 @@ class Bounds(Mapping[str, AxisRanges]):
             other = graph.stage(stage.attach.stage)
             shared = other.leaves.index(stage.attach.axis) + 1
         after: list[tuple[Stage, int]] = []
-        for leaf in stage.leaves[shared:]:
+        step = stage.tensorize
+        for leaf in stage.leaves[shared : len(stage.leaves) - (len(step.axes) if step else 0)]:
             span = ranges[leaf]
             if keep or span.extent != 1:
                 note = stage.annotation(leaf)
@@ -388,6 +389,8 @@ class Bounds(Mapping[str, AxisRanges]):
                     after.append((each, depth))
         tested = not self.symbolic[stage.name].exact and self._generated.guard(stage.name) is not None
         notes = ["only elements that are needed"] if tested else []
+        if step is not None:
+            notes.append(f"{step.intrinsic} over {', '.join(step.axes)}")
         notes += [f"`{each.name}` inlined" for each in self._inlined_into(stage.name)]
         lines.append("  " * depth + stage.statement.text + (f"   # {', '.join(notes)}" if notes else ""))
         for each, at in after:
@@ -433,6 +436,7 @@ class Bounds(Mapping[str, AxisRanges]):
             "attach": {"kind": attach.kind, "stage": attach.stage, "axis": attach.axis},
             "path": [list(loop) for loop in self.sized.graph.attach_path(name)],
             "scope": found.stage.storage.scope,
+            "intrinsic": found.stage.tensorize.intrinsic if found.stage.tensorize else None,
             "axes": self._axes_json(name),
             "relations": [_relation_json(relation) for relation in found.stage.relations],
             "region": list(self.region(name)),

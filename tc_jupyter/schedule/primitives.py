@@ -29,7 +29,8 @@ from tc_jupyter.program import (
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .grid import grid_problem
-from .intrinsics import match_intrinsic
+from .inline import inject_inline
+from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem, outside_read
 from .lineage import leaf_domain
 from .stage import (
@@ -144,7 +145,7 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     if leaves[:depth] != old.leaves[:depth]:
         message = f"the outer {depth} loops of `{stage}` are shared with another stage"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "reorder first, then `compute_with`")
-    return graph.replace_stage(replace(old, leaves=leaves))
+    return _keeps_steps(graph, graph.replace_stage(replace(old, leaves=leaves)), old, "reorder first, then tensorize")
 
 
 def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor: int) -> StageGraph:
@@ -177,7 +178,8 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
         raise refuse(
             graph, codes.BAD_ANNOTATION, old, f"`{stage}[{axis}]` cannot be `{annotation}`: {problem[0]}", problem[1]
         )
-    return graph.replace_stage(replace(old, annotations=(*old.annotations, (axis, annotation))))
+    new = graph.replace_stage(replace(old, annotations=(*old.annotations, (axis, annotation))))
+    return _keeps_steps(graph, new, old, "annotate another loop")
 
 
 def parallel(graph: StageGraph, stage: str, axis: str) -> StageGraph:
@@ -209,7 +211,14 @@ def tensorize(graph: StageGraph, stage: str, axes: tuple[str, ...], intrinsic: s
     old = find_stage(graph, stage)
     for axis in axes:
         _leaf(graph, old, axis)
-    problem = match_intrinsic(graph, old, axes, intrinsic)
+    axes = tuple(axes)
+    if old.attach.kind == "inline":
+        problem: str | None = "it is inlined and has no loops"
+    elif old.tensorize is not None:
+        problem = f"it is `{old.tensorize.intrinsic}` already"
+    else:
+        plain = inject_inline(graph)
+        problem = match_intrinsic(plain, plain.stage(stage), axes, intrinsic)
     if problem is not None:
         message = f"`{stage}` has no `{intrinsic}` step over {', '.join(f'`{axis}`' for axis in axes)}: {problem}"
         raise refuse(graph, codes.BAD_ANNOTATION, old, message, "split the axes to the extents of the intrinsic first")
@@ -343,9 +352,10 @@ def storage(
     problem = _storage_problem(graph, old, new)
     if problem is not None:
         raise refuse(graph, codes.BAD_ANNOTATION, old, f"`{stage}` cannot be stored so: {problem[0]}", problem[1])
+    changed = graph
     for each in graph.stages_on(old.target):
-        graph = graph.replace_stage(replace(each, storage=new))
-    return graph
+        changed = changed.replace_stage(replace(each, storage=new))
+    return _keeps_steps(graph, changed, old, "tensorize last")
 
 
 # --- new stages ------------------------------------------------------------------------------------------------------
@@ -435,6 +445,7 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     statement = old.statement
     if old.attach.kind != "root" or any(True for _ in graph.attached(stage)):
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `cache_write` first")
+    _not_tensorized(graph, old, "cache_write")
     if statement.combine is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` folds onto its present content", "use another tensor")
     if any(read.tensor == statement.target for read in statement.reads()):
@@ -496,6 +507,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         raise refuse(graph, codes.UNKNOWN_AXIS, old, message, f"its reduction axes are {leaves or 'none'}")
     if old.attach.kind != "root" or any(True for _ in graph.attached(stage)):
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `rfactor` first")
+    _not_tensorized(graph, old, "rfactor")
     statement = old.statement
     if statement.combine is not None:
         message = f"the function that `{stage}` folds with has no identity"
@@ -664,7 +676,16 @@ def graph_problem(graph: StageGraph) -> tuple[str, str] | None:
         problem = None if stage.attach.kind == "root" else _stage_problem(graph, stage)
         if problem is not None:
             return stage.name, problem
-    return None
+    return step_problem(graph)
+
+
+def _keeps_steps(old: StageGraph, new: StageGraph, stage: Stage, help: str) -> StageGraph:
+    """The new graph, if all tensorized loops still are the intrinsics that they stand for."""
+    problem = step_problem(new)
+    if problem is not None:
+        message = f"`{problem[0]}` is tensorized: {problem[1]}"
+        raise refuse(old, codes.BAD_ANNOTATION, stage, message, help)
+    return new
 
 
 def _order_problem(graph: StageGraph) -> Problem | None:
@@ -883,6 +904,13 @@ def _free(graph: StageGraph, stage: Stage, axis: str, action: str) -> None:
         if other.attach.axis == axis:
             message = f"cannot {action} `{stage.name}[{axis}]`: `{other.name}` is attached there"
             raise refuse(graph, codes.BAD_ATTACH, stage, message, f"{action} first, then `compute_at`")
+
+
+def _not_tensorized(graph: StageGraph, stage: Stage, action: str) -> None:
+    """A stage whose value moves to a new stage keeps its loops for the copy only."""
+    if stage.tensorize is not None:
+        message = f"`{stage.name}` is tensorized: its loops are `{stage.tensorize.intrinsic}`"
+        raise refuse(graph, codes.BAD_ANNOTATION, stage, message, f"`{action}` first, then tensorize")
 
 
 def _replace_leaves(stage: Stage, axis: str, new: tuple[str, ...]) -> tuple[str, ...]:

@@ -31,8 +31,19 @@ def refused(change, *arguments, **options):
     return caught.value.diagnostics[0]
 
 
-def step(schedule, stage="C"):
-    for axis, factor in (("i", 16), ("j", 8), ("k", 16)):
+SAME = "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k) * A(i,k) where j in 0:N }"
+DIAGONAL = "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k+i) * B(k,j) where k in 0:32 }"
+MIDDLE = "def f(half(M,K,L) A, half(K,N) B) -> (C) { C(l,i,j) +=! A(i,k,l) * B(k,j) }"
+DOT = "def f(uint8(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! int32(A(i,k)) * int32(B(k,j)) }"
+TILE = ("i.inner", "j.inner", "k.inner")
+
+
+def inside(schedule):
+    return step(schedule).cache_read("A", "C").compute_at("A.cache", "C", "i.inner")
+
+
+def step(schedule, factors=(16, 8, 16), stage="C"):
+    for axis, factor in zip("ijk", factors, strict=True):
         schedule = schedule.split(stage, axis, factor)
     return schedule.reorder(stage, "i.outer", "j.outer", "k.outer", "i.inner", "j.inner", "k.inner")
 
@@ -65,15 +76,21 @@ def test_partial_results_have_the_loop_as_an_index():
     is_product(default(PRODUCT).split("C", "k", 6).rfactor("C", "k.inner"))
 
 
-def test_a_matrix_step_computes_the_same():
-    is_product(step(default(HALF)).tensorize("C", ("i.inner", "j.inner", "k.inner"), "mma_m16n8k16_f16"), "float16")
-
-
 @pytest.mark.parametrize(
     ("make", "part"),
     [
         (lambda: (default(HALF), ("i", "j", "k"), "dot"), "no such intrinsic"),
-        (lambda: (default(HALF), ("i", "j"), "mma_m16n8k16_f16"), "not the innermost"),
+        (lambda: (default(HALF), ("i", "j"), "mma_m16n8k16_f16"), "it has 3 axes: row, column, reduction"),
+        (lambda: (default(HALF), ("j", "i", "k"), "mma_m16n8k16_f16"), "not the innermost"),
+        (lambda: (step(default(HALF)), ("j.outer", "k.outer", "i.inner"), "mma_m16n8k16_f16"), "not the innermost"),
+        (lambda: (step(default(SAME)), TILE, "mma_m16n8k16_f16"), "one factor must be read at (row, reduction)"),
+        (lambda: (step(default(DIAGONAL)), TILE, "mma_m16n8k16_f16"), "by single elements along the axes"),
+        (lambda: (step(default(MIDDLE)), TILE, "mma_m16n8k16_f16"), "does not lie in its last two dimensions"),
+        (lambda: (step(default(HALF)).bind("C", "i.outer", "threadIdx.x"), TILE, "mma_m16n8k16_f16"), "32 threads"),
+        (lambda: (step(default(HALF)).unroll("C", "k.inner"), TILE, "mma_m16n8k16_f16"), "is `unroll` already"),
+        (lambda: (inside(default(HALF)), TILE, "mma_m16n8k16_f16"), "`A.cache` is attached inside it"),
+        (lambda: (step(default(DOT)), TILE, "dot_4x16x4_u8s8"), "the extents are 16 x 8 x 16, not 4 x 16 x 4"),
+        (lambda: (step(default(DOT), (4, 16, 4)), TILE, "dot_4x16x4_u8s8"), "`B` is not stored with the reduction"),
         (lambda: (default(HALF), ("i", "j", "k"), "mma_m16n8k16_f16"), "the extents are"),
         (lambda: (step(default(PRODUCT)), ("i.inner", "j.inner", "k.inner"), "mma_m16n8k16_f16"), "type float32"),
         (
@@ -97,10 +114,38 @@ def test_a_matrix_step_must_match(make, part):
     assert part in found.message
 
 
-def test_tensorized_loops_stay_as_they_are():
-    schedule = step(default(HALF)).tensorize("C", ("i.inner", "j.inner", "k.inner"), "mma_m16n8k16_f16")
-    assert refused(schedule.split, "C", "k.inner", 2).code.number == "TC410"
-    assert refused(schedule.fuse, "C", "i.inner", "j.inner").code.number == "TC410"
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda s: s.split("C", "k.inner", 2), "it is part of `mma_m16n8k16_f16`"),
+        (lambda s: s.fuse("C", "i.inner", "j.inner"), "it is part of `mma_m16n8k16_f16`"),
+        (lambda s: s.reorder("C", "k.inner", "i.inner"), "the axes are not the innermost loops"),
+        (lambda s: s.reorder("C", "k.inner", "k.outer"), "the axes are not the innermost loops"),
+        (lambda s: s.vectorize("C", "j.inner"), "`j.inner` is `vectorize` already"),
+        (lambda s: s.bind("C", "j.outer", "threadIdx.x"), "the 32 threads of the warp"),
+        (lambda s: s.cache_read("A", "C").compute_at("A.cache", "C", "j.inner"), "`A.cache` is attached inside it"),
+        (lambda s: s.cache_write("C"), "`C` is tensorized"),
+        (lambda s: s.rfactor("C", "k.outer"), "`C` is tensorized"),
+        (lambda s: s.tensorize("C", TILE, "mma_m16n8k16_f16"), "it is `mma_m16n8k16_f16` already"),
+        (lambda s: s.cache_read("A", "C").storage("A.cache", layout=((1, 0), (0, 0), (1, 8))), "by single elements"),
+        (
+            lambda s: (
+                s.cache_read("A", "C").split("A.cache", "k", 64).bind("A.cache", "k.inner", "threadIdx.x")
+                .compute_at("A.cache", "C", "k.outer")
+            ),
+            "another length than the 32 threads",
+        ),
+    ],
+)  # fmt: skip
+def test_tensorized_loops_stay_what_they_are(change, part):
+    schedule = step(default(HALF)).tensorize("C", TILE, "mma_m16n8k16_f16")
+    assert part in refused(change, schedule).message
+
+
+def test_what_a_warp_computes_is_not_private_to_its_threads():
+    schedule = step(default(HALF).cache_write("C"), stage="C.cache").tensorize("C.cache", TILE, "mma_m16n8k16_f16")
+    schedule = schedule.split("C", "i", 16)
+    assert "each thread would hold only a part" in refused(schedule.compute_at, "C.cache", "C", "i.outer").message
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ from tc_jupyter.loops import (
     Kernel,
     Stmt,
     Store,
+    expand,
     sub_blocks,
     walk_statements,
 )
@@ -72,7 +73,17 @@ from .helpers import helper_texts
 from .launch import GRID_AXES, GRID_LIMITS, THREAD_AXES, Axis, Range, axes_of, bounds, loop_range, needs_one
 from .literals import C_TYPES, value_type
 from .names import Names, comment_text
-from .primitives import COLLECTIVE, LANE, MATRIX_STEPS, PRIMITIVES, copy_line, emit_intrinsic, fragment_type
+from .primitives import (
+    COLLECTIVE,
+    KNOWN,
+    LANE,
+    MATRIX_STEPS,
+    OF_WARP,
+    PRIMITIVES,
+    copy_line,
+    emit_intrinsic,
+    fragment_type,
+)
 from .vectors import VectorStore, plan_vector
 
 MAX_STATIC_SHARED = 48 << 10
@@ -112,7 +123,7 @@ def emit_cuda(
     Raises:
         CompileError: TC503, storage that has no constant bound or is larger than the device's shared memory.
     """
-    return _Emitter(in_registers(kernel), target, index_bits, source, restrict, large_grid).run()
+    return _Emitter(in_registers(expand(kernel, KNOWN)), target, index_bits, source, restrict, large_grid).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +353,7 @@ class _Emitter:
         alone = self.alone and len(block.body) == 1
         for stmt in block.body:
             self.alone = alone
-            if guards and not _collective(stmt):
+            if guards and not self._of_block(stmt):
                 run.append(stmt)
                 continue
             self._guarded(run, guards)
@@ -384,6 +395,18 @@ class _Emitter:
             case _:
                 assert_never(stmt)
 
+    def _of_block(self, stmt: Stmt) -> bool:
+        """Whether all threads of the block have to take part, not only those of a warp that does a matrix step.
+
+        Outside of the loop over its lanes a condition is the same for all threads of a warp.
+        """
+        if "threadIdx.x" in self.active:
+            return _collective(stmt)
+        return any(
+            isinstance(each, Barrier) or (isinstance(each, Intrinsic) and each.name in COLLECTIVE - OF_WARP)
+            for each in walk_statements(Block((stmt,)))
+        )
+
     @contextmanager
     def _by_one_thread(self, buffer: str) -> Generator[None]:
         """What stands outside the loops over an axis is done once: by the first thread, of the first block where it
@@ -412,7 +435,7 @@ class _Emitter:
                 self._line(copy_line(copy, self.scope, name), copy)
                 self.names.taken.discard(name)
             return
-        if _collective(stmt) and (guards or self._differs(stmt.condition)):
+        if self._of_block(stmt) and (guards or self._differs(stmt.condition)):
             name = self.names.fresh("active")
             self._line(f"const bool {name} = {condition(stmt.condition, self.scope)};")
             with self._known(facts):
@@ -478,7 +501,7 @@ class _Emitter:
             self._line("#pragma unroll")
         with self._variable(loop) as name:
             low = index(loop.min, self.scope).text
-            most, limit = _unrolled_end(loop)
+            most, limit = (0, None) if self._of_block(loop) else _unrolled_end(loop)
             high = self._end(loop) if limit is None else str(most)
             head = f"for ({self._type(loop)} {name} = {low}; {name} < {high}; {name}++) {{  // {self._note(loop)}"
             self._line(head)
@@ -890,7 +913,7 @@ def _unrolled_end(loop: For) -> tuple[int, Expr | None]:
         and extent.op == "min"
     ):
         for most, limit in ((extent.right, extent.left), (extent.left, extent.right)):
-            if isinstance(most, Const) and 0 < most.value <= MAX_UNROLL and not _collective(loop):
+            if isinstance(most, Const) and 0 < most.value <= MAX_UNROLL:
                 return int(most.value), limit
     return 0, None
 

@@ -30,10 +30,10 @@ dimensions are its
 | `cp_async_wait` | | `pending` | all but the latest `pending` groups of each thread have landed |
 | `reduce_threads` | R, X | `op`, `threads`, `axis` | `R = X[0] op ... op X[threads - 1]` along dimension `axis` |
 
-`ldmatrix` loads 16 x k of a left operand, k x 16 (two tiles) of a right one, with the k of its matrix step. Copies land at the
-wait; `cp_async_zero` as the `otherwise` of a condition around `cp_async` is one instruction with it. All threads of a reduction
-get R.
-`reduce_threads` takes `+ * min max`, a power of two up to 32 threads or a multiple of 32, along `threadIdx.x`.
+`ldmatrix` loads 16 x k of a left operand, k x 8 or k x 16 (two tiles) of a right one, with the k of its matrix step,
+from any memory. Copies land at the wait; `cp_async_zero` as the `otherwise` of a condition around `cp_async` is one
+instruction with it. All threads of a reduction get R. `reduce_threads` takes `+ * min max`, a power of two up to 32
+threads or a multiple of 32, along `threadIdx.x`.
 
 Source: PTX ISA, sections "Matrix fragments for mma", "ldmatrix", "cp.async", "shfl.sync".
 """
@@ -43,7 +43,7 @@ from __future__ import annotations
 from tc_jupyter.loops import Intrinsic
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64
 
-from .expressions import Place, Scope, Text, arithmetic, cast, element, extremum, index, quotient
+from .expressions import Place, Scope, Text, arithmetic, cast, divisor, element, extremum, index, padded, quotient
 from .literals import C_TYPES, value_type
 
 LANE = "lane of the warp"
@@ -61,6 +61,12 @@ STEPS = {
 MATRIX_STEPS = frozenset(STEPS)
 COLLECTIVE = MATRIX_STEPS | {"ldmatrix", "ldmatrix_trans", "reduce_threads", "cp_async_commit", "cp_async_wait"}
 """Intrinsics in which all threads of a warp or block take part, or that every thread has to count alike."""
+
+OF_WARP = MATRIX_STEPS | {"ldmatrix", "ldmatrix_trans"}
+"""Intrinsics of the 32 threads of a warp."""
+
+KNOWN = COLLECTIVE | {"cp_async", "cp_async_zero"}
+"""All intrinsics that are written here; others are loops (`loops/expand.py`)."""
 
 _MMA = """
 // {comment}
@@ -118,6 +124,19 @@ INLINE void tc_ldmatrix(unsigned int& r0, unsigned int& r1, unsigned int& r2, un
 INLINE void tc_ldmatrix_trans(unsigned int& r0, unsigned int& r1, unsigned int& r2, unsigned int& r3, const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r0), "=r"(r1), "=r"(r2), "=r"(r3) : "r"(tc_shared_address(row)) : "memory");
+}
+""",
+    "tc_ldmatrix_two": """
+// Two 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8 for l < 16.
+INLINE void tc_ldmatrix_two(unsigned int& r0, unsigned int& r1, const void* row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r0), "=r"(r1) : "r"(tc_shared_address(row)) : "memory");
+}
+""",
+    "tc_ldmatrix_trans_two": """
+INLINE void tc_ldmatrix_trans_two(unsigned int& r0, unsigned int& r1, const void* row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r0), "=r"(r1) : "r"(tc_shared_address(row)) : "memory");
 }
 """,
     "tc_to_tf32": """
@@ -270,33 +289,50 @@ def _matrix_step(stmt: Intrinsic, scope: Scope) -> list[str]:
 
 
 def _load_fragment(stmt: Intrinsic, scope: Scope) -> list[str]:
-    """Lane addresses and registers of a tile; elements that `ldmatrix` cannot transpose are loaded one by one."""
+    """Lane addresses and registers of a tile; where the hardware's load does not fit, each lane reads its own elements.
+
+    That is so outside of shared memory, where rows do not begin at multiples of 16 bytes, and for elements of 8 or 32 bits that
+    would have to be transposed.
+    """
     fragment, source = stmt.operands
     place = scope.places[fragment.tensor]
     depth = fragment_depth(place.buffer.dtype)
     left = place.fragment == "left"
     rows, columns = (16, depth) if left else (depth, 8)
     tiles = [_registers(fragment, rows, columns, scope)]
-    if not left:
+    if not left and dict(stmt.attributes)["columns"] == 16:
         *outer, last = fragment.indices
         beside = Read(fragment.tensor, (*outer, Binary("+", last, int64(8), DType.INT64)), fragment.dtype)
         tiles.append(_registers(beside, rows, columns, scope))
     registers = [f"{tile}[{k}]" for tile in tiles for k in range(4 if left else 2)]
     # a left operand lies along k in memory unless it is stored transposed, a right one only if it is
     along_depth = (stmt.name == "ldmatrix") == left
-    if not along_depth and place.buffer.dtype.bytes != 2:
-        return _load_singly(source, registers, left, scope)
-    row, column = _lane_offsets(left, along_depth, depth // 2)
+    if (not along_depth and place.buffer.dtype.bytes != 2) or not _has_aligned_rows(source, scope):
+        return _load_singly(source, registers, left, along_depth, scope)
+    row, column = _lane_offsets(left, along_depth, depth // 2, len(registers))
     where = _shifted(source, row, column)
-    helper = "tc_ldmatrix" if along_depth else "tc_ldmatrix_trans"
+    helper = ("tc_ldmatrix" if along_depth else "tc_ldmatrix_trans") + ("" if len(registers) == 4 else "_two")
     scope.helpers |= {"tc_shared", helper}
     lines = [f"{helper}({', '.join(registers)}, {_address(where, scope)});"]
     return lines + _rounded(registers, place, scope)
 
 
-def _lane_offsets(left: bool, along_depth: bool, chunk: int) -> tuple[Expr, Expr]:
-    """Row and column, relative to the tile in memory, of the 16 bytes whose address a lane gives."""
-    lane = IndexVar(LANE)
+def _has_aligned_rows(source: Read, scope: Scope) -> bool:
+    """Whether every row of a tile begins in shared memory at a multiple of 16 bytes."""
+    buffer = scope.places[source.tensor].buffer
+    chunk = 16 // buffer.dtype.bytes
+    pitch = divisor(padded(buffer.shape[-1], buffer.pad), scope)
+    return buffer.scope == "shared" and pitch % chunk == 0 and divisor(source.indices[-1], scope) % chunk == 0
+
+
+def _lane_offsets(left: bool, along_depth: bool, chunk: int, registers: int = 4) -> tuple[Expr, Expr]:
+    """Row and column, relative to the tile in memory, of the 16 bytes whose address a lane gives.
+
+    Of two matrices only the first 16 lanes' addresses count; the others repeat them.
+    """
+    lane: Expr = IndexVar(LANE)
+    if registers == 2:
+        lane = Binary("%", lane, int64(16), DType.INT64)
 
     def of(op: str, by: int) -> Expr:
         return Binary(op, lane, int64(by), DType.INT64)
@@ -322,10 +358,11 @@ def _rounded(registers: list[str], place: Place, scope: Scope) -> list[str]:
     return [f"{register} = {scope.use('tc_to_tf32')}({register});" for register in registers]
 
 
-def _load_singly(source: Read, registers: list[str], left: bool, scope: Scope) -> list[str]:
-    """32-bit or 8-bit elements that lie across the reduction: each lane reads its own."""
+def _load_singly(source: Read, registers: list[str], left: bool, along_depth: bool, scope: Scope) -> list[str]:
+    """Each lane reads its own elements, from wherever they are."""
     place = scope.places[source.tensor]
-    per_register = 4 // place.buffer.dtype.bytes
+    dtype = place.buffer.dtype
+    per_register = 4 // dtype.bytes
     lane = IndexVar(LANE)
     group, quad = (Binary(op, lane, int64(4), DType.INT64) for op in ("//", "%"))
     lines: list[str] = []
@@ -336,15 +373,15 @@ def _load_singly(source: Read, registers: list[str], left: bool, scope: Scope) -
         for k in range(per_register):
             depth = Binary("+", Binary("*", quad, int64(per_register), DType.INT64), int64(along + k), DType.INT64)
             width = Binary("+", group, int64(across), DType.INT64)
-            text = element(place, _shifted(source, depth, width).indices, scope)
-            if place.buffer.dtype is DType.FLOAT32:
+            row, column = (width, depth) if along_depth else (depth, width)
+            text = element(place, _shifted(source, row, column).indices, scope)
+            if dtype is DType.FLOAT32:
                 parts.append(f"__float_as_uint({text})")
             else:
-                parts.append(f"(unsigned int)(unsigned char){text}" + (f" << {8 * k}" if k else ""))
+                unsigned = "(unsigned char)" if dtype.bytes == 1 else ""
+                parts.append(f"(unsigned int){unsigned}{text}" + (f" << {8 * dtype.bytes * k}" if k else ""))
         lines.append(f"{register} = {' | '.join(parts)};")
-    if place.buffer.dtype is DType.FLOAT32:
-        lines += [f"{register} = {scope.use('tc_to_tf32')}({register});" for register in registers]
-    return lines
+    return lines + _rounded(registers, place, scope)
 
 
 def _reduce(stmt: Intrinsic, scope: Scope) -> list[str]:

@@ -36,6 +36,7 @@ from tc_jupyter.loops import (
     Kernel,
     Stmt,
     Store,
+    expand,
     expressions,
     walk_statements,
 )
@@ -91,6 +92,7 @@ from .prepare import (
     variables,
 )
 from .show import show, show_store
+from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, is_stream, join, native_lanes, strip
 from .transpose import blocked, crossing_reads, turn
 from .vector_math import emit_call, float_remainder
@@ -125,6 +127,7 @@ def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
 
 def _emit(kernel: Kernel, target: Target) -> KernelSource:
     """From the kernel as it was lowered to text."""
+    kernel = expand(kernel, native_steps(kernel, target))
     plan = tasks(kernel)
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
@@ -398,6 +401,11 @@ class _Function:
         for where, stride in zip(indices, storage.strides, strict=True):
             total = add(total, multiply(polynomial(where, {}), stride))
         return total
+
+    def pointer(self, read: Read) -> str:
+        """The address of an element."""
+        storage = self.storages[read.tensor]
+        return self.address(storage, self.offset(storage, tuple(map(self.resolve, read.indices))))
 
     def address(self, storage: _Storage, offset: Polynomial) -> str:
         """A pointer to an element; what outer loops know is added there.
@@ -830,7 +838,8 @@ class _Function:
             case Barrier():
                 pass
             case Intrinsic():
-                raise RuntimeError(f"the CPU has no operation `{stmt.name}`")
+                assert stmt.name == DOT, f"the CPU has no operation `{stmt.name}`"
+                dot(self.b, self.pointer, stmt)
             case _:
                 assert_never(stmt)
 
