@@ -15,6 +15,13 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Several cases live in one file: one process rewrites them."""
+    if config.getoption("--update-golden"):
+        config.option.numprocesses = 0
+
+
 @pytest.fixture
 def update_golden(request) -> bool:
     return request.config.getoption("--update-golden")

@@ -204,7 +204,8 @@ class _SimulatedCall:
     def array(self, buffer: Buffer, kernel: Kernel) -> NDArray:
         found = self.arrays.get(buffer.name)
         if found is None:
-            shape = integers(buffer.shape, kernel)({**self.numbers.sizes, **self.inputs.scalars})
+            extents = integers(buffer.shape, kernel)({**self.numbers.sizes, **self.inputs.scalars})
+            shape = tuple(max(0, extent) for extent in extents)  # a size of 0 may give less
             if shape and buffer.pad:
                 shape = (*shape[:-1], shape[-1] + buffer.pad)
             found = self.arrays[buffer.name] = np.zeros(shape, storage_dtype(buffer.dtype))

@@ -494,7 +494,7 @@ class CudaRunner:
             loaded = self._variant(device, bits, aligned, sizes, True)
         launch = loaded.source.launch
         workspace = tuple(
-            math.prod(integers(buffer.shape, self.kernel)(sizes)) * buffer.dtype.bytes
+            math.prod(max(0, extent) for extent in integers(buffer.shape, self.kernel)(sizes)) * buffer.dtype.bytes
             for buffer in loaded.source.workspace
         )
         grid, block = integers(launch.grid, self.kernel)(sizes), integers(launch.block, self.kernel)(sizes)

@@ -62,7 +62,7 @@ def run_simulated(
                 arguments.append(scalars[argument.name])
             case "workspace":
                 space = next(buffer for buffer in source.workspace if buffer.name == argument.name)
-                shape = [number(extent, sizes) for extent in space.shape]
+                shape = [max(0, number(extent, sizes)) for extent in space.shape]
                 arguments.append(
                     GlobalArray(argument.name, np.zeros(shape, FLOATS.get(space.dtype, space.dtype.value)), True, False)
                 )

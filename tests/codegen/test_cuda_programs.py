@@ -140,6 +140,16 @@ def test_random_schedules(text, numbers, seed, data):
     )
 
 
+def test_a_size_of_0_makes_no_temporary_of_negative_length():
+    """`T0` is needed from 1 to N - 1."""
+    text = "def f(float(N) A) -> (O) { T0(i) +=! A(i) * A(j)\n O(i,j) = T0(j+1) + A(j) where i in 0:N, j in 0:N }"
+    found = program_of(text)
+    assert found is not None
+    schedule, sizes = schedule_of(*found).compute_at("T0", "O", "i"), {"N": 0}
+    kernels = [verify(simplify(each)) for each in lower(infer_symbolic(inject_inline(schedule.graph)))]
+    run_kernels(text, found[0], kernels, arguments(found[0], 0, sizes), sizes)
+
+
 @pytest.mark.slow
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), sizes(), st.integers(0, 1000))
