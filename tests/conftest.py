@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same random programs in every run, so that a failure is the change's; `--hypothesis-profile=default` draws new ones.
+settings.register_profile("fixed", derandomize=True)
+settings.load_profile("fixed")
 
 GOLDEN = Path(__file__).with_name("golden")
 
