@@ -7,17 +7,23 @@ the pointer on one, or moving the focus to it, outlines the other.
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from html import escape
 from typing import Any
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks
+from tc_jupyter.runtime import cpu, cuda, jit
 from tc_jupyter.runtime.nvrtc import BackendError
+from tc_jupyter.schedule import Bounds
+from tc_jupyter.schedule.visits import TooManyPoints
 
+from .code_lines import Lines, lines_of, lines_of_locations, located, with_assignments, without_debug
+from .execution import execution, execution_html
 from .picture import BAD, CODE, MUTED, Content, Control, Picture, code, folded, one_line, table, words
+from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _TITLES = {
     "loops": "loops", "cuda": "CUDA C++", "ptx": "PTX", "sass": "machine code (SASS)", "llvm": "LLVM IR", "asm": "assembly",
@@ -25,6 +31,8 @@ _TITLES = {
 }  # fmt: skip
 _SAVED = 24_000
 _SHOWN = 200_000
+_MOST_MAPPED = 40_000
+"""Points of a stage whose blocks and threads are drawn."""
 _HUES = (205, 30, 130, 280, 60, 340, 170, 0)
 
 
@@ -34,17 +42,26 @@ class Code(Picture):
     name = "code"
     title = "generated code"
 
-    def __init__(self, function: Function, kind: str = "loops") -> None:
-        """Raise `ValueError` for a kind that there is not."""
+    def __init__(self, function: Function, kind: str = "loops", **sizes: int) -> None:
+        """`sizes`: where blocks and threads are drawn. Raise `ValueError` for a kind that there is not."""
         super().__init__(function)
         if kind not in SOURCE_KINDS:
             raise ValueError(f"source kind {kind!r}: expected one of {', '.join(map(repr, SOURCE_KINDS))}")
         self.kind = kind
+        self.wrong = ""
         self._made: dict[str, str | None] = {}
+        self.known: SizeNames | None = None
+        self.sizes: dict[str, int] = {}
+        with suppress(OpenRanks):
+            self.known = size_names(function.analysis)
+            self.sizes = _mapped_sizes(self.known, sizes)
 
     def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
-        """`kind`: the form to show."""
+        """`kind`: the form to show; sizes of the picture of blocks and threads."""
         del dragging
+        self.wrong = ""
+        if self.known is not None:
+            self.sizes, self.wrong = read_sizes(self.known, self.sizes, values)
         if values.get("kind") in SOURCE_KINDS:
             self.kind = str(values["kind"])
 
@@ -86,10 +103,11 @@ class Code(Picture):
         if shown is not made:
             body += words(f"{len(made) - len(shown):,} more characters: `f.source({self.kind!r})` gives all")
         if self.kind in ("cuda", "ptx", "sass"):
-            body += self._resources()
+            body += self._resources() + self._mapping()
+            controls += () if self.known is None else self.known.controls(self.sizes)
         return Content(body, controls, {"text": made}, text=made[:4000])
 
-    def lines(self, made: str) -> list[int | None]:
+    def lines(self, made: str) -> Lines:
         """Per line of generated text the line of the cell that it computes, where that is known."""
         try:
             statements = self.function.program.statements
@@ -97,7 +115,54 @@ class Code(Picture):
             statements = ()
         source = self.function.source_text
         quoted = {" ".join(s.text.split()): source.position(s.span.start)[0] for s in statements if s.span.end}
-        return lines_of(made, quoted, source.name)
+        if self.kind in ("ptx", "sass"):
+            return lines_of_locations(made, source.name)
+        if self.kind in ("llvm", "asm"):
+            quoted = with_assignments(quoted, self.function.source("loops"), source.name)
+        if self.kind != "asm":
+            return lines_of(made, quoted, source.name)
+        found = self._assembled(quoted)
+        count = made.count("\n") + 1
+        return found[:count] if found is not None and len(found) >= count else [None] * count
+
+    def _assembled(self, quoted: Mapping[str, int]) -> Lines | None:
+        """Lines of the assembly text, by way of line numbers in the module; `None` where that does not work."""
+        name = self.function.source_text.name
+        found: Lines = []
+        try:
+            made = self.function.definition().build(cpu.cpu_target())
+            options = cpu.options_of(made.target)
+            for n, source in enumerate(made.sources):
+                twin = jit.assembly(located(source.text, lines_of(source.text, quoted, name), name), options)
+                lines = without_debug(twin, jit.assembly(source.text, options), name)
+                if lines is None:
+                    return None
+                found += ([None] if n else []) + lines
+        except (RuntimeError, ValueError):  # LLVM does not take the module with line numbers
+            return None
+        return found
+
+    def _mapping(self) -> str:
+        """Which block and thread runs which point, stage by stage, at the sizes of the controls."""
+        if self.known is None:
+            return ""
+        parts = [words(self.wrong, "✗", BAD)] if self.wrong else []
+        try:
+            made = self.function.definition().build(cuda.cuda_target())
+            bounds = made.schedule.bounds(**{name: self.sizes[name] for name in self.known.found.program.sizes})
+            for stage in bounds.symbolic.graph.stages:
+                if _points(bounds, stage.name) > _MOST_MAPPED:
+                    parts.append(
+                        words(f"`{stage.name}` has too many points at these sizes to draw its blocks and threads")
+                    )
+                    continue
+                found = execution(bounds, stage.name)
+                if found.mapped:
+                    parts.append(f"<div><b>{code(stage.name)}</b></div>{execution_html(found, 0)}")
+        except (CompileError, TooManyPoints, BackendError, KeyError, ValueError, RuntimeError) as problem:
+            parts.append(words(f"blocks and threads are not drawn: {one_line(problem)}"))
+        at = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
+        return folded(f"blocks and threads on the iteration space at {at}", "".join(parts), True)
 
     def _resources(self) -> str:
         try:
@@ -111,49 +176,26 @@ class Code(Picture):
         return folded("resources", table(head, rows, "resources of the kernels"), True)
 
 
-_DIRECTIVE = re.compile(r'#line (\d+) "(.*)"')
-_COMMENT = re.compile(r"\s*(?:#|//|;)\s?(.*)")
-_KERNEL = re.compile(r'(?:kernel |extern "C"|[{}]|define )')
+def _points(bounds: Bounds, stage: str) -> int:
+    """How many iterations the loops of a stage have, about."""
+    return math.prod(max(1, int(str(bounds[stage][leaf].extent))) for leaf in bounds.symbolic[stage].stage.leaves)
 
 
-def lines_of(made: str, quoted: Mapping[str, int], name: str) -> list[int | None]:
-    """Lines of the cell by `#line` directives, and by the comments that quote statements."""
-    lines: list[int | None] = []
-    open_parts: list[_Part] = []  # statements whose code is around the present line, outermost first
-    for line in made.split("\n"):
-        directive, comment = _DIRECTIVE.match(line), _COMMENT.match(line)
-        depth = len(line) - len(line.lstrip())
-        said = quoted.get(" ".join(comment.group(1).split())) if comment is not None else None
-        if directive is not None:
-            open_parts = [_Part(-1, int(directive.group(1)) - 1)] if directive.group(2) == name else []
-            lines.append(None)
-            continue
-        if said is not None:
-            open_parts = [*(part for part in open_parts if part.depth < depth), _Part(depth, said)]
-        elif not line.strip() or _KERNEL.match(line):
-            open_parts = []
-        elif line.strip() not in ("}", "{"):
-            # a producer inside a loop of its consumer ends with its own loop; what follows belongs to the consumer again
-            while len(open_parts) > 1 and (
-                depth < open_parts[-1].depth or (depth == open_parts[-1].depth and open_parts[-1].begun)
-            ):
-                open_parts.pop()
-            if open_parts and depth == open_parts[-1].depth:
-                open_parts[-1].begun = True
-        lines.append(open_parts[-1].line if open_parts else None)
-    return lines
+def _mapped_sizes(known: SizeNames, given: Mapping[str, int]) -> dict[str, int]:
+    """Sizes that fill more than one block of usual tiles and can still be drawn: large for results, small for sums."""
+    shaped: set[str] = set()
+    for found in known.found.ranges.indices.values():
+        for r in found:
+            if r.kind == "output" and r.lower is not None and r.upper is not None:
+                shaped |= (r.upper - r.lower).names
+    for large in (96, 64, 32, 16):
+        sizes = {name: given.get(name, large if name in shaped else 3) for name in known.names}
+        if known.problem(sizes) is None and math.prod(sizes.values()) <= 4 * _MOST_MAPPED:
+            return sizes
+    return example_sizes(known, given)
 
 
-@dataclass(slots=True)
-class _Part:
-    """The code of a statement: how far its comment is indented, its line in the cell, whether its loop has begun."""
-
-    depth: int
-    line: int
-    begun: bool = False
-
-
-def _numbers(lines: list[int | None]) -> list[int]:
+def _numbers(lines: Lines) -> list[int]:
     return [line for line in lines if line is not None]
 
 

@@ -4,13 +4,21 @@ function enliven(body, view) {
   body.querySelector('[data-copy=python]')?.addEventListener('click', async () => {
     view.say((await copyText(data.python)) ? '✓ copied' : '✗ the browser does not allow copying here');
   });
-  const button = body.querySelector('[data-play]');
-  if (button !== null && view.playing && data.visit + 1 < data.visits) {
-    const timer = setTimeout(() => view.post({ visit: data.visit + 1 }), 250);
+  // one thing at a time plays: the visits of a stage, or the steps of its order
+  const played = { visit: [data.visit, data.visits], time: [data.time, data.times] };
+  for (const button of body.querySelectorAll('[data-play]')) {
+    button.addEventListener('click', () => {
+      const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+      view.playing = still ? null : button.dataset.play;
+      if (button.dataset.play === 'time') view.post({ time: still ? (data.time + 1) % data.times : 0 });
+    });
+  }
+  const [at, count] = played[view.playing] ?? [0, 0];
+  if (view.playing && at + 1 < (count ?? 0)) {
+    const timer = setTimeout(() => view.post({ [view.playing]: at + 1 }), 250);
     return () => clearTimeout(timer);
   }
-  if (data.visit + 1 >= (data.visits ?? 0)) view.playing = false;
-  button?.addEventListener('click', () => { view.playing = !matchMedia('(prefers-reduced-motion: reduce)').matches; });
+  view.playing = null;
 }
 
 export default { render: ({ model, el }) => makeView(model, el, enliven) };

@@ -10,6 +10,7 @@ Worked example: in `ScheduleView(f)`, `apply({"primitive": "split", "stage": "C"
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -20,10 +21,13 @@ from numpy.typing import NDArray
 from tc_jupyter.compiler.definition import engine_of, target_of
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import Function, OpenRanks
+from tc_jupyter.ranges import from_expr, to_python
 from tc_jupyter.schedule import GPU_AXES, Bounds, Schedule, StageNeed, default_schedule, schedule_of, variable
 from tc_jupyter.schedule.phases import phases
 from tc_jupyter.schedule.visits import Enumeration, Need, TooManyPoints
 
+from .axes import hypergraph_svg, refused_witness, witness_points_svg
+from .execution import Execution, execution, execution_html
 from .picture import (
     ACCENT,
     BAD,
@@ -51,6 +55,8 @@ PRIMITIVES = ("split", "fuse", "reorder", "tile", *ON_AXIS[1:], *WITH_OTHER, *ON
 _MOST_STAGES = 12
 _MOST_CELLS = 2_500
 _LONGEST = 20_000
+_MOST_ORDERED = 20_000
+"""Points of a statement whose order is drawn."""
 
 Ints = NDArray[np.int64]
 
@@ -74,7 +80,7 @@ class ScheduleView(Picture):
         self.present = 0
         self.values: dict[str, Any] = {"primitive": "split", "factor": 4, "thread": "threadIdx.x"}
         self.stage = self.axis = ""
-        self.visit = 0
+        self.visit = self.time = self.message = 0
         self.refused: CompileError | None = None
         self.generated = False
         try:
@@ -102,12 +108,15 @@ class ScheduleView(Picture):
         self.sizes, self.problem = read_sizes(self.known, self.sizes, values)
         self.refused = None
         if values.get("stage") in self.schedule.stages and values["stage"] != self.stage:
-            self.stage, self.axis, self.visit = str(values["stage"]), "", 0
+            self.stage, self.axis, self.visit, self.time = str(values["stage"]), "", 0, 0
         self.axis = str(values.get("axis", self.axis))
         self.values |= {k: v for k, v in values.items() if k in ("primitive", "factor", "thread", "other", "second")}
         self.generated = bool(values.get("generated", self.generated))
-        visit = as_integer(values.get("visit"))
+        visit, time = as_integer(values.get("visit")), as_integer(values.get("time"))
         self.visit = self.visit if visit is None else max(0, visit)
+        self.time = self.time if time is None else max(0, time)
+        message = as_integer(values.get("message"))
+        self.message = self.message if message is None else max(0, message)
         self._settle()
         if values.get("apply"):
             self._edit()
@@ -214,7 +223,7 @@ class ScheduleView(Picture):
         controls = self._controls() if live else ()
         parts = [words(self.problem, "✗", BAD)] if self.problem else []
         if self.refused is not None:
-            parts.append(refusal(self.refused))
+            parts.append(refusal(self.refused) + self._witness())
         python = self.schedule.to_python(self.function.__name__)
         try:
             bounds = self.bounds()
@@ -231,11 +240,24 @@ class ScheduleView(Picture):
             need = bounds.needs[self.stage]
             data["visits"] = len(need.visits)
             parts.append(self._region(bounds, need, live))
+            made = self._execution(bounds)
+            if made is not None:
+                data["times"], data["time"] = made.steps, min(self.time, max(0, made.steps - 1))
+                play = (
+                    '<button type="button" data-play="time" data-key="play.time">play</button>'
+                    if live and made.steps > 1
+                    else ""
+                )
+                parts.append(
+                    f"<div><b>order of {code(self.stage)}</b> {play}</div>{execution_html(made, data['time'])}"
+                )
+                if live and made.steps > 1:
+                    controls = (*controls, Control("time", "size", "step", data["time"], high=made.steps - 1))
             if len(need.visits) > 1 and live:
                 at = min(self.visit, len(need.visits) - 1)
                 controls = (*controls, Control("visit", "size", "visit", at, high=len(need.visits) - 1))
         parts.append(self._axes(bounds))
-        parts.append(self._phases(bounds))
+        parts.append(self._phases(bounds, live))
         parts.append(self._python(python, live))
         if live and self.generated:
             parts.append(self._generated())
@@ -332,7 +354,7 @@ class ScheduleView(Picture):
         picture = region_of(bounds, self.stage, need, at)
         play = (
             action({"visit": 0}, "play from the first visit", live, key="play").replace(
-                "<button ", '<button data-play="" '
+                "<button ", '<button data-play="visit" '
             )
             if live and len(need.visits) > 1
             else ""
@@ -342,6 +364,23 @@ class ScheduleView(Picture):
         )
         said = f"visit {at + 1} of {len(need.visits)}" + (f": {loops}" if loops else "")
         return f"<div><b>region of {code(self.stage)}</b>, {escape(said)} {play}</div>{picture}"
+
+    def _execution(self, bounds: Bounds) -> Execution | None:
+        """The order of the chosen stage, if it can be enumerated in a moment."""
+        stage = bounds.symbolic[self.stage].stage
+        try:
+            points = math.prod(
+                max(1, int(str(span.extent))) for axis, span in bounds[self.stage].items() if axis in stage.leaves
+            )
+            return execution(bounds, self.stage) if points <= _MOST_ORDERED else None
+        except (TooManyPoints, CompileError, KeyError, TypeError, ValueError):
+            return None
+
+    def _witness(self) -> str:
+        """The points that the refused edit is about, in the iteration spaces of their statements."""
+        v, graph = self.values, self.schedule.graph
+        found = refused_witness(graph, str(v["primitive"]), self.stage, str(v["other"]), str(v["second"]))
+        return "" if found is None else witness_points_svg(graph, found)
 
     def _axes(self, bounds: Bounds) -> str:
         found = bounds.symbolic[self.stage] if self.stage in bounds.symbolic.stages else None
@@ -362,18 +401,33 @@ class ScheduleView(Picture):
         path = " → ".join(f"{s}[{leaf}]" for s, leaf in bounds.symbolic.graph.attach_path(self.stage)) or "root"
         return folded(
             f"axes of {self.stage} (hyper-graph of its loops)",
-            table(head, rows, f"axes of {self.stage}") + boxes + f"<div>attach path: {code(path)}</div>",
+            hypergraph_svg(bounds, self.stage)
+            + table(head, rows, f"axes of {self.stage}")
+            + boxes
+            + f"<div>attach path: {code(path)}</div>",
         )
 
-    def _phases(self, bounds: Bounds) -> str:
-        """The four phases of InferBound for the chosen stage, one line per row."""
+    def _phases(self, bounds: Bounds, live: bool) -> str:
+        """The four phases of InferBound for the chosen stage: every message, one of them current."""
+        title = f"the four phases of InferBound for {self.stage}"
         try:
-            text = phases(bounds, self.stage).text()
+            lines = phases(bounds, self.stage).text()[:_LONGEST].split("\n")
         except (CompileError, TooManyPoints) as problem:
-            return folded(f"the four phases of InferBound for {self.stage}", words(one_line(problem)))
+            return folded(title, words(one_line(problem)))
+        at = min(self.message, len(lines) - 1)
         style = CODE.replace("pre-wrap", "pre")
-        inner = f'<pre data-phases="" style="{style};margin:2px 0;overflow:auto;max-height:24em">{escape(text[:_LONGEST])}</pre>'
-        return folded(f"the four phases of InferBound for {self.stage}", inner)
+        shown = [
+            f'<b aria-current="step">▸ {escape(line)}</b>' if live and n == at else f"  {escape(line)}"
+            for n, line in enumerate(lines)
+        ]
+        steps = (("first", 0), ("back", at - 1), ("next", at + 1))
+        buttons = (
+            " ".join(action({"message": max(0, n)}, word, live, key=f"message.{word}") for word, n in steps)
+            if live
+            else ""
+        )
+        inner = f'<pre data-phases="{len(lines)}" style="{style};margin:2px 0;overflow:auto;max-height:24em">{chr(10).join(shown)}</pre>'
+        return folded(title, (f"<div>message {at + 1} of {len(lines)} {buttons}</div>" if live else "") + inner)
 
     def _python(self, python: str, live: bool) -> str:
         style = CODE.replace("pre-wrap", "pre")
@@ -403,7 +457,7 @@ def _box_text(bounds: Bounds, ends: tuple[Any, Any]) -> str:
 
     known = {name: constant(number) for name, number in bounds.sizes.items()}
     low, extent = (end.substitute(known) for end in ends)
-    return f"[{low}, {low + extent})"
+    return f"[{to_python(low)}, {to_python(low + extent)})"
 
 
 def _relation(relation: Any) -> tuple[tuple[str, ...], str]:
@@ -431,7 +485,14 @@ def stage_graph_svg(schedule: Schedule) -> str:
     width = 96
     parts: list[str] = []
     middle = {name: 12 + n * (width + 34) + width / 2 for n, name in enumerate(names)}
-    y = 64
+    arcs = any(
+        user.name in middle and user.name != name
+        for name in names
+        for user in graph.consumers(graph.stages_on(graph.stage(name).target)[0].name)
+    )
+    attached = any(graph.stage(name).attach.kind != "root" for name in names)
+    y = 64 if arcs else 18
+    high = y + (54 if attached else 20)
     edges: list[str] = []
     for name in names:
         stage = graph.stage(name)
@@ -465,7 +526,7 @@ def stage_graph_svg(schedule: Schedule) -> str:
     total = 24 + len(names) * (width + 34)
     label = f"stages {', '.join(names)}; {'; '.join(edges) or 'no stage reads another'}"
     return (
-        f'<svg role="img" data-stages="{len(names)}" aria-label="{escape(label)}" width="{total}" height="118" viewBox="0 0 {total} 118" '
+        f'<svg role="img" data-stages="{len(names)}" aria-label="{escape(label)}" width="{total}" height="{high}" viewBox="0 0 {total} {high}" '
         f'style="max-width:100%;color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg>'
     )
 
@@ -479,6 +540,26 @@ def tvm_box(bounds: Bounds, stage: str, need: Need, visit: int) -> list[tuple[in
         start = int(engine.number(low, loops, 1)[0])
         ends.append((start, start + max(0, int(engine.number(extent, loops, 1)[0]))))
     return ends
+
+
+def _request_ends(bounds: Bounds, stage: str, need: Need, visit: int) -> list[tuple[str, list[tuple[int, int]]]]:
+    """What every read asks of the stage in one visit (phase 3): its text, and lower and upper end per dimension."""
+    engine = Enumeration(bounds.symbolic, bounds.sizes)
+    loops = {variable(*loop): need.visits[visit : visit + 1, column] for column, loop in enumerate(need.path)}
+    found: list[tuple[str, list[tuple[int, int]]]] = []
+    for request in bounds.symbolic[stage].requests[:6]:
+        ends: list[tuple[int, int]] = []
+        try:
+            for interval in request.box:
+                if interval is None:
+                    raise KeyError(stage)
+                low, high = (int(engine.number(end, loops, 1)[0]) for end in interval)
+                ends.append((low, high + 1))
+        except (KeyError, ValueError, ArithmeticError):
+            continue
+        subscripts = ", ".join(to_python(from_expr(each)) for each in request.read.indices)
+        found.append((f"{request.read.tensor}({subscripts})", ends))
+    return found if len(found) > 1 else []
 
 
 def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
@@ -501,6 +582,7 @@ def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
         for r, c in exact[:_MOST_CELLS]
     )
     hull = (flat.min(axis=0), flat.max(axis=0) + 1)
+    hull_cells = int(np.prod(hull[1] - hull[0]))
     tvm = _last_two_ends(box)
 
     def outline(top: float, bottom: float, left: float, right: float, look: str) -> str:
@@ -510,7 +592,25 @@ def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
     hull_count = int(np.prod(mine.max(axis=0) - mine.min(axis=0) + 1))
     tvm_count = int(np.prod([max(0, b - a) for a, b in box]))
     label = f"{len(mine)} elements needed, {hull_count} in their hull, {tvm_count} by TVM's rules"
+    needed = set(exact)
+    gaps = (
+        [
+            (r, c)
+            for r in range(int(hull[0][0]), int(hull[1][0]))
+            for c in range(int(hull[0][1]), int(hull[1][1]))
+            if (r, c) not in needed
+        ]
+        if hull_cells <= _MOST_CELLS
+        else []
+    )
+    shaded = "".join(f"M{(c - x0) * step:.1f} {(r - y0 + 1) * step:.1f}l{step:.1f} {-step:.1f}" for r, c in gaps)
     inner = outline(y0, y1, x0, x1, f'stroke="{LINE}"')
+    inner += f'<path data-gaps="{len(gaps)}" d="{shaded}" stroke="currentColor" opacity=".7"/>'
+    asked = _request_ends(bounds, stage, need, visit)
+    for text, ends in asked:
+        top, side = _last_two_ends(ends)
+        look = f'data-request="{escape(text)}" stroke="currentColor" stroke-dasharray="1 2"'
+        inner += outline(top[0] + 0.12, top[1] - 0.12, side[0] + 0.12, side[1] - 0.12, look)
     inner += f'<path data-exact="{len(mine)}" d="{cells}" fill="{ACCENT}" fill-opacity=".55" stroke="{LINE}"/>'
     inner += outline(
         tvm[0][0],
@@ -526,12 +626,14 @@ def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
         float(hull[1][1]),
         'data-hull="" stroke="currentColor" stroke-width="2"',
     )
+    shade = f"; hatched: in the hull and not needed ({len(gaps)})" if gaps else ""
+    dotted = f"; dotted: requests of {escape(', '.join(text for text, _ in asked))}" if asked else ""
     note = " (last two dimensions)" if need.elements.shape[1] > 2 else ""
     cut = f"; {_MOST_CELLS} cells are drawn" if len(exact) > _MOST_CELLS else ""
     return (
         f'<svg role="img" aria-label="{label}" width="{width:.0f}" height="{height:.0f}" viewBox="-2 -2 {width:.0f} {height:.0f}" '
         f'style="color:inherit;max-width:100%">{inner}</svg><div>filled: needed exactly ({len(mine)}); solid: hull ({hull_count}); '
-        f"dashed: TVM ({tvm_count}){note}{cut}</div>"
+        f"dashed: TVM ({tvm_count}){shade}{dotted}{note}{cut}</div>"
     )
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.notebook.widgets.benchmark import BenchmarkView, random_arguments
-from tc_jupyter.notebook.widgets.code import Code, lines_of
+from tc_jupyter.notebook.widgets.code import Code
+from tc_jupyter.notebook.widgets.code_lines import lines_of, lines_of_locations
 from tc_jupyter.notebook.widgets.peers import einsum_of
 from tc_jupyter.notebook.widgets.views import view
 
@@ -22,7 +23,7 @@ def function(text: str, **options):
     return next(iter(tc.compile(text, **options).values()))
 
 
-@pytest.mark.parametrize("kind", ["loops", "cuda", "llvm", "asm"])
+@pytest.mark.parametrize("kind", ["loops", "cuda", "ptx", "llvm", "asm"])
 def test_lines_are_linked_to_the_cell(kind):
     picture = Code(function(TWO), kind)
     html = picture.content(live=True).html
@@ -31,9 +32,32 @@ def test_lines_are_linked_to_the_cell(kind):
     linked = {int(n) for n in re.findall(r'data-line="(\d+)"', right)}
     assert linked == {int(n) for n in re.findall(r'data-line="(\d+)"', left)}
     assert linked <= {1, 2}
-    assert linked or kind in ("llvm", "asm")
-    if kind == "loops":
-        assert linked == {1, 2}
+    # on a GPU the first statement is computed inside the second
+    assert linked == ({2} if kind in ("cuda", "ptx") else {1, 2})
+
+
+def test_blocks_and_threads_are_drawn_on_the_points_that_they_run():
+    f = function("def scale(float(N, M) X) -> (Y) { Y(i, j) = 2 * X(i, j) }")
+    picture = Code(f, "cuda", N=64, M=64)
+    html = picture.content().html
+    rows = re.findall(
+        r"<tr[^>]*><td[^>]*>\(([\d,]+)\)</td><td[^>]*>(\d+)</td><td[^>]*>([^<]*)</td><td[^>]*>(\d+)</td>", html
+    )
+    (launch,) = f.kernels(N=64, M=64)
+    assert len(rows) == np.prod(launch[2])
+    assert sum(int(points) for *_, points in rows) == 64 * 64
+    assert max(int(threads) for _, threads, *_ in rows) == np.prod(launch[3])
+    picture.apply({"size:N": 10**6})
+    assert "too many points" in picture.content(live=True).html
+    picture.apply({"size:N": -1})
+    assert "whole number" in picture.content(live=True).html
+
+
+def test_machine_code_and_assembly_are_read_by_their_locations():
+    made = '\t.file\t1 "/a/k.cu"\n\t.file\t2 "/a/cell"\n\t.loc\t1 4 0\n\tadd;\n\t.loc\t2 3 1\n\tmul;\nL1:\n\tsub;'
+    assert lines_of_locations(made, "cell") == [None, None, None, None, None, 2, None, 2]
+    note = '//## File "/a/cell", line 2\n /*0000*/ FADD ;\n//## File "/a/k.cu", line 9\n /*0010*/ EXIT ;'
+    assert lines_of_locations(note, "cell") == [None, 1, None, None]
 
 
 def test_code_after_a_producer_belongs_to_its_consumer_again():

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.notebook.widgets.execution import execution
 from tc_jupyter.notebook.widgets.schedule import ScheduleView
 from tc_jupyter.notebook.widgets.views import view
 
@@ -112,3 +113,80 @@ def test_generated_loops_follow():
     picture.apply({"generated": True})
     html = picture.content(live=True).html
     assert "generated loops" in html or "no loops" in html
+
+
+MATMUL = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }"
+
+
+def test_the_order_of_a_tiled_nest_is_that_of_its_loops():
+    f = function(MATMUL)
+    s = f.schedule().split("C", "i", factor=2).split("C", "j", factor=2)
+    s = s.reorder("C", "i.outer", "j.outer", "i.inner", "j.inner")
+    found = execution(s.bounds(M=4, N=4, K=1), "C")
+    expected = [(2 * i + a, 2 * j + b, 0) for i in range(2) for j in range(2) for a in range(2) for b in range(2)]
+    assert [tuple(row) for row in found.points.tolist()] == expected
+    assert found.step.tolist() == list(range(16))
+    picture = ScheduleView(f, schedule=s, M=4, N=4, K=1)
+    picture.apply({"time": 5})
+    assert f"step 6 of 16: 1 point {expected[5]}" in picture.content().html
+
+
+def test_parallel_loops_and_blocks_take_no_turns():
+    f = function(MATMUL)
+    s = f.schedule().bind("C", "i", "blockIdx.x").bind("C", "j", "threadIdx.x")
+    found = execution(s.bounds(M=3, N=4, K=5), "C")
+    assert found.steps == 5
+    assert sorted(found.block.tolist()) == sorted([[i] for i in range(3) for _ in range(20)])
+    html = ScheduleView(f, schedule=s, M=3, N=4, K=5).content().html
+    assert "step 1 of 5: 12 points" in html
+    assert re.search(r"<td[^>]*>\(1\)</td><td[^>]*>4</td><td[^>]*>5</td><td[^>]*>20</td>", html)
+
+
+def test_axes_are_drawn_with_relations_and_ranges():
+    picture = example()
+    picture.apply({"stage": "C"})
+    html = picture.content().html
+    assert re.findall(r'data-relation="([^"]*)"', html) == ["fuse", "split 4"]
+    assert re.findall(r'data-axis="([^"]*)"', html) == ["i", "j", "i.j.fused", "i.j.fused.outer", "i.j.fused.inner"]
+    assert "SizeExpr" not in html
+
+
+STENCIL = "def st(float(N) X) -> (O) { T(i) = X(i) \n O(i) = T(i) + T(i+1) + T(i+2) }"
+
+
+def test_a_refused_order_is_drawn_as_two_points():
+    picture = ScheduleView(function(STENCIL), N=12)
+    edit(picture, primitive="compute_with", stage="O", other="T", second="i")
+    html = picture.content().html
+    assert re.findall(r'data-point="([^"]*)"', html) == ["0", "1"]
+    assert "data-arrow" in html
+    assert "O at (0) reads T(1), which T makes later, at (1)" in html
+
+
+def test_a_place_that_cannot_serve_a_reader_is_drawn():
+    f = function("def g(float(N) X) -> (A, B) { T(i) = X(i) \n A(i) = T(i) \n B(i) = T(i) }")
+    picture = ScheduleView(f, N=5)
+    edit(picture, primitive="compute_at", stage="T", other="A", second="i")
+    assert picture.refused is not None
+    assert 'data-refused-points="1"' in picture.content().html
+
+
+def test_gaps_between_requests_are_hatched():
+    f = function("def g(float(N) X) -> (O) { T(i) = X(i) \n O(i) = T(i) + T(i+3) }")
+    picture = ScheduleView(f, N=12)
+    edit(picture, primitive="compute_at", stage="T", other="O", second="i")
+    picture.apply({"stage": "T"})
+    html = picture.content().html
+    assert 'data-gaps="2"' in html
+    assert "hatched: in the hull and not needed (2)" in html
+    assert re.findall(r'data-request="([^"]*)"', html) == ["T(i)", "T(i + 3)"]
+
+
+def test_messages_of_the_phases_are_stepped_through():
+    picture = example()
+    lines = re.search(r'data-phases="(\d+)"', picture.content().html)
+    assert lines is not None
+    picture.apply({"message": 3})
+    assert f"message 4 of {lines.group(1)}" in picture.content(live=True).html
+    picture.apply({"message": 10**6})
+    assert f"message {lines.group(1)} of {lines.group(1)}" in picture.content(live=True).html

@@ -1,0 +1,227 @@
+# ruff: noqa: E501  (an element of a picture is one line)
+"""In which order a schedule runs the points of a statement, and which block and thread of a GPU runs which point.
+
+Loops that are parallel, vectorised or bound to blocks and threads do not take turns: all their iterations have the same step.
+
+Worked example: `C(i, j)` with `i` split by 2 and the outer loop bound to blocks has one step per point of a block; points of
+different blocks with the same place inside have the same step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tc_jupyter.schedule import GPU_AXES, Bounds, variable
+from tc_jupyter.schedule.visits import Enumeration
+
+from .lattice import colour_of
+from .picture import ACCENT, LINE, table, words
+
+Ints = NDArray[np.int64]
+_AT_ONCE = ("parallel", "vectorize", *GPU_AXES)
+_MOST_CELLS = 10_000
+_MOST_LABELS = 300
+_LISTED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The points of one stage in order of execution.
+
+    Attributes:
+        names: its indices; points: one row per point, one column per index.
+        step: per point when it runs, from 0.
+        steps: number of steps.
+        block, thread: per point the number of its block and thread; no column where no loop is bound to them.
+        loops: the loops around a point, outermost first, with their annotation.
+    """
+
+    names: tuple[str, ...]
+    points: Ints
+    step: Ints
+    steps: int
+    block: Ints
+    thread: Ints
+    loops: tuple[tuple[str, str], ...]
+
+    @property
+    def mapped(self) -> bool:
+        """Whether blocks or threads take part."""
+        return bool(self.block.shape[1] or self.thread.shape[1])
+
+
+def execution(bounds: Bounds, stage: str) -> Execution:
+    """The order of one stage.
+
+    Raises:
+        TooManyPoints: it cannot be enumerated at these sizes.
+    """
+    engine = Enumeration(bounds.symbolic, bounds.sizes)
+    engine.run()
+    graph, space = bounds.symbolic.graph, engine.spaces[stage]
+    path = list(reversed(graph.attach_path(stage)))
+    around = [*path, *((stage, leaf) for leaf in graph.stage(stage).leaves)]
+    notes = [graph.stage(owner).annotation(leaf) or "" for owner, leaf in around]
+    columns = [space.loops[variable(*loop)] for loop in around]
+    order = np.lexsort(columns[::-1]) if columns else np.arange(space.count)
+    columns = [column[order] for column in columns]
+    names = tuple(space.roots)
+    points = (
+        np.stack([space.roots[name][order] for name in names], axis=1)
+        if names
+        else np.zeros((space.count, 0), np.int64)
+    )
+    in_turn = [column for column, note in zip(columns, notes, strict=True) if note not in _AT_ONCE]
+    step, steps = _numbered(in_turn, len(points))
+    return Execution(
+        names, points, step, steps,
+        _columns(columns, notes, GPU_AXES[:3], len(points)), _columns(columns, notes, GPU_AXES[3:], len(points)),
+        tuple((f"{owner}[{leaf}]", note) for (owner, leaf), note in zip(around, notes, strict=True)),
+    )  # fmt: skip
+
+
+def _numbered(columns: Sequence[Ints], count: int) -> tuple[Ints, int]:
+    """The place of every row among the different rows, in lexicographic order."""
+    if not columns or not count:
+        return np.zeros(count, np.int64), min(count, 1)
+    rows, back = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return back.reshape(-1).astype(np.int64), len(rows)
+
+
+def _columns(columns: Sequence[Ints], notes: Sequence[str], wanted: Sequence[str], count: int) -> Ints:
+    found = [column for name in wanted for column, note in zip(columns, notes, strict=True) if note == name]
+    return np.stack(found, axis=1) if found else np.zeros((count, 0), np.int64)
+
+
+def execution_html(found: Execution, time: int) -> str:
+    """The picture at one step, and the same as words and a table."""
+    if not len(found.points):
+        return words("nothing runs at these sizes", "∅")
+    now = int((found.step == time).sum())
+    together = [f"{name} ({note})" for name, note in found.loops if note in _AT_ONCE]
+    said = f"step {time + 1} of {found.steps}: {now} {'point' if now == 1 else 'points'}"
+    points = [f"({', '.join(map(str, row))})" for row in found.points[found.step == time][:4].tolist()]
+    said += f" {', '.join(points)}{', ...' if now > 4 else ''}" if found.names else ""
+    parts = [f"<div data-step='{time}'>{escape(said)}</div>"]
+    if together:
+        parts.append(f"<div>at the same time: {escape(', '.join(together))}</div>")
+    parts.append(_svg(found, time, said))
+    if found.mapped:
+        parts.append(_mapping_table(found))
+    return "".join(parts)
+
+
+def _cells(found: Execution) -> tuple[Ints, list[tuple[int, int]]]:
+    """The cell of every point (of its first two indices; one index lies in a row), and the ends of rows and columns."""
+    columns = [found.points[:, n] for n in range(min(2, found.points.shape[1]))]
+    if not columns:
+        columns = [np.zeros(len(found.points), np.int64)]
+    if len(columns) == 1:
+        columns = [np.zeros_like(columns[0]), columns[0]]
+    ends = [(int(column.min()), int(column.max()) + 1) for column in columns]
+    rows, places = columns[0] - ends[0][0], columns[1] - ends[1][0]
+    return rows * (ends[1][1] - ends[1][0]) + places, ends
+
+
+def _svg(found: Execution, time: int, said: str) -> str:
+    cell, ends = _cells(found)
+    height, width = (high - low for low, high in ends)
+    if height * width > _MOST_CELLS:
+        return words(f"{height} x {width} points are too many to draw one by one: choose smaller sizes")
+    step = min(36.0 if found.mapped else 28.0, 460 / width, 320 / height)
+    at = lambda c, r: (34 + c * step, 20 + r * step)  # noqa: E731
+    first = np.full(height * width, -1, np.int64)
+    first[cell[::-1]] = np.arange(len(cell))[::-1]
+    present = np.nonzero(first >= 0)[0]
+    done = set(cell[found.step < time].tolist())
+    now = set(cell[found.step == time].tolist())
+    runs: dict[tuple[str, str], str] = {}
+    for place, length, kind in _runs(present.tolist(), width, lambda n: _look(found, n, int(first[n]), done)):
+        x, y = at(place % width, place // width)
+        runs[kind] = runs.get(kind, "") + f"M{x:.1f} {y:.1f}h{length * step:.1f}v{step:.1f}h{-length * step:.1f}z"
+    parts = [f'<path d="{d}" fill="{fill}" fill-opacity="{opacity}"/>' for (fill, opacity), d in runs.items()]
+    grid = "".join(f"M{at(0, r)[0]:.1f} {at(0, r)[1]:.1f}h{width * step:.1f}" for r in range(height + 1))
+    grid += "".join(f"M{at(c, 0)[0]:.1f} {at(c, 0)[1]:.1f}v{height * step:.1f}" for c in range(width + 1))
+    parts += [f'<path d="{grid}" stroke="{LINE}" fill="none"/>'] if step >= 5 else []
+    ringed = "".join(
+        f"M{at(n % width, 0)[0] + 1:.1f} {at(0, n // width)[1] + 1:.1f}h{k * step - 2:.1f}v{step - 2:.1f}h{2 - k * step:.1f}z"
+        for n, k, _ in _runs(sorted(now), width, lambda n: "now" if step < 12 else n)
+    )
+    parts.append(f'<path data-now="{len(now)}" d="{ringed}" stroke="currentColor" stroke-width="2" fill="none"/>')
+    if found.mapped and step >= 22 and len(present) <= _MOST_LABELS:
+        for n in present.tolist():
+            x, y = at(n % width, n // width)
+            for line, (mark, values) in enumerate((("b", found.block[first[n]]), ("t", found.thread[first[n]]))):
+                text = f"{mark}{_said(values)}" if len(values) else ""
+                parts.append(f'<text x="{x + step / 2:.1f}" y="{y + step / 2 - 2 + 9 * line:.1f}" font-size="8" text-anchor="middle" fill="currentColor">{text}</text>')  # fmt: skip
+    if not found.mapped and 1 < len(present) <= _MOST_LABELS:
+        visited = present[np.argsort(first[present], kind="stable")]
+        route = "L".join(
+            f"{at(n % width, 0)[0] + step / 2:.1f} {at(0, n // width)[1] + step / 2:.1f}" for n in visited.tolist()
+        )
+        parts.append(
+            f'<path data-route="" d="M{route}" fill="none" stroke="currentColor" stroke-width="1" opacity=".6"/>'
+        )
+    names = [*found.names[:2]] if len(found.names) > 1 else ["", *found.names[:1]]
+    right, down = (names[1], names[0]) if len(names) > 1 else ("", "")
+    parts.append(
+        f'<text x="34" y="12" font-size="11" fill="currentColor">{escape(right)} → {ends[1][0]} .. {ends[1][1] - 1}</text>'
+    )
+    if down:
+        parts.append(f'<text x="2" y="32" font-size="11" fill="currentColor">{escape(down)} ↓</text>')
+    w, h = 40 + width * step, 26 + height * step
+    return (
+        f'<svg data-execution="{found.steps}" role="img" aria-label="{escape(said)}" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}" '
+        f'style="max-width:100%;color:inherit">{"".join(parts)}</svg><div>outlined: runs now; '
+        f"{'colour and b: block; t: thread' if found.mapped else 'filled: has run; line: order of the first runs'}</div>"
+    )
+
+
+def _look(found: Execution, cell: int, point: int, done: set[int]) -> tuple[str, str]:
+    """Colour and opacity of a cell."""
+    if found.mapped:
+        return colour_of(_key(found.block[point])), ".45"
+    return ACCENT, ".45" if cell in done else "0"
+
+
+def _runs(cells: Sequence[int], width: int, kind_of: Callable[[int], Any]) -> Iterator[tuple[int, int, Any]]:
+    """Neighbouring cells of a row that look alike, as first cell, length, look."""
+    start, length, kind = -1, 0, None
+    for cell in cells:
+        mine = kind_of(cell)
+        if length and cell == start + length and cell % width and mine == kind:
+            length += 1
+            continue
+        if length:
+            yield start, length, kind
+        start, length, kind = cell, 1, mine
+    if length:
+        yield start, length, kind
+
+
+def _key(values: Ints) -> int:
+    """A number per block, different for neighbours."""
+    return int(sum(v * w for v, w in zip(values.tolist(), (1, 7, 31), strict=False)))
+
+
+def _said(values: Ints) -> str:
+    return ",".join(map(str, values.tolist()))
+
+
+def _mapping_table(found: Execution) -> str:
+    """How many points each block and thread runs."""
+    blocks, back = np.unique(found.block, axis=0, return_inverse=True)
+    rows: list[list[str]] = []
+    for n, block in enumerate(blocks[:_LISTED]):
+        mine = back.reshape(-1) == n
+        threads, counts = np.unique(found.thread[mine], axis=0, return_counts=True)
+        each = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
+        rows.append([f"({_said(block)})" if len(block) else "-", str(len(threads)), each, str(int(mine.sum()))])
+    more = f"<div>and {len(blocks) - _LISTED} more blocks</div>" if len(blocks) > _LISTED else ""
+    return table(["block", "threads", "points per thread", "points"], rows, "blocks and threads") + more
