@@ -82,13 +82,9 @@ def lines_of_locations(made: str, name: str) -> Lines:
             at = int(number) - 1 if PurePath(known).name == name and int(number) > 0 else None
             lines.append(None)
             continue
-        if (
-            not line.strip()
-            or line.strip() in ("}", "{")
-            or (not line[0].isspace() and line.rstrip().endswith(":") and "$" not in line)
-        ):
-            at = at if line.strip() else None
-        lines.append(at if line.strip() and not line.rstrip().endswith(":") else None)
+        if not line.strip():
+            at = None  # a new kernel
+        lines.append(None if not line.strip() or line.rstrip().endswith(":") else at)
     return lines
 
 
@@ -116,7 +112,7 @@ def located(text: str, lines: Sequence[int | None], name: str) -> str:
             known = lines[n]
             place = (len(scopes), 0 if known is None else known + 1)
             node = numbers.setdefault(place, _FIRST + 10_000 + len(numbers))
-            made.append(f"{line.partition('  ;')[0].rstrip() if '  ;' in line[2:] else line}, !dbg !{node}")
+            made.append(f"{line}, !dbg !{node}")
         else:
             made.append(line)
     first = _FIRST

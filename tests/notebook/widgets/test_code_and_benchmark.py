@@ -38,14 +38,14 @@ def test_lines_are_linked_to_the_cell(kind):
 
 def test_blocks_and_threads_are_drawn_on_the_points_that_they_run():
     f = function("def scale(float(N, M) X) -> (Y) { Y(i, j) = 2 * X(i, j) }")
-    picture = Code(f, "cuda", N=64, M=64)
+    picture = Code(f, "cuda", N=64, M=128)
     html = picture.content().html
     rows = re.findall(
         r"<tr[^>]*><td[^>]*>\(([\d,]+)\)</td><td[^>]*>(\d+)</td><td[^>]*>([^<]*)</td><td[^>]*>(\d+)</td>", html
     )
-    (launch,) = f.kernels(N=64, M=64)
+    (launch,) = f.kernels(N=64, M=128)
     assert len(rows) == np.prod(launch[2])
-    assert sum(int(points) for *_, points in rows) == 64 * 64
+    assert sum(int(points) for *_, points in rows) == 64 * 128
     assert max(int(threads) for _, threads, *_ in rows) == np.prod(launch[3])
     picture.apply({"size:N": 10**6})
     assert "too many points" in picture.content(live=True).html
