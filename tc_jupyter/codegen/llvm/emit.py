@@ -16,7 +16,7 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import assert_never
@@ -73,7 +73,7 @@ from .builder import (
     register_type,
     vector_type,
 )
-from .polynomial import Polynomial, add, as_expr, mentions, moves, multiply, polynomial, step, without
+from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
 from .prefetch import LINE, MOST_LINES, distance, look_up
 from .prepare import (
     PARTIAL,
@@ -192,6 +192,7 @@ class _Function:
         self.level_of: dict[str, int] = {}
         self.constants: dict[str, Expr] = {}
         self.ranges: dict[str, tuple[Expr, Expr]] = {}
+        self.extents: dict[str, Expr] = {}
         self.scalars: dict[str, Value] = {}
         self.storages: dict[str, _Storage] = {}
         self.vector: _Vector | None = None
@@ -1078,6 +1079,8 @@ class _Function:
         self.levels.append(_Level(place))
         self.values[var] = counter
         self.ranges[var] = self.bounds_of(low, extent)
+        if constant_value(low) == 0:
+            self.extents[var] = extent
 
     def bounds_of(self, low: Expr, extent: Expr) -> tuple[Expr, Expr]:
         """First and last value of a loop variable over the sizes, for the bounds of temporary storage."""
@@ -1090,6 +1093,7 @@ class _Function:
         """Forget a loop variable."""
         self.levels.pop()
         del self.level_of[var], self.values[var], self.ranges[var]
+        self.extents.pop(var, None)
 
     # --- vectorised loops --------------------------------------------------------------------------------------------
 
@@ -1241,20 +1245,33 @@ class _Function:
             else:
                 self.full_or_serial(stmt, limit, count)
             return
+        if has_iterations(self.resolve(stmt.extent), self.extents):
+            with self.scope():
+                self.lanes(stmt, limit, self.inside(stmt, limit, count))
+            return
         body, end = self.b.name("tail"), self.b.name("tail.end")
         some = arith.compare(self.b, ">", count, index(0))
         self.b.branch_if(some, body, end)
         self.b.label(body)
         with self.scope():
-            # The narrower the numbers, the fewer registers the comparison takes.
-            narrow = DType.INT32 if limit <= 64 else DType.INT16
-            kind = register_type(narrow)
-            numbers = ", ".join(f"{kind} {lane}" for lane in range(limit))
-            counts = arith.broadcast(self.b, arith.cast(self.b, count, narrow, self.f16c), limit)
-            mask = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, limit, "inside")
-            self.lanes(stmt, limit, mask)
+            self.lanes(stmt, limit, self.inside(stmt, limit, count))
         self.b.branch(end)
         self.b.label(end)
+
+    def inside(self, stmt: For, limit: int, count: Value) -> Value:
+        """Which of `limit` lanes are before the end of a loop; known from where its length is known."""
+        extent, key = self.resolve(stmt.extent), ("inside", count.text, limit)
+        level = self.depth(extent) if _movable(extent) else len(self.levels) - 1
+        memo = self.levels[level].memo if _movable(extent) else {}
+        if key not in memo:
+            with self.at(level) if _movable(extent) else nullcontext():
+                # The narrower the numbers, the fewer registers the comparison takes.
+                narrow = DType.INT32 if limit <= 64 else DType.INT16
+                kind = register_type(narrow)
+                numbers = ", ".join(f"{kind} {lane}" for lane in range(limit))
+                counts = arith.broadcast(self.b, arith.cast(self.b, count, narrow, self.f16c), limit)
+                memo[key] = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, limit, "inside")
+        return memo[key]
 
     def full_or_serial(self, stmt: For, limit: int, count: Value) -> None:
         """One full vector, or a serial loop."""

@@ -124,6 +124,36 @@ def without(poly: Polynomial, name: str) -> Polynomial | None:
     return Polynomial(tuple(kept))
 
 
+def has_iterations(extent: Expr, loops: Mapping[str, Expr]) -> bool:
+    """Whether a loop is known to run: its length is positive wherever the loops around it, by their lengths, have got.
+
+    Worked example: `min(N - 32*j, 32)` inside `for j in 0:(N + 31) // 32`.
+    """
+    match extent:
+        case Const(value=value):
+            return int(value) > 0
+        case Binary(op="min" | "max"):
+            sides = [has_iterations(side, loops) for side in (extent.left, extent.right)]
+            return all(sides) if extent.op == "min" else any(sides)
+        case _:
+            rest = polynomial(extent, {})
+            return any(_is_rest(rest, name, length) for name, length in loops.items())
+
+
+def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:
+    """Whether `rest` is what the iterations of `name` leave of a number: at least 1, if there are as many as they need."""
+    change, linear = step(rest, name)
+    total = without(rest, name)
+    if not linear or change is None or change >= 0 or total is None:
+        return False
+    match length:
+        case Binary(op="//", left=top, right=Const(value=width)) if int(width) == -change:
+            needed = add(polynomial(top, {}), Polynomial((((), change + 1),)))
+            return dict(needed.terms) == dict(total.terms)
+        case _:
+            return False
+
+
 def as_expr(poly: Polynomial) -> Expr:
     """An expression with the value of the sum."""
     total: Expr | None = None

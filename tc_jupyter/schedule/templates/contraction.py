@@ -29,6 +29,8 @@ BLOCK_TILES = 8
 TASKS_PER_THREAD = 4
 MOST_STEPS = 160
 """Multiply-adds of vectors in an unrolled loop body."""
+MASKED_VECTORS = 4
+"""Vectors of a tile whose last lanes may be masked: the widest loop that is one vector."""
 MOST_ROWS_ALONE = 64
 """Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
 
@@ -216,6 +218,9 @@ def _scheduled(
     tile = tile_of(target, dtype.bits, row_extent, extents[roles.column], roles.row is not None)
     if row_extent is not None and row_extent <= MOST_ROWS_ALONE:
         tile = replace(tile, block=-(-row_extent // tile.rows) * tile.rows)
+    masked = _is_masked(stage, roles, target)
+    if masked:
+        tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
 
     if user is None:
         schedule, copy, cache = schedule.cache_write(name), name, ""
@@ -241,7 +246,7 @@ def _scheduled(
         for leaf in (*outer, f"{row}.outer"):
             schedule = schedule.parallel(copy, leaf)
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
-    padded = roles.row is not None or (not _is_long(extents[roles.column], tile) and _can_pad(stage))
+    padded = roles.row is not None or (not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage))
 
     alone = (
         row_extent is not None and row_extent <= MOST_ROWS_ALONE and (bool(outer) or _is_small(extents[roles.column]))
@@ -258,7 +263,7 @@ def _scheduled(
     rest = [index for index in names if index not in (roles.row, roles.column)]
     rows = [roles.row] if roles.row is not None else []
     schedule = schedule.reorder(cache, *rest, *inner, *rows, roles.column)
-    schedule = schedule.storage(cache, "register", padded=padded)
+    schedule = schedule.storage(cache, "local" if masked else "register", padded=padded)
     schedule = _unroll_windows(schedule, cache, inner, tile)
     for index in rows:
         schedule = schedule.split(cache, index, tile.rows)
@@ -266,6 +271,12 @@ def _scheduled(
     for index in rows:
         schedule = schedule.unroll(cache, f"{index}.inner")
     return schedule.vectorize(cache, f"{roles.column}.inner")
+
+
+def _is_masked(stage: Stage, roles: Roles, target: Target) -> bool:
+    """Whether the last tile of a row masks its lanes instead of reading beyond: many rows, and masks that cost nothing."""
+    free = {"avx512vl", "avx512bw"} <= target.features
+    return roles.row is None and free and len(stage.statement.output_indices) > 1
 
 
 def _unroll_windows(schedule: Schedule, cache: str, inner: list[str], tile: Tile) -> Schedule:
