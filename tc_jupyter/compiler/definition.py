@@ -20,6 +20,7 @@ from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
 from tc_jupyter.ranges import Ranges, SizeExpr, to_python
 from tc_jupyter.ranges.at_call import at_sizes
+from tc_jupyter.ranges.data import DataCheck
 from tc_jupyter.runtime import cpu, cuda, jit, nvrtc, threads
 from tc_jupyter.runtime.arguments import (
     Parameter,
@@ -33,7 +34,7 @@ from tc_jupyter.runtime.arguments import (
 from tc_jupyter.runtime.arrays import ArrayView, numpy_dtype
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.cubin import sass
-from tc_jupyter.runtime.fast_call import FastCall, FastPlan
+from tc_jupyter.runtime.fast_call import HIGH, LOW, FastCall, FastPlan
 from tc_jupyter.runtime.kernel import (
     BoundKernel,
     Inputs,
@@ -261,7 +262,10 @@ class Definition:
         checked = (
             [item for item in found.preconditions if item.kind != "PROVED"] if self.options.check != "none" else []
         )
-        if any(item.kind != "SIZE" for item in checked) or found.conditions.equalities or found.conditions.definitions:
+        scans, conditions = self._fast_scans(), found.conditions
+        if scans is None or any(item.kind not in ("SIZE", "DATA") for item in checked):
+            return None
+        if conditions.equalities or conditions.definitions:
             return None
         if any(found.ranges.divisors.values()) or any(
             parameter.dtype is DType.BFLOAT16 for parameter in self.parameters
@@ -274,10 +278,33 @@ class Definition:
             return None
         extent_tests = [f"{text} >= 0" for _, _, shape in results for text in shape if text not in program.sizes]
         present = [f"{name} > 0" for name in program.sizes]  # a size of 0 has code of its own
-        conditions = tuple(dict.fromkeys([*(item.text for item in checked), *extent_tests, *present]))
+        on_sizes = [item.text for item in checked if item.kind == "SIZE"]
+        tests = tuple(dict.fromkeys([*on_sizes, *extent_tests, *present]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.by_class and any(statement.reduction_indices for statement in program.statements)
-        return FastPlan(self.parameters, extents, tuple(results), conditions, roots, by_shape, self.recent)
+        return FastPlan(self.parameters, extents, tuple(results), tests, roots, by_shape, self.recent, scans)
+
+    def _fast_scans(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+        """The scans of whole arguments; `None` if other data must be looked at."""
+        if self.options.check != "all":
+            return ()
+        dims = {parameter.name: parameter.dims for parameter in self.parameters if parameter.dtype.is_integer}
+        found: list[tuple[str, tuple[str, ...]]] = []
+        for item in self.numbers.items:
+            if not isinstance(item, DataCheck) or item.tensor not in dims or 0 in dims[item.tensor]:
+                return None
+            whole = [("0", str(dim)) for dim in dims[item.tensor]]
+            names = {name for condition in item.conditions for name in condition.names}
+            own = {f"min({item.tensor})": LOW, f"max({item.tensor})": HIGH}
+            if [(to_python(low), to_python(end)) for low, end in item.storage] != whole:
+                return None
+            if not names <= {*self.program.sizes, *own}:
+                return None
+            texts = [f"{to_python(condition)} >= 0" for condition in item.conditions]
+            for name, place in own.items():
+                texts = [text.replace(name, place) for text in texts]
+            found.append((item.tensor, tuple(texts)))
+        return tuple(found)
 
     def _fast_runners(self, strided: frozenset[str], args: tuple[Any, ...]) -> Sequence[CpuRunner] | None:
         """The runners of a layout class if it runs on the CPU engine and none of its kernels reports positions."""

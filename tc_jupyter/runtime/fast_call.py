@@ -33,6 +33,8 @@ from .memory import aligned_empty, empty
 from .recent import RecentCalls
 
 CONTIGUOUS, ALIGNED = 0x1, 0x100
+LOW, HIGH = "{low}", "{high}"
+"""Stand in the text of a scan for the smallest and the largest element."""
 _MOST_VARIANTS = 256
 
 Call = Callable[..., Any]
@@ -48,6 +50,7 @@ class FastPlan:
         conditions: texts that must be true; if one is not, the general path explains.
         by_shape: the code depends on the class of the sizes.
         recent: is told the sizes of every call.
+        scans: index tensors, each with texts over `LOW` and `HIGH`, its smallest and largest element, that must be true.
     """
 
     parameters: tuple[Parameter, ...]
@@ -57,6 +60,7 @@ class FastPlan:
     roots: Mapping[str, str]
     by_shape: bool = False
     recent: RecentCalls | None = None
+    scans: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(slots=True)
@@ -179,10 +183,10 @@ class _Variant:
         self.give(
             general=general, empty=empty, scratch=aligned_empty, address=numpy_address, addressof=ctypes.addressof
         )
-        self.give(bfloat16=bfloat16_bits, min=min, max=max)
+        self.give(bfloat16=bfloat16_bits, min=min, max=max, int=int)
 
     def give(self, **values: Any) -> None:
-        self.scope |= {name if name in ("min", "max") else self.n(name): value for name, value in values.items()}
+        self.scope |= {name if name in ("min", "max", "int") else self.n(name): value for name, value in values.items()}
 
     def text(self) -> str:
         n = self.n
@@ -224,9 +228,14 @@ class _Variant:
             self.lines += [f"if {' or '.join(tests)}:", f"    {self.back}"]
 
     def test(self) -> None:
-        """The conditions on sizes, then the extents of computed tensors."""
+        """The conditions on sizes and index values, then the extents of computed tensors."""
         for condition in self.plan.conditions:
             self.lines += [f"if not ({condition}):", f"    {self.back}"]
+        for k, (tensor, conditions) in enumerate(self.plan.scans):
+            own, low, high = self.arrays[tensor], self.n(f"low{k}"), self.n(f"high{k}")
+            self.lines.append(f"{low}, {high} = int({own}.min()), int({own}.max())")
+            text = " and ".join(conditions).replace(LOW, low).replace(HIGH, high)
+            self.lines += [f"if not ({text}):", f"    {self.back}"]
         used = {name for runner in self.runners for name in runner.kernel.sizes}
         for k, (name, text) in enumerate(self.plan.extents.items()):
             if name not in used:

@@ -20,6 +20,8 @@ def fixed(float(N, 3) X, float(3) W) -> (Y) { Y(i) +=! X(i, k) * W(k) }
 def no_array(int32 k) -> (Y) { Y(i) = i where i in 0:k }
 def window(float(I) B, float(J) C, float(K) D) -> (A) { A(i) +=! B(i) * C(i + j) * D(j) }
 def temporary(float(N) X) -> (Y) { T(i) = exp(X(i))  s +=! T(i)  Y(i) = T(i) / s }
+def look(float(V) T, int16(N, 2) min_I) -> (Y) { Y(i) +=! T(min_I(i, k) + 1) }
+def twice(float(V) T, int32(N) I, int32(M) J) -> (Y) { Y(i) = T(I(J(i))) }
 def large(float(N) X) -> (Y) { Y(i) = X(i) + 1 }
 """
 
@@ -77,6 +79,28 @@ def test_conditions_are_explained_by_the_general_path(module):
         with pytest.raises(tc.CallError, match="TC601"):
             module.window(b, floats(2), d)
         assert module.window(floats(0), c, d).shape == (0,)
+
+
+def test_index_values_are_scanned(module):
+    table, indices = floats(7), np.array([[0, 5], [-1, 3]], np.int16)
+    for _ in range(3):
+        np.testing.assert_allclose(module.look(table, indices), table[indices + 1].sum(1), rtol=1e-5)
+    assert len(variants(module.look)) == 1
+    for wrong in (-2, 6):
+        bad = indices.copy()
+        bad[1, 0] = wrong
+        with pytest.raises(tc.CallError, match=rf"TC604.*index {wrong + 1} "):
+            module.look(table, bad)
+    with pytest.raises(tc.CallError, match="TC60"):
+        module.look(np.zeros(0, np.float32), indices)
+
+
+def test_index_values_behind_index_values_take_the_general_path(module):
+    table, first, second = floats(5), np.array([4, 0, 2], np.int32), np.array([1, 2], np.int32)
+    for _ in range(2):
+        np.testing.assert_array_equal(module.twice(table, first, second), table[first[second]])
+    with pytest.raises(tc.CallError, match="TC604"):
+        module.twice(table, first, np.array([3], np.int32))
 
 
 def test_temporaries(module):
