@@ -1,0 +1,170 @@
+"""Every template of the CPU engine against the loop interpreter, at sizes around the edges of its tiles; and how its code looks."""
+
+from __future__ import annotations
+
+import re
+from itertools import zip_longest
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.runtime import cpu, jit
+from tc_jupyter.runtime.arguments import parameters_of
+from tc_jupyter.runtime.arrays import numpy_dtype
+from tc_jupyter.schedule.templates import reduction, streaming, transposing
+from tc_jupyter.schedule.templates.contraction import tile_of
+
+pytest.importorskip("llvmlite")
+
+TARGET = cpu.cpu_target()
+LANES = TARGET.vector_bits // 32
+TILE = tile_of(TARGET, 32, None, None)
+ALONE = tile_of(TARGET, 32, 1, None, has_rows=False)
+WIDTH = streaming.VECTORS * LANES
+
+
+def edges(*widths: int) -> list[int]:
+    """1, and around whole tiles."""
+    return [1, *sorted({width + shift for width in widths for shift in (-1, 0, 1)})]
+
+
+ROWS, COLUMNS, SINGLE = edges(TILE.rows), edges(TILE.columns, 2 * TILE.columns), edges(ALONE.columns)
+TEMPLATES = {
+    "product": ("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", {"M": ROWS, "N": COLUMNS, "K": [5, 1]}),
+    "product, transposed": (
+        "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
+        {"M": ROWS, "N": COLUMNS, "K": edges(LANES)},
+    ),
+    "product in double": (
+        "def f(double(M,K) A, double(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        {"M": ROWS, "N": edges(TILE.columns // 2), "K": [3]},
+    ),
+    "product in half": (
+        "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        {"M": ROWS, "N": edges(TILE.columns), "K": [3]},
+    ),
+    "product of integers": (
+        "def f(int8(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! int32(A(i,k)) * B(k,j) }",
+        {"M": ROWS, "N": edges(TILE.columns), "K": [3]},
+    ),
+    "batched": (
+        "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
+        {"B": [2, 1], "M": ROWS, "N": edges(TILE.columns), "K": [3]},
+    ),
+    "distances": (
+        "def f(float(N,K) A, float(M,K) B) -> (D) { D(i,j) +=! (A(i,k) - B(j,k)) * (A(i,k) - B(j,k)) }",
+        {"N": ROWS, "M": edges(TILE.columns), "K": [4]},
+    ),
+    "shortest paths": (
+        "def f(float(N,K) A, float(K,M) B) -> (D) { D(i,j) min=! A(i,k) + B(k,j) }",
+        {"N": ROWS, "M": edges(TILE.columns), "K": [4]},
+    ),
+    "layer": (
+        "def f(float(B,K) X, float(N,K) W, float(N) b) -> (Y) { T(n,o) +=! X(n,k) * W(o,k)  Y(n,o) = max(T(n,o) + b(o), 0) }",
+        {"B": ROWS, "N": edges(TILE.columns), "K": [5]},
+    ),
+    "convolution": (
+        "def f(float(B,I,H,W) X, float(O,I,KH,KW) F) -> (Y) { Y(b,o,h,w) +=! X(b,i,h+kh,w+kw) * F(o,i,kh,kw) }",
+        {"B": [2], "I": [2], "H": [5], "W": [w + 2 for w in edges(TILE.columns)], "O": ROWS, "KH": [3], "KW": [3]},
+    ),
+    "convolution with stride and dilation": (
+        "def f(float(I,H,W) X, float(O,I,KH,KW) F) -> (Y) "
+        "{ Y(o,h,w) +=! X(i,2*h+kh,2*w+3*kw) * F(o,i,kh,kw) }",
+        {"I": [2], "H": [7], "W": [2 * w + 6 for w in edges(LANES)], "O": ROWS, "KH": [2], "KW": [3]},
+    ),
+    "depthwise": (
+        "def f(float(C,H,W) X, float(C,KH,KW) F) -> (Y) { Y(c,h,w) +=! X(c,h+kh,w+kw) * F(c,kh,kw) }",
+        {"C": [2], "H": [6], "W": [w + 2 for w in edges(LANES, 4 * LANES)], "KH": [3], "KW": [3]},
+    ),
+    "signal": ("def f(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }", {"N": [n + 4 for n in SINGLE], "K": [5]}),
+    "sum of look-ups": (
+        "def f(float(V,D) E, int32(B,L) I) -> (O) { O(b,d) +=! E(I(b,l),d) }",
+        {"V": [7], "D": edges(LANES, 4 * LANES), "B": [3], "L": [4, 1]},
+    ),
+    "columns": ("def f(float(M,N) X) -> (s) { s(j) +=! X(i,j) }", {"M": [3], "N": SINGLE}),
+    "rows": ("def f(float(M,N) X) -> (s) { s(i) +=! X(i,j) }", {"M": [3], "N": edges(LANES, 8 * LANES)}),
+    "pointwise": ("def f(float(M,N) X, float(N) b) -> (Y) { Y(i,j) = X(i,j) * 2 + b(j) }", {"M": [3], "N": edges(WIDTH)}),
+    "stencil": (
+        "def f(float(M,N) X) -> (Y) { Y(i,j) = X(i,j) + X(i+1,j) + X(i+2,j+1) }",
+        {"M": [m + 2 for m in edges(streaming.JAM)], "N": [n + 1 for n in edges(WIDTH)]},
+    ),
+    "pooling": (
+        "def f(float(M,N) X) -> (Y) { Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
+        {"M": [5], "N": [2 * n for n in edges(WIDTH)]},
+    ),
+    "transpose": (
+        "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }",
+        {"N": edges(transposing.TILE), "M": edges(LANES)},
+    ),
+    "total": ("def f(float(M,N) X) -> (s) { s +=! X(i,j) }", {"M": edges(reduction.CHUNK), "N": [3]}),
+    "softmax": (
+        "def f(float(M,N) X) -> (O) { m(i) max=! X(i,j)  e(i,j) = exp(X(i,j) - m(i))  s(i) +=! e(i,j)  O(i,j) = e(i,j) / s(i) }",
+        {"M": [3], "N": edges(WIDTH)},
+    ),
+    "general": ("def f(float(N) X) -> (Y) { Y(i) = X(N - 1 - i / 2) where i in 0:N }", {"N": edges(LANES)}),
+}  # fmt: skip
+
+
+def sizes_of(lists: dict[str, list[int]]) -> list[dict[str, int]]:
+    """Every size at every edge at least once; shorter lists repeat their last entry."""
+    columns = zip_longest(*lists.values())
+    last = {name: values[-1] for name, values in lists.items()}
+    return [dict(zip(lists, (v or last[n] for n, v in zip(lists, row, strict=True)), strict=True)) for row in columns]
+
+
+def data(function, sizes: dict[str, int]) -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    arrays = []
+    for parameter in parameters_of(function.program):
+        shape = tuple(sizes[dim] for dim in parameter.dims)
+        dtype = numpy_dtype(parameter.dtype)
+        values = rng.integers(0, 7, shape) if dtype.kind == "i" else rng.uniform(-1, 1, shape)
+        arrays.append(values.astype(dtype))
+    return arrays
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_compute_what_the_interpreter_computes_around_their_tiles(name):
+    text, lists = TEMPLATES[name]
+    fast, slow = (tc.compile(text, target=target)["f"] for target in ("cpu", "interpreter"))
+    for sizes in sizes_of(lists):
+        arrays = data(fast, sizes)
+        expected = np.asarray(slow(*arrays))
+        tolerance = {2: 4e-3, 4: 2e-5, 8: 1e-12}[expected.dtype.itemsize] if expected.dtype.kind == "f" else 0
+        for _ in range(2):  # the general path, then the short one
+            found = fast(*arrays)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=4 * tolerance, err_msg=str(sizes))
+
+
+PRODUCT = TEMPLATES["product"][0]
+
+
+def test_code_of_a_product_is_readable():
+    text = tc.compile(PRODUCT, target="cpu")["f"].source("llvm")
+    *_, body = (part.split("\n}\n")[0] for part in text.split("define internal")[1:])
+    for loop in ("i.outer", "j.outer", "k"):
+        assert re.search(rf"^  ; for {loop} in ", body, re.MULTILINE), loop
+    labels = re.findall(r"^for\.(\S+?)(?:\.\d+)?:", body, re.MULTILINE)
+    heads = re.findall(r"^  ; for (\S+) in ", body, re.MULTILINE)
+    assert len(labels) > 3
+    assert set(labels) <= {
+        *heads,
+        "point",
+    }  # every loop has its comment, one word for the loop over all points of a task
+    assert "; C.cache[i.inner, C.cache.j.inner] += A.cache[" in body
+    values = re.findall(r"^  %(\S+) = ", body, re.MULTILINE)
+    assert len(values) > 50
+    assert not [value for value in values if value.isdigit()]
+
+
+@pytest.mark.skipif(not jit.host()[0].startswith("x86_64"), reason="reads x86 assembly")
+@pytest.mark.parametrize("name", ["product", "product, transposed", "distances", "layer"])
+def test_the_innermost_loop_of_a_product_does_not_spill(name):
+    function = tc.compile(TEMPLATES[name][0], target="cpu")["f"]
+    blocks = re.split(r"\n\.?L?\w+:", function.source("asm"))
+    fused = r"vfmadd" if TARGET.fma else r"addps"
+    hot = max(blocks, key=lambda block: len(re.findall(fused, block)))
+    assert len(re.findall(fused, hot)) >= TILE.rows * TILE.vectors
+    assert not re.search(r"[xyz]mm\d+, -?\d*\(%rsp\)|\(%rsp\), %[xyz]mm", hot)
