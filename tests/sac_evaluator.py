@@ -220,6 +220,8 @@ class Evaluator:
         own = self.own(name, operands)
         if own:
             return self.run(own, operands)[0]
+        if name in self.functions:
+            raise SacError("no definition for these ranks")
         return self.builtin(name, operands)
 
     def builtin(self, name, operands):

@@ -36,7 +36,7 @@ from tc_jupyter.syntax.tree import Name, Number
 from .expr import Binary, DType
 from .functions import FUNCTIONS
 from .program import Equality, Program
-from .sac_bounds import conjuncts
+from .sac_bounds import slack
 from .sac_demands import Demands, demands
 from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, primitive
 from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, select_overload
@@ -89,11 +89,15 @@ class CheckedFunction:
 
 def _with_conditions(program: Program, checks: Sequence[Check]) -> Program:
     """The program with what a call must fulfil as part of it, so that a caller inherits it: `e >= 0` as `min(e, 0) = 0`."""
-    added = tuple(
-        Equality(minimum((slack, ZERO)), ZERO, "call", check.message, check.span)
+    rooms = [
+        (check, slack(check.condition))
         for check in checks
         if not (isinstance(check.condition, Binary) and check.condition.op == "==")  # these are equalities already
-        for slack in conjuncts(check.condition)
+    ]
+    added = tuple(
+        Equality(minimum((room, ZERO)), ZERO, "call", check.message, check.span)
+        for check, room in rooms
+        if room is not None
     )
     return replace(program, equalities=(*program.equalities, *added))
 

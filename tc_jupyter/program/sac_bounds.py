@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
 
-from .expr import Binary, Expr, IndexVar, Size, Unary, rewrite, walk
+from .expr import Binary, Const, DType, Expr, IndexVar, Size, Unary, int64, rewrite, walk
 from .sac_sizes import (
     ONE,
     ZERO,
@@ -179,6 +179,42 @@ def _negated(condition: Expr) -> list[Expr]:
     if opposite is None:
         return []
     return conjuncts(Binary(opposite, condition.left, condition.right, condition.dtype))
+
+
+def slack(condition: Expr) -> Expr | None:
+    """An integer expression that is at least 0 exactly where `condition` holds; `None` for conditions on other things."""
+    if isinstance(condition, Const):
+        return ZERO if condition.value else int64(-1)
+    if isinstance(condition, Unary) and condition.op == "!":
+        return _slack_of_opposite(condition.operand)
+    if not isinstance(condition, Binary):
+        return None
+    if condition.op in ("&&", "||"):
+        left, right = slack(condition.left), slack(condition.right)
+        if left is None or right is None:
+            return None
+        return minimum((left, right)) if condition.op == "&&" else maximum((left, right))
+    if condition.left.dtype is not DType.INT64:
+        return None
+    less, more = sub(condition.right, condition.left), sub(condition.left, condition.right)
+    match condition.op:
+        case "<":
+            return sub(less, ONE)
+        case "<=":
+            return less
+        case ">":
+            return sub(more, ONE)
+        case ">=":
+            return more
+        case "==":
+            return minimum((less, more))
+        case _:
+            return sub(maximum((less, more)), ONE)
+
+
+def _slack_of_opposite(condition: Expr) -> Expr | None:
+    found = slack(condition)
+    return None if found is None else sub(int64(-1), found)
 
 
 def difference(box: tuple[Interval, ...], cut: tuple[Interval, ...]) -> list[tuple[Interval, ...]]:

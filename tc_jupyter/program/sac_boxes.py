@@ -14,7 +14,7 @@ from .expr import Binary, Const, DType, Expr, IndexVar, Select
 from .sac_bounds import is_empty, subtract
 from .sac_builtins import Builtins
 from .sac_emit import Draft, rename_reads, zero
-from .sac_helpers import covers, intersected, is_whole, ordered_box
+from .sac_helpers import clipped_box, covers, intersected, is_whole
 from .sac_sizes import ONE, ZERO, Interval, fold, index_names, is_nonnegative, same, sub, substitute
 from .sac_values import Kind, Piece, Value, compute, convert, promote
 from .sac_work import MOST_PIECES, MOST_PIECES_WITH_NUMBERS, Context, NeedMore, Part
@@ -46,8 +46,9 @@ class Boxes(Builtins):
         pieces: list[Piece] = []
         cuts: list[tuple[Interval, ...]] = []
         for part in parts:
-            domain = self.domain(ordered_box(part.box), cuts, limit, node.span)
-            cuts.append(ordered_box(part.box))
+            inside = clipped_box(part.box, shape)
+            domain = self.domain(inside, cuts, limit, node.span)
+            cuts.append(inside)
             if not domain and not is_empty(part.box):
                 self.say(
                     codes.DEAD_PARTITION,

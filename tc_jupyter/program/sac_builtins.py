@@ -221,7 +221,7 @@ class Builtins(Selections):
         offsets: list[Expr] = [ZERO] * found.rank
         for axis, amount in enumerate(amounts):
             amount, extent = self.bound(amount, node.span), found.shape[axis]
-            size = absolute(amount)
+            size = absolute(amount, self.out.box)
             if word == "take":
                 condition = fold(Binary("<=", size, extent, DType.BOOL))
                 self.require(
@@ -253,6 +253,10 @@ class Builtins(Selections):
 
     def either_sign(self, amount: Expr, positive: Expr, negative_: Expr) -> Expr:
         """`negative_` where `amount < 0`, else `positive`."""
+        if is_nonnegative(amount, self.out.box):
+            return positive
+        if is_nonnegative(sub(int64(-1), amount), self.out.box):
+            return negative_
         return fold(Select(fold(Binary("<", amount, ZERO, DType.BOOL)), negative_, positive, DType.INT64))
 
     def joined(self, left: Value, right: Value, span: Span, context: Context) -> Value:

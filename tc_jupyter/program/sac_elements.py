@@ -73,14 +73,13 @@ class Elements(Work):
             )
         length = number_of(found.shape[0])
         if length is None:
-            if self.numbers:
-                self.refuse(
-                    codes.WHERE_NOT_SIZE,
-                    span,
-                    f"the length of {what} depends on computed data",
-                    help="pass it as an argument",
-                )
-            raise NeedMore(extents=True)
+            self.demand(found.shape[0])
+            self.refuse(
+                codes.WHERE_NOT_SIZE,
+                span,
+                f"the length of {what} depends on computed data",
+                help="pass it as an argument",
+            )
         if length > MOST_VALUES:
             self.refuse(codes.DEVICE_LIMIT, span, f"{what} has {length} components")
         whole = replace(found, shape=(int64(length),))
@@ -101,28 +100,12 @@ class Elements(Work):
 
     def bound(self, expr: Expr, span: Span) -> Expr:
         """`expr` as the bound of a range: over sizes and scalar arguments only, or a request for the numbers."""
-        wanted: set[int] = set()
-        todo, seen = [expr], set[str]()
-        while todo:
-            for node in reads_of(todo.pop()):
-                if node.tensor in self.out.inputs:
-                    if self.out.inputs[node.tensor].rank:
-                        wanted.add(self.input_positions[node.tensor])
-                elif node.tensor not in seen:
-                    seen.add(node.tensor)
-                    todo += [draft.value for draft in self.out.drafts if draft.target == node.tensor]
-        if seen:  # computed data: everything it is made from, scalars too
-            wanted |= {
-                self.input_positions[r.tensor]
-                for e in self._all_values(seen)
-                for r in reads_of(e)
-                if r.tensor in self.input_positions
-            }
-        if not wanted and not seen:
+        inputs, computed = self._sources(expr)
+        if not computed:  # scalar arguments may stand in a bound
+            inputs = {position for position in inputs if self.signature.arguments[position].rank}
+        if not inputs and not computed:
             return expr
-        known = {position for position, _ in self.signature.values}
-        if wanted and not wanted <= known:
-            raise NeedMore(extents=True, values=tuple(sorted(wanted | known)))
+        self.demand(expr, inputs)
         self.refuse(
             codes.WHERE_NOT_SIZE,
             span,
@@ -130,8 +113,30 @@ class Elements(Work):
             help="pass the shape as an argument",
         )
 
-    def _all_values(self, tensors: set[str]) -> list[Expr]:
-        return [draft.value for draft in self.out.drafts if draft.target in tensors]
+    def demand(self, expr: Expr, inputs: set[int] | None = None) -> None:
+        """Ask for the elements of the arguments that `expr` is made from, and for all extents; nothing if they are known.
+
+        Raises:
+            NeedMore: they are not known yet.
+        """
+        wanted = self._sources(expr)[0] if inputs is None else inputs
+        known = {position for position, _ in self.signature.values}
+        if not wanted <= known or (self.signature.arguments and not self.numbers):
+            raise NeedMore(extents=True, values=tuple(sorted(wanted | known)))
+
+    def _sources(self, expr: Expr) -> tuple[set[int], bool]:
+        """The positions of the arguments that an expression is made from, and whether it uses what the function computes."""
+        inputs: set[int] = set()
+        seen: set[str] = set()
+        todo = [expr]
+        while todo:
+            for node in reads_of(todo.pop()):
+                if node.tensor in self.out.inputs:
+                    inputs.add(self.input_positions[node.tensor])
+                elif node.tensor not in seen:
+                    seen.add(node.tensor)
+                    todo += [draft.value for draft in self.out.drafts if draft.target == node.tensor]
+        return inputs, bool(seen)
 
     def converted(self, found: Value, kind: Kind) -> Value:
         """The same elements in another type."""

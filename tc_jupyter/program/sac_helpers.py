@@ -18,7 +18,7 @@ from .sac_bounds import fill_pending
 from .sac_emit import Draft, identity
 from .sac_ranks import Rank
 from .sac_signature import fits_shape, specificity
-from .sac_sizes import Interval, fold, maximum, minimum, same
+from .sac_sizes import ZERO, Interval, fold, maximum, minimum, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, narrows, reads_of
 
@@ -177,6 +177,15 @@ def covers(box: tuple[Interval, ...], whole: tuple[Interval, ...]) -> bool:
 def ordered_box(box: tuple[Interval, ...]) -> tuple[Interval, ...]:
     """The same box with `lower <= upper` on every axis, for all sizes."""
     return tuple((low, maximum((high, low))) for low, high in box)
+
+
+def clipped_box(box: tuple[Interval, ...], shape: Sequence[Expr]) -> tuple[Interval, ...]:
+    """The part of a box inside an array, ordered as by `ordered_box`; a call checks that nothing is left out."""
+    found: list[Interval] = []
+    for (low, high), extent in zip(box, shape, strict=True):
+        low = maximum((low, ZERO))
+        found.append((low, maximum((minimum((high, extent)), low))))
+    return tuple(found)
 
 
 def is_whole(piece: Interval, part: Interval) -> bool:

@@ -198,12 +198,14 @@ def _dominates(op: str, better: Expr, worse: Expr) -> bool:
     return is_nonnegative(difference)
 
 
-def absolute(expr: Expr) -> Expr:
-    """`|expr|`."""
+def absolute(expr: Expr, box: Mapping[str, Interval] | None = None) -> Expr:
+    """`|expr|`, for indices in `box`."""
     number = value(expr)
     if number is not None:
         return int64(abs(number))
-    return expr if is_nonnegative(expr) else maximum((expr, sub(ZERO, expr)))
+    if is_nonnegative(sub(ZERO, expr), box):
+        return sub(ZERO, expr)
+    return expr if is_nonnegative(expr, box) else maximum((expr, sub(ZERO, expr)))
 
 
 def is_nonnegative(expr: Expr, box: Mapping[str, Interval] | None = None, depth: int = 4) -> bool:
@@ -433,6 +435,31 @@ def convert_const(number: Const, dtype: DType) -> Const | None:
     whole = int(number.value)
     low, high = dtype.limits
     return Const(whole, dtype, number.span) if low <= whole <= high else None
+
+
+def is_decidable(condition: Expr) -> bool:
+    """Whether `evaluate` knows the value before a function runs: only sizes and integer or `bool` scalars occur."""
+    todo = [condition]
+    while todo:
+        node = todo.pop()
+        match node:
+            case Size() | Const():
+                known = True
+            case Read():
+                known = not node.indices
+            case Cast() | Unary() | Select():
+                known = True
+            case Binary():
+                known = node.op in _DECIDED
+            case Call() | IndexVar():
+                known = False
+        if not known or node.dtype.is_float:
+            return False
+        todo.extend(children(node))
+    return True
+
+
+_DECIDED = COMPARISONS | {"&&", "||", "+", "-", "*", "//", "%", "min", "max"}
 
 
 def evaluate(expr: Expr, sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> int:

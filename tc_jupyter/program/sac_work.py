@@ -16,11 +16,11 @@ from tc_jupyter.syntax.sac_tree import Assign, SacExpression, SacFunction
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Size
 from .program import Equality
-from .sac_bounds import Constraint
-from .sac_emit import Emitter
+from .sac_bounds import Constraint, slack
+from .sac_emit import Emitter, negate
 from .sac_helpers import expr_text, read, size_names
 from .sac_signature import Cell, Check, Signature, SolvedPartition
-from .sac_sizes import ZERO, Interval, index_names, same, sub
+from .sac_sizes import ONE, ZERO, Interval, ends, fold, index_names, is_nonnegative, same, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value
 
@@ -89,6 +89,7 @@ class Work(ABC):
         self.diagnostics: list[Diagnostic] = []
         self.checks: list[Check] = []
         self.constraints: list[Constraint] = []
+        self.assumed: list[Expr] = []  # conditions on sizes and scalar arguments, of the branches around
         self.open: dict[str, str] = {}  # open index -> name as written
         self.stack: list[SacFunction] = []
         self.calls = 0
@@ -142,7 +143,15 @@ class Work(ABC):
         shown: tuple[tuple[str, Expr], ...],
         help: str | None = None,
     ) -> None:
-        """Demand a condition: refused if it never holds, checked at the call if it is not known."""
+        """Demand a condition: refused if it never holds, checked at the call if it is not known.
+
+        Where an enclosing condition on sizes and scalar arguments does not hold, nothing is evaluated and nothing demanded.
+        """
+        if not isinstance(condition, Const) or not condition.value:
+            for assumed in self.assumed:
+                condition = fold(Binary("||", negate(assumed), condition, DType.BOOL))
+        if index_names(condition):
+            condition, shown = self._for_all(condition), self._largest(shown)
         if isinstance(condition, Const):
             if not condition.value:
                 numbers = ", ".join(f"{label} is {self.show(expr)}" for label, expr in shown)
@@ -155,6 +164,26 @@ class Work(ABC):
                 codes.INHOMOGENEOUS, span, f"{message}, and this depends on the value of index `{index}`", help=help
             )
         self.checks.append(Check(code, condition, message, shown, span, help))
+
+    def _for_all(self, condition: Expr) -> Expr:
+        """The condition for all values of the indices in it; as it is where this is not known. Empty loops demand nothing."""
+        room = slack(condition)
+        reached = None if room is None else ends(room, self.out.box)
+        if reached is None or index_names(reached[0]):
+            return condition
+        result = fold(Binary(">=", reached[0], ZERO, DType.BOOL))
+        for low, high in (self.out.box[name] for name in sorted(index_names(condition))):
+            if not is_nonnegative(sub(sub(high, low), ONE)):
+                result = fold(Binary("||", result, fold(Binary(">=", low, high, DType.BOOL)), DType.BOOL))
+        return result
+
+    def _largest(self, shown: tuple[tuple[str, Expr], ...]) -> tuple[tuple[str, Expr], ...]:
+        """What a message shows, with the largest value of what depends on an index."""
+        reached = [(label, expr, ends(expr, self.out.box)) for label, expr in shown]
+        return tuple(
+            (f"{label} at most", found[1]) if found is not None and index_names(expr) else (label, expr)
+            for label, expr, found in reached
+        )
 
     def require_equal(
         self,
@@ -172,10 +201,11 @@ class Work(ABC):
         difference = number_of(sub(left, right))
         known = any(name.startswith("?") for name in size_names(left) | size_names(right))
         if difference is not None and not known:
-            self.require(Const(False, DType.BOOL), code, span, message, shown, help)
+            return self.require(Const(False, DType.BOOL), code, span, message, shown, help)
         condition = Binary("==", left, right, DType.BOOL)
         self.require(condition, code, span, message, shown, help)
-        self.out.equalities.append(Equality(left, right, "call", message, span))
+        if not self.assumed:
+            self.out.equalities.append(Equality(left, right, "call", message, span))
 
     def show(self, expr: Expr) -> str:
         """An integer expression as Python text."""

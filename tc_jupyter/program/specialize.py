@@ -46,7 +46,7 @@ from .sac_signature import (
     select_overload,
     takes,
 )
-from .sac_sizes import ZERO, fold, sub
+from .sac_sizes import ZERO, fold, is_decidable, sub
 from .sac_sizes import value as number_of
 from .sac_values import Piece, Value, Weak, compute, kind_text, promote, scalar
 from .sac_work import MOST_ITEMS, Context, Env, NeedMore, Refused
@@ -220,8 +220,8 @@ class _Specializer(Calls):
         """An operator with two operands; `&&` and `||` guard their right one."""
         left = self.expr(node.left, env, context)
         if node.op in ("&&", "||") and left.rank == 0 and left.expr is not None and left.kind is DType.BOOL:
-            inner = context.where(left.expr if node.op == "&&" else negate(left.expr))
-            return self.operate(node.op, [left, self.expr(node.right, env, inner)], node, context)
+            right = self.branch(node.right, left.expr if node.op == "&&" else negate(left.expr), env, context)
+            return self.operate(node.op, [left, right], node, context)
         return self.operate(node.op, [left, self.expr(node.right, env, context)], node, context)
 
     def name(self, node: Name, env: Env) -> Value:
@@ -250,6 +250,17 @@ class _Specializer(Calls):
             return scalar(Const(node.value, DType.UINT64, node.span), DType.UINT64)
         return scalar(Const(node.value, DType.INT64, node.span), Weak.INT)
 
+    def branch(self, node: SacExpression, test: Expr, env: Env, context: Context) -> Value:
+        """An expression that is evaluated only where `test` holds."""
+        known = is_decidable(test)
+        if known:
+            self.assumed.append(test)
+        try:
+            return self.expr(node, env, context.where(test))
+        finally:
+            if known:
+                self.assumed.pop()
+
     def conditional(self, node: Conditional, env: Env, context: Context) -> Value:
         """`c ? a : b`; only one branch where `c` is known."""
         condition = self.scalar_of(self.expr(node.condition, env, context), node.condition, context)
@@ -264,8 +275,8 @@ class _Specializer(Calls):
         assert test is not None
         if isinstance(test, Const):
             return self.expr(node.then if test.value else node.otherwise, env, context)
-        then = self.expr(node.then, env, context.where(test))
-        otherwise = self.expr(node.otherwise, env, context.where(negate(test)))
+        then = self.branch(node.then, test, env, context)
+        otherwise = self.branch(node.otherwise, negate(test), env, context)
         kind = promote(then.kind, otherwise.kind)
         if then.rank != otherwise.rank:
             self.refuse(

@@ -725,7 +725,7 @@ class _Parser:
         digits = (match.group(1) or match.group(3)) if match else ""
         suffix = ((match.group(2) or match.group(4) or "") if match else "?").lower()
         is_float = digits[:2].lower() not in ("0x", "0b") and any(c in digits for c in ".eE")
-        if is_float and suffix in ("", "f"):
+        if (is_float and suffix in ("", "f")) or (suffix == "f" and digits.isdigit()):
             return Number(text, float(digits), "float32" if suffix else None, token.span)
         if not is_float and suffix in _SUFFIXES:
             return self.integer(token, digits, suffix)

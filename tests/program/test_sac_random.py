@@ -25,6 +25,15 @@ STATIC = {
 }  # ranks, shapes and constant indices are checked in dead code too
 
 
+HELPERS = """long[+] turned(long[+] x) { return reverse(x) + 1; }
+long turned(long x) { return x - 1; }
+long[*] rows(long[+] x) { return { [i] -> x[i] * (i + 1) }; }
+long larger(long x, long y) { return x > y ? x : y; }
+long[.] %(long[.] x, long y) { return x - y; }
+"""
+"""Functions that a drawn program may call: overloaded, one with a comprehension, one to fold with, an operator."""
+
+
 class Maker:
     """Draws the text of expressions over arrays `a`, `b` of known shapes; most of them are right."""
 
@@ -47,7 +56,15 @@ class Maker:
         """Text of an expression of any rank."""
         if depth == 0:
             return self.pick(*self.shapes)
-        kind = self.number(0, 9)
+        kind = self.number(0, 12)
+        if kind == 10:
+            return f"{self.pick('turned', 'rows')}({self.array(depth - 1, scope)})"
+        if kind == 11:
+            test = f"{self.extent()} {self.pick('<', '>=', '==')} {self.extent()}"
+            x = self.array(depth - 1, scope)
+            return self.pick(f"({test} ? {x} : {x} + 1)", f"({x} % {self.number(1, 3)})")
+        if kind == 12:
+            return self.fold(depth, scope)
         if kind == 0:
             return f"({self.array(depth - 1, scope)} {self.pick('+', '-', '*')} {self.scalar(depth - 1, scope)})"
         if kind == 1:
@@ -72,7 +89,16 @@ class Maker:
         return self.comprehension(depth, scope)
 
     def scalar(self, depth, scope):
-        kind = self.number(0, 6)
+        kind = self.number(0, 9)
+        if kind == 7:
+            return self.pick(self.extent(), f"turned({self.scalar(0, scope)})")
+        if depth and scope and kind == 8:  # a shape that depends on an index, inside a reduction
+            x, i = self.array(depth - 1, scope), self.pick(*scope)
+            return f"{self.pick('sum', 'maxval')}(drop([{i}], {x}) ++ take([{self.number(0, 1)}], {x}))"
+        if kind == 9:
+            test = f"{self.extent()} {self.pick('<', '>')} {self.number(0, 3)}"
+            word = self.pick("take([2], {0})", "drop([1], {0})", "{0}[1]").format(self.pick(*self.shapes))
+            return f"({test} ? sum({word}) : {self.number(0, 5)})"
         if scope and kind <= 2:
             return self.pick(*scope)
         if depth and kind == 3:
@@ -87,6 +113,24 @@ class Maker:
                 f"({i} {self.pick('<', '==', '>')} {self.number(0, 2)} ? {self.scalar(0, scope)} : {self.number(0, 9)})"
             )
         return str(self.number(0, 5))
+
+    def extent(self):
+        """Text of a number that is known at a call."""
+        return self.pick("n", "shape(a)[0]", "dim(b)", str(self.number(0, 3)))
+
+    def limit(self, *numbers):
+        """A component of a bound."""
+        return "n" if self.number(0, 9) == 0 else str(self.pick(*numbers))
+
+    def fold(self, depth, scope):
+        iv = self.name("v")
+        array = self.pick(*self.shapes)
+        function, neutral = self.pick(("+", 0), ("*", 1), ("max", -99), ("min", 99), ("larger", -99))
+        low = self.pick(f"0 * shape({array})", f"0 * shape({array}) + {self.number(0, 1)}")
+        parts = f"({low} <= {iv} < shape({array})) : {array}[{iv}] + {self.scalar(0, scope)};"
+        if self.number(0, 3) == 0:
+            parts = f"({low} + 1 <= {iv} < shape({array}) - 1) : {self.scalar(0, scope)}; {parts}"
+        return f"with {{ {parts} }} : fold({function}, {neutral})"
 
     def body(self, depth, scope, names, vector):
         """A body that selects with the index, so that bounds can be left out."""
@@ -134,8 +178,8 @@ class Maker:
         return f"[{', '.join(items)}] -> {self.body(depth, scope, names, False)}{self.generator('[' + ', '.join(names) + ']', len(names), last)}"
 
     def generator(self, names, count, last):
-        low = "[" + ", ".join(str(self.number(0, 2)) for _ in range(count)) + "]"
-        high = "[" + ", ".join(str(self.pick(0, 1, 2, 2, 3, 3, 4)) for _ in range(count)) + "]"
+        low = "[" + ", ".join(self.limit(0, 1, 2) for _ in range(count)) + "]"
+        high = "[" + ", ".join(self.limit(0, 1, 2, 2, 3, 3, 4) for _ in range(count)) + "]"
         if self.number(0, 3) == 0:
             high = "." if not last else high
         return self.pick(
@@ -180,12 +224,14 @@ def programs(draw):
         lines.append(f"    c = {maker.array(draw(st.integers(0, 2)), [])};")
         maker.shapes = {**shapes, "c": None}
     result = maker.comprehension(2, []) if draw(st.integers(0, 3)) else maker.array(2, [])
-    text = "long[*] f(long[*] a, long[*] b) {\n" + "\n".join([*lines, f"    return {result};"]) + "\n}"
+    text = (
+        HELPERS + "long[*] f(long[*] a, long[*] b, long n) {\n" + "\n".join([*lines, f"    return {result};"]) + "\n}"
+    )
     data = [
         np.array(draw(st.lists(st.integers(-3, 9), min_size=(n := int(np.prod(s))), max_size=n)), np.int64).reshape(s)
         for s in shapes.values()
     ]
-    return text, data
+    return text, [*data, np.array(draw(st.integers(-1, 4)), np.int64)]
 
 
 def compare(text, data, fixed):
