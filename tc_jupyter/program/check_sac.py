@@ -38,7 +38,7 @@ from .functions import FUNCTIONS
 from .program import Equality, Program
 from .sac_bounds import slack
 from .sac_demands import Demands, demands
-from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, primitive
+from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, primitive, usage
 from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, select_overload
 from .sac_sizes import ZERO, minimum
 from .specialize import specialize
@@ -405,7 +405,7 @@ class _Checker:
                 help="all elements need one shape",
             )
 
-    def call(self, node: Apply) -> None:
+    def call(self, node: Apply[SacExpression]) -> None:
         name = node.function.name
         own = self.cell.functions.get(name, ())
         if own and not is_builtin(name):
@@ -432,7 +432,7 @@ class _Checker:
             help=f"did you mean `{near}`?" if near else None,
         )
 
-    def count(self, node: Apply) -> None:
+    def count(self, node: Apply[SacExpression]) -> None:
         word = primitive(node.function.name) or node.function.name
         given = len(node.arguments)
         if word in FUNCTIONS and word not in ARITY:
@@ -451,6 +451,7 @@ class _Checker:
                 codes.ARGUMENT_COUNT,
                 node.span,
                 f"`{node.function.name}` takes {wanted} argument{'s' if wanted > 1 else ''}, {given} are given",
+                help=usage(node.function.name),
             )
 
     def homogeneous(self, function: SacFunction) -> None:

@@ -414,7 +414,7 @@ class _DefChecker:
         info = self.scope.tensors.get(node.name)
         return info is None or info.rank == 0
 
-    def single_call(self, node: tree.Comprehension, value: tree.Apply) -> None:
+    def single_call(self, node: tree.Comprehension, value: tree.Apply[tree.Expression]) -> None:
         if node.clauses:
             span = node.clauses[0].span
             self.scope.report(
@@ -877,7 +877,7 @@ class _StatementChecker:
             codes.WHERE_UNUSED, name.span, f"`{name.name}` is not an index of this statement", help=help, fix=fix
         )
 
-    def matched(self, node: tree.Apply) -> None:
+    def matched(self, node: tree.Apply[tree.Expression]) -> None:
         fix = Fix("remove it", (Edit(node.span, ""),))
         self.scope.report(codes.MATCH_IGNORED, node.span, f"`<=> {node.function.name}(...)` has no effect", fix=fix)
 

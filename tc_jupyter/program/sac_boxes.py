@@ -70,6 +70,7 @@ class Boxes(Builtins):
                 codes.UNCOVERED,
                 node.span,
                 f"positions that no partition covers are filled with zeros: {words}{' ..' if len(holes) > 4 else ''}",
+                help="to fill them with something else, give a last partition that covers all: `iv -> 1 | iv < ..`",
             )
         return Value(kind, shape, pieces=tuple(pieces))
 

@@ -114,7 +114,7 @@ class Builtins(Selections):
 
         return self.mapped(found, dtype, change)
 
-    def mathematical(self, word: str, operands: list[Value], node: Apply, context: Context) -> Value:
+    def mathematical(self, word: str, operands: list[Value], node: Apply[SacExpression], context: Context) -> Value:
         """A mathematical function, element by element."""
         function = FUNCTIONS[word]
         if len(operands) != function.arity and not (function.variadic and len(operands) >= function.arity):
@@ -148,7 +148,7 @@ class Builtins(Selections):
             values, kind, lambda e: Call(word, tuple(e), compute(kind), node.span), node.span, context
         )
 
-    def structural(self, word: str, operands: list[Value], node: Apply, context: Context) -> Value:
+    def structural(self, word: str, operands: list[Value], node: Apply[SacExpression], context: Context) -> Value:
         """The functions that make or look at shapes."""
         first = operands[0]
         match word:
@@ -170,7 +170,7 @@ class Builtins(Selections):
                 frame = self.components(first, node.arguments[0].span, context, "the frame of `genarray`")
                 return self.filled(frame, operands[1], node, context)
 
-    def components_or_scalar(self, found: Value, node: Apply, context: Context) -> tuple[Expr, ...]:
+    def components_or_scalar(self, found: Value, node: Apply[SacExpression], context: Context) -> tuple[Expr, ...]:
         """An index vector, or one component."""
         if found.rank == 0:
             return (self.index_of(found, node.arguments[0], context),)
@@ -196,6 +196,7 @@ class Builtins(Selections):
                     span,
                     f"axis {axis} of the result would have a negative extent",
                     ((f"extent {axis}", extent),),
+                    help="extents are at least 0: limit it with `max(.., 0)`",
                 )
 
     def check_rank(self, rank: int, span: Span) -> None:
@@ -205,9 +206,10 @@ class Builtins(Selections):
                 codes.DEVICE_LIMIT,
                 span,
                 f"an array of rank {rank} is too large; at most {MOST_RANK} axes are possible",
+                help="join axes: `a[i / m, i % m]` for one index `i`",
             )
 
-    def taken(self, word: str, counts: Value, found: Value, node: Apply, context: Context) -> Value:
+    def taken(self, word: str, counts: Value, found: Value, node: Apply[SacExpression], context: Context) -> Value:
         """`take(v, a)` and `drop(v, a)`; a scalar counts as a vector of one component."""
         if counts.rank == 0:
             amounts = (self.index_of(counts, node.arguments[0], context),)
@@ -215,7 +217,10 @@ class Builtins(Selections):
             amounts = self.components(counts, node.arguments[0].span, context, f"the first argument of `{word}`")
         if len(amounts) > found.rank:
             self.refuse(
-                codes.RANK_MISMATCH, node.span, f"`{word}` has {len(amounts)} counts for an array of rank {found.rank}"
+                codes.RANK_MISMATCH,
+                node.span,
+                f"`{word}` has {len(amounts)} counts for an array of rank {found.rank}",
+                help=f"give at most one count for each axis; its shape is {self.shape_text(found.shape)}",
             )
         shape = list(found.shape)
         offsets: list[Expr] = [ZERO] * found.rank
@@ -230,6 +235,7 @@ class Builtins(Selections):
                     node.span,
                     f"`take` wants more elements than axis {axis} has",
                     (("wanted", size), ("present", extent)),
+                    help=f"limit the count with `min(.., shape(a)[{axis}])`",
                 )
                 shape[axis] = size
                 offsets[axis] = self.either_sign(amount, ZERO, sub(extent, size))
@@ -276,6 +282,7 @@ class Builtins(Selections):
                 span,
                 f"the operands of `++` differ in the extent of axis {axis}",
                 (("left", left.shape[axis]), ("right", right.shape[axis])),
+                help="`++` joins the first axis; all other extents must be equal",
             )
         kind = promote(left.kind, right.kind) if left.kind is not right.kind else left.kind
         for empty, other in ((left, right), (right, left)):
@@ -300,7 +307,7 @@ class Builtins(Selections):
         box = ((add(low, offset), add(high, offset)), *rest)
         return Piece(axes, box, substitute(piece.expr, mapping), number, span, self.text(span))
 
-    def reversed(self, found: Value, node: Apply, context: Context) -> Value:
+    def reversed(self, found: Value, node: Apply[SacExpression], context: Context) -> Value:
         """`reverse(a)`: the first axis backwards."""
         if found.rank == 0:
             return found

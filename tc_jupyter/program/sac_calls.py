@@ -19,7 +19,7 @@ from .program import Program
 from .sac_emit import NotSolvable, with_call
 from .sac_helpers import accepts, closeness, count_uses
 from .sac_inline import inline_program
-from .sac_primitives import ARITY, CASTS, primitive
+from .sac_primitives import ARITY, CASTS, primitive, usage
 from .sac_signature import ArgumentType, fits_shape
 from .sac_sizes import ZERO, same
 from .sac_sizes import value as number_of
@@ -61,6 +61,7 @@ class Calls(WithLoops):
                         span,
                         f"{what} is declared `{type_text(type_)}`",
                         ((f"axis {axis}", extent),),
+                        help=f"declare `.` for axis {axis}, or pass an array of this extent",
                     )
         return self.converted(found, dtype)
 
@@ -141,6 +142,7 @@ class Calls(WithLoops):
                 codes.ARGUMENT_COUNT,
                 span,
                 f"`{function.name.name}` has {len(function.results)} results and stands where one is needed",
+                help="write a function for each result",
             )
         env: Env = {}
         for param, operand in zip(function.params, operands, strict=True):
@@ -160,7 +162,7 @@ class Calls(WithLoops):
             raise Refused
         return self.declared(found, function.types[0], span, f"the result of `{function.name.name}`")
 
-    def apply(self, node: Apply, env: Env, context: Context) -> Value:
+    def apply(self, node: Apply[SacExpression], env: Env, context: Context) -> Value:
         """A call by name: the cell's own functions first, then the built-in ones, then functions that were handed over."""
         name = node.function.name
         operands = [self.expr(argument, env, context) for argument in node.arguments]
@@ -195,7 +197,7 @@ class Calls(WithLoops):
             help=f"did you mean `{near}`?" if near else None,
         )
 
-    def no_overload(self, node: Apply, operands: list[Value]) -> NoReturn:
+    def no_overload(self, node: Apply[SacExpression], operands: list[Value]) -> NoReturn:
         """Say that no definition takes these values."""
         given = ", ".join(f"{kind_text(o.kind)}{self.shape_text(o.shape) if o.rank else ''}" for o in operands)
         overloads = self.cell.functions[node.function.name]
@@ -209,16 +211,17 @@ class Calls(WithLoops):
             help=f"it is defined for {wanted}",
         )
 
-    def count(self, node: Apply, wanted: int) -> None:
+    def count(self, node: Apply[SacExpression], wanted: int) -> None:
         """Refuse a wrong number of arguments."""
         if len(node.arguments) != wanted:
             self.refuse(
                 codes.ARGUMENT_COUNT,
                 node.span,
                 f"`{node.function.name}` takes {wanted} argument{'s' if wanted > 1 else ''}, {len(node.arguments)} are given",
+                help=usage(node.function.name),
             )
 
-    def known_call(self, node: Apply, operands: list[Value], context: Context) -> Value:
+    def known_call(self, node: Apply[SacExpression], operands: list[Value], context: Context) -> Value:
         """A call of a function that was handed over: its statements in place of the call."""
         other = self.cell.known[node.function.name]
         kinds = [alone(operand.kind) for operand in operands]
@@ -233,16 +236,18 @@ class Calls(WithLoops):
                 node.span,
                 f"`{node.function.name}` cannot be called with these arguments"
                 + (f": {first.message}" if first else ""),
+                help=(first.help if first else None) or "pass arrays of the ranks and types that it is written for",
             )
         if not isinstance(other, Program):
             self.refuse(
                 codes.UNKNOWN_NAME,
                 node.function.span,
                 f"`{node.function.name}` is not a function that can be called here",
+                help="functions of `%%tc` and `%%sac` cells can",
             )
         return self.inlined(other, node, operands, context)
 
-    def inlined(self, program: Program, node: Apply, operands: list[Value], context: Context) -> Value:
+    def inlined(self, program: Program, node: Apply[SacExpression], operands: list[Value], context: Context) -> Value:
         """A program in place of a call of it."""
         name = node.function.name
         if len(program.parameters) != len(operands):
@@ -250,12 +255,14 @@ class Calls(WithLoops):
                 codes.ARGUMENT_COUNT,
                 node.span,
                 f"`{name}` takes {len(program.parameters)} arguments, {len(operands)} are given",
+                help=f"its parameters are {', '.join(f'`{each}`' for each in program.parameters)}",
             )
         if len(program.results) != 1:
             self.refuse(
                 codes.ARGUMENT_COUNT,
                 node.span,
                 f"`{name}` has {len(program.results)} results and stands where one is needed",
+                help="call a function with one result",
             )
         arguments: dict[str, str] = {}
         scalars: dict[str, Expr] = {}
@@ -268,6 +275,9 @@ class Calls(WithLoops):
                     codes.ARGUMENT_RANK,
                     written.span,
                     f"argument `{parameter}` of `{name}` has rank {tensor.rank}, and this has rank {operand.rank}",
+                    help=f"call it for each subarray: `{{ iv -> {name}(a[iv]) }}`"
+                    if operand.rank > tensor.rank
+                    else None,
                 )
             if narrows(operand.kind, tensor.dtype) or (
                 isinstance(operand.kind, DType) and operand.kind is not tensor.dtype
@@ -328,4 +338,5 @@ class Calls(WithLoops):
             span,
             f"argument `{parameter}` of `{name}` has another extent than `{name}` declares",
             (("this", extent), ("declared", wanted)),
+            help=f"pass an array with the extent that `{name}` declares",
         )

@@ -408,6 +408,7 @@ class Comprehensions(Boxes):
                     clause.body.span,
                     f"the bodies of the partitions differ in the extent of axis {place} of the result",
                     (("this one", high), ("the result", extent)),
+                    help="all bodies need the shape of the last partition's body",
                 )
                 continue
             self.check_lower(low, place, clause.span)

@@ -119,7 +119,7 @@ class Demands:
                 return self._apply(node, level)
         assert_never(node)
 
-    def _operator(self, node: Binary, level: int) -> Demand:
+    def _operator(self, node: Binary[SacExpression], level: int) -> Demand:
         own = [self._call(function, (node.left, node.right), level) for function in self._overloads(node.op, 2)]
         return _merged((self.expression(node.left, level), self.expression(node.right, level), *own))
 
@@ -136,7 +136,7 @@ class Demands:
             found += [self.expression(index, S) for index in indices]
         return _merged(found)
 
-    def _apply(self, node: Apply, level: int) -> Demand:
+    def _apply(self, node: Apply[SacExpression], level: int) -> Demand:
         name = node.function.name
         own = self._overloads(name, len(node.arguments))
         if own:

@@ -44,6 +44,7 @@ class Elements(Work):
                 codes.SHAPE_MISMATCH,
                 node.span,
                 f"a scalar is needed here, and this has shape {self.shape_text(found.shape)}",
+                help="select an element, or reduce it with `sum`, `minval`, `maxval`",
             )
         return found if found.expr is not None else scalar(self.element(found, (), context), found.kind)
 
@@ -62,7 +63,10 @@ class Elements(Work):
         """The components of an integer vector, exact in 64 bits."""
         if found.rank != 1:
             self.refuse(
-                codes.SHAPE_MISMATCH, span, f"{what} must be a vector, and has shape {self.shape_text(found.shape)}"
+                codes.SHAPE_MISMATCH,
+                span,
+                f"{what} must be a vector, and has shape {self.shape_text(found.shape)}",
+                help="write `[x]` for a vector of one component",
             )
         if not is_integer(found.kind):
             self.refuse(
@@ -81,7 +85,8 @@ class Elements(Work):
                 help="pass it as an argument",
             )
         if length > MOST_VALUES:
-            self.refuse(codes.DEVICE_LIMIT, span, f"{what} has {length} components")
+            help = f"at most {MOST_VALUES} are possible"
+            self.refuse(codes.DEVICE_LIMIT, span, f"{what} has {length} components", help=help)
         whole = replace(found, shape=(int64(length),))
         return tuple(to_index(item, found.kind) for item in self.items(whole, context))
 
@@ -220,6 +225,7 @@ class Elements(Work):
                     span,
                     f"the operands differ in the extent of axis {axis}",
                     (("one", a), ("the other", b)),
+                    help="shapes must be equal, or one operand a scalar; `take` shortens an axis",
                 )
                 if number_of(a) is None and number_of(b) is not None:
                     shape[axis] = b
@@ -235,7 +241,10 @@ class Elements(Work):
                 at = number_of(index)
                 if at is not None and not 0 <= at < extent:
                     self.refuse(
-                        codes.SELECTION_OUT_OF_BOUNDS, NO_SPAN, f"index {at} leaves an axis of {extent} elements"
+                        codes.SELECTION_OUT_OF_BOUNDS,
+                        NO_SPAN,
+                        f"index {at} leaves an axis of {extent} elements",
+                        help="indices start at 0",
                     )
             if all(self.inside(index, int64(extent)) for index, extent in zip(indices, extents, strict=True)):
                 return item_at(found.items, extents, indices)

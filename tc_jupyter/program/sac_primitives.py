@@ -52,6 +52,14 @@ def primitive(name: str) -> str | None:
     return _PRIMITIVES.get(match.group(1)) if match else None
 
 
+def usage(name: str) -> str:
+    """How a built-in function or cast is called: `take(v, a)`."""
+    word = primitive(name) or name
+    wanted = {"take": "v, a", "drop": "v, a", "sel": "iv, a", "genarray": "s, e"}
+    arguments = wanted.get(word, ", ".join("abcd"[: ARITY.get(word, 1)]))
+    return f"`{name}({arguments})`"
+
+
 def is_builtin(name: str) -> bool:
     """Whether `name` is a function that every cell knows (casts to a type name are not listed here)."""
     word = primitive(name) or name

@@ -197,7 +197,7 @@ class _Probe:
             return Rank(arguments[0].length + arguments[1].rank)
         return UNKNOWN if node.operator == "genarray" else Rank(arguments[0].rank)
 
-    def _apply(self, node: Apply, env: Mapping[str, Rank]) -> Rank:
+    def _apply(self, node: Apply[SacExpression], env: Mapping[str, Rank]) -> Rank:
         arguments = [self.rank(argument, env) for argument in node.arguments]
         name = node.function.name
         if name in self.functions:

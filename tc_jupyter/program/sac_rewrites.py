@@ -182,7 +182,7 @@ def number(value: int) -> SacExpression:
     return Unary("-", literal) if value < 0 else literal
 
 
-def call(name: str, *arguments: SacExpression) -> Apply:
+def call(name: str, *arguments: SacExpression) -> Apply[SacExpression]:
     """`name(arguments)`."""
     return Apply(Name(name), arguments)
 
@@ -415,7 +415,7 @@ def _selected_shape(node: Selection, scalars: set[str]) -> SacExpression:
     return call("drop", call("shape", index), array)
 
 
-def _applied_shape(node: Apply, scalars: set[str]) -> SacExpression:
+def _applied_shape(node: Apply[SacExpression], scalars: set[str]) -> SacExpression:
     word = primitive(node.function.name) or node.function.name
     if word in ("sum", "prod", "minval", "maxval", "dim"):
         return ArrayLiteral(())

@@ -145,7 +145,7 @@ class Selections(Elements):
             keep()
         return Value(array.kind, tuple(shape), tuple(axes), self.element(array, tuple(at), context))
 
-    def reduced(self, word: str, found: Value, node: Apply, context: Context) -> Value:
+    def reduced(self, word: str, found: Value, node: Apply[SacExpression], context: Context) -> Value:
         """`sum`, `prod`, `minval`, `maxval` of all elements."""
         operator = {"sum": "+", "prod": "*", "minval": "min", "maxval": "max"}[word]
         kind = arithmetic(found.kind) if operator in "+*" else found.kind

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from tc_jupyter.diagnostics import codes, nearest
 from tc_jupyter.syntax.sac_parser import BASES
+from tc_jupyter.syntax.sac_printer import signature_text
 from tc_jupyter.syntax.sac_tree import (
     Dot,
     Generator,
@@ -76,6 +77,7 @@ class WithLoops(Comprehensions):
                 codes.BOUND_LENGTH,
                 node.generators[0].generator.span,
                 f"the bounds have {length} components and the array rank {array.rank}",
+                help=f"give at most {array.rank} components",
             )
         parts = self.with_parts(node, array.shape[:length], array.shape[length:], env, context)
         return self.assembled(parts, array.shape, array, node, context)
@@ -131,6 +133,7 @@ class WithLoops(Comprehensions):
                 codes.BOUND_LENGTH,
                 pattern.span,
                 f"the generator names {len(pattern.names)} indices and its array has {length} axes here",
+                help=f"name {length}, or one vector `iv`",
             )
         for bound, written in ((lows, bounds.lower), (highs, bounds.upper)):
             if len(bound) != length and written is not None:
@@ -296,6 +299,7 @@ class WithLoops(Comprehensions):
                     codes.TYPE_MISMATCH,
                     node.span,
                     f"`fold({name}, ..)` combines `bool`, and this is `{kind_text(kind)}`",
+                    help="compare, for example `x != 0`",
                 )
             return ("min" if name == "&&" else "max"), kind, None
         strong = kind if name in ("min", "max") else arithmetic(kind)
@@ -312,6 +316,7 @@ class WithLoops(Comprehensions):
                     codes.DECLARED_TYPE,
                     node.function.span,
                     f"no definition of `{name}` takes two scalars of type `{kind_text(kind)}`",
+                    help=f"it is defined as {'; '.join(f'`{signature_text(f)}`' for f in self.cell.functions[name])}",
                 )
             near = nearest(name, self.cell.functions)
             self.refuse(

@@ -15,7 +15,7 @@ from typing import assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Span, codes, nearest
 from tc_jupyter.syntax.sac_parser import BASES
-from tc_jupyter.syntax.sac_printer import type_text
+from tc_jupyter.syntax.sac_printer import signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
     Apply,
     ArrayLiteral,
@@ -87,6 +87,7 @@ class _Specializer(Calls):
                 codes.CALL_ARGUMENTS,
                 function.name.span,
                 f"`{function.name.name}` takes {count} arguments, {len(self.signature.arguments)} were given",
+                help=f"`{signature_text(function)}`",
             )
             return Specialized(None, tuple(self.diagnostics))
         values = dict(self.signature.values)
@@ -127,6 +128,7 @@ class _Specializer(Calls):
                 codes.DECLARED_TYPE,
                 param.span,
                 f"argument `{name}` is declared `{type_text(type_)}` and received {given}",
+                help="pass an array of the declared type",
             )
         dims: list[Expr] = []
         for axis in range(argument.rank):
@@ -216,7 +218,7 @@ class _Specializer(Calls):
                 return self.with_loop(node, env, context)
         assert_never(node)
 
-    def binary(self, node: BinaryNode, env: Env, context: Context) -> Value:
+    def binary(self, node: BinaryNode[SacExpression], env: Env, context: Context) -> Value:
         """An operator with two operands; `&&` and `||` guard their right one."""
         left = self.expr(node.left, env, context)
         if node.op in ("&&", "||") and left.rank == 0 and left.expr is not None and left.kind is DType.BOOL:
@@ -261,7 +263,7 @@ class _Specializer(Calls):
             if known:
                 self.assumed.pop()
 
-    def conditional(self, node: Conditional, env: Env, context: Context) -> Value:
+    def conditional(self, node: Conditional[SacExpression], env: Env, context: Context) -> Value:
         """`c ? a : b`; only one branch where `c` is known."""
         condition = self.scalar_of(self.expr(node.condition, env, context), node.condition, context)
         if condition.kind is not DType.BOOL:
@@ -321,6 +323,7 @@ class _Specializer(Calls):
                     element.span,
                     "the elements of an array literal differ in shape",
                     (("this extent", a), ("the first one", b)),
+                    help="all elements need one shape",
                 )
         rows = [self.converted(row, kind) for row in rows]
         shape = (int64(len(rows)), *first.shape)

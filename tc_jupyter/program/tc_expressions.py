@@ -348,7 +348,7 @@ class ExpressionChecker:
         dim = info.dims[node.dimension]
         return Typed(replace(dim, span=node.span), INT64)
 
-    def _unary(self, node: tree.Unary) -> Typed | None:
+    def _unary(self, node: tree.Unary[tree.Expression]) -> Typed | None:
         operand = self.value(node.operand)
         if operand is None:
             return None
@@ -378,7 +378,7 @@ class ExpressionChecker:
         )
         return None
 
-    def _binary(self, node: tree.Binary) -> Typed | None:
+    def _binary(self, node: tree.Binary[tree.Expression]) -> Typed | None:
         left, right = self.value(node.left), self.value(node.right)
         if node.op in LOGICAL:
             if self.in_bound:
@@ -397,7 +397,7 @@ class ExpressionChecker:
     def _not_in_bound(self, what: str, span: Span) -> None:
         self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in the bound of a range", help=_BOUND_HELP)
 
-    def _comparison(self, node: tree.Binary, left: Typed, right: Typed) -> Typed:
+    def _comparison(self, node: tree.Binary[tree.Expression], left: Typed, right: Typed) -> Typed:
         self._check_signs(left, right, node.span)
         left, right, dtype = unify(left, right, bool_is_int=False)
         left, right = convert(left, dtype), convert(right, dtype)
@@ -421,7 +421,7 @@ class ExpressionChecker:
             op = "//"
         return Typed(Binary(op, left.expr, right.expr, dtype.compute, span), dtype)
 
-    def _conditional(self, node: tree.Conditional) -> Typed | None:
+    def _conditional(self, node: tree.Conditional[tree.Expression]) -> Typed | None:
         condition, then, otherwise = self.value(node.condition), self.value(node.then), self.value(node.otherwise)
         condition = condition and self._truth(condition, node.condition)
         if condition is None or then is None or otherwise is None:
@@ -436,7 +436,7 @@ class ExpressionChecker:
 
     # what stands before `(`
 
-    def _apply(self, node: tree.Apply) -> Typed | None:
+    def _apply(self, node: tree.Apply[tree.Expression]) -> Typed | None:
         name = node.function.name
         self.names.mentioned.add(name)
         if name in TYPE_NAMES:
@@ -457,7 +457,7 @@ class ExpressionChecker:
         self._unknown(node)
         return None
 
-    def _not_a_tensor(self, node: tree.Apply) -> None:
+    def _not_a_tensor(self, node: tree.Apply[tree.Expression]) -> None:
         name = node.function.name
         taken = self.scope.taken(name)
         what = "a let" if name in self.names.lets else taken[0] if taken else "an index"
@@ -472,7 +472,7 @@ class ExpressionChecker:
             help="only tensors are read with `(...)`",
         )
 
-    def _unknown(self, node: tree.Apply) -> None:
+    def _unknown(self, node: tree.Apply[tree.Expression]) -> None:
         name, scope, span = node.function.name, self.scope, node.function.span
         if name in self.names.mistaken:
             return
@@ -494,7 +494,7 @@ class ExpressionChecker:
             help, fix = scope.did_you_mean(name, span, scope.readable())
             scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
 
-    def _cast(self, node: tree.Apply, dtype: DType) -> Typed | None:
+    def _cast(self, node: tree.Apply[tree.Expression], dtype: DType) -> Typed | None:
         values = [self.value(argument) for argument in node.arguments]
         if len(values) != 1:
             message = f"the cast `{node.function.name}(x)` takes 1 argument, not {len(values)}"
@@ -506,7 +506,7 @@ class ExpressionChecker:
             return self._not_in_bound(f"the cast to `{dtype.value}`", node.span)
         return explicit_cast(values[0], dtype, node.span)
 
-    def _read(self, node: tree.Apply, info: TensorInfo) -> Typed | None:
+    def _read(self, node: tree.Apply[tree.Expression], info: TensorInfo) -> Typed | None:
         info.read = True
         if self.in_bound and node.arguments:
             self.scope.report(
@@ -525,7 +525,7 @@ class ExpressionChecker:
             return None
         return self._element(info, tuple(index for index in indices if index is not None), node.span)
 
-    def _wrong_rank(self, node: tree.Apply, info: TensorInfo) -> None:
+    def _wrong_rank(self, node: tree.Apply[tree.Expression], info: TensorInfo) -> None:
         rank, given = info.rank or 0, len(node.arguments)
         be = "is" if given == 1 else "are"
         message = (
@@ -567,7 +567,7 @@ class ExpressionChecker:
         message = f"the index is `{typed.dtype.value}`; it is truncated toward zero"
         self.scope.report(codes.FLOAT_INDEX, node.span, message, "a floating index", fix=fix)
 
-    def _function(self, node: tree.Apply, function: Function) -> Typed | None:
+    def _function(self, node: tree.Apply[tree.Expression], function: Function) -> Typed | None:
         values = [self.value(argument) for argument in node.arguments]
         wrong = len(values) < function.arity if function.variadic else len(values) != function.arity
         if wrong:
@@ -583,7 +583,7 @@ class ExpressionChecker:
             return None
         return self._call(node, function, [value for value in values if value is not None])
 
-    def _call(self, node: tree.Apply, function: Function, values: list[Typed]) -> Typed:
+    def _call(self, node: tree.Apply[tree.Expression], function: Function, values: list[Typed]) -> Typed:
         span = node.span
         if function.variadic:
             found = values[0]

@@ -64,22 +64,22 @@ class Build:
         (token,) = parts
         return number(token)
 
-    def unary_(self, parts: list[Any]) -> Unary:
+    def unary_(self, parts: list[Any]) -> Unary[Expression]:
         token, operand = parts
         return Unary(token.text, operand, token.span | operand.span)
 
-    def binary(self, parts: list[Any]) -> Binary:
+    def binary(self, parts: list[Any]) -> Binary[Expression]:
         left, token, right = parts
         return Binary(token.text, left, right, left.span | right.span, token.span)
 
-    def comparison(self, parts: list[Any]) -> Binary:
+    def comparison(self, parts: list[Any]) -> Binary[Expression]:
         first = self.binary(parts[:3])
         for i in range(3, len(parts), 2):
             token, right = parts[i : i + 2]
             first = Binary(CHAIN + token.text, first, right, first.span | right.span, token.span)
         return first
 
-    def conditional(self, parts: list[Any]) -> Conditional:
+    def conditional(self, parts: list[Any]) -> Conditional[Expression]:
         condition, _, then, _, otherwise = parts
         return Conditional(condition, then, otherwise, condition.span | otherwise.span)
 
@@ -91,7 +91,7 @@ class Build:
         tensor, token = parts
         return Extent(tensor, int(token.text[1:10]), tensor.span | token.span)
 
-    def apply(self, parts: list[Any]) -> Apply:
+    def apply(self, parts: list[Any]) -> Apply[Expression]:
         function, _, arguments, closing = parts
         if isinstance(function, Token):
             function = Name(function.text, function.span)
@@ -132,7 +132,7 @@ class Build:
     def closing(self, parts: list[Token]) -> Token:
         return parts[0]
 
-    def matched(self, parts: list[Any]) -> Apply:
+    def matched(self, parts: list[Any]) -> Apply[Expression]:
         return replace(self.apply(parts[1:]), span=Span(parts[0].start, parts[-1].end))
 
     def where(self, parts: list[Any]) -> tuple[Clause | BadRange, ...]:

@@ -419,7 +419,7 @@ class _CellParser:
             case _:
                 return node
 
-    def links(self, node: Binary) -> list[str]:
+    def links(self, node: Binary[Expression]) -> list[str]:
         """The comparisons of a chain, as texts."""
         op = node.op.removeprefix(CHAIN)
         right = self.source.slice(node.right.span)
@@ -428,7 +428,7 @@ class _CellParser:
         assert isinstance(node.left, Binary)
         return [*self.links(node.left), f"{self.source.slice(node.left.right.span)} {op} {right}"]
 
-    def joined(self, node: Binary) -> Expression:
+    def joined(self, node: Binary[Expression]) -> Expression:
         if not node.op.startswith(CHAIN):
             return replace(node, left=self.unchain(node.left), right=self.unchain(node.right))
         assert isinstance(node.left, Binary)

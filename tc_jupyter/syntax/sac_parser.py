@@ -79,6 +79,10 @@ _POWER: dict[str, int] = {op: level for level, ops in enumerate(_LEVELS) for op 
 _CONCAT = _POWER["++"]
 _RELATIONS = ("<=", "<", ">=", ">", "==", "!=")
 
+DOTS = "in a pattern `[i, ., j]`, in a selection `a[., j]`, as a bound `. <= iv < .`"
+FLOAT = "write a float, for example `1e20`"
+OPERATOR = "for example `genarray(shape(A), 0)`, `modarray(A)` or `fold(+, 0)`"
+
 _MOST_DIAGNOSTICS = 100
 _DEEPEST = 100
 
@@ -417,7 +421,7 @@ class _Parser:
             self.say(codes.DIGIT_NAME, token.span, f"`{token.text}` is not a name", help="a name starts with a letter")
             return Name(token.text, token.span)
         if token.kind != "name":
-            self.fail(f"expected a name {role}, found {self.found()}")
+            self.fail(f"expected a name {role}, found {self.found()}", help="a name starts with a letter")
         if token.text in RESERVED:
             self.fail(
                 f"`{token.text}` is reserved and cannot stand {role}",
@@ -523,7 +527,7 @@ class _Parser:
     def result(self) -> tuple[tuple[SacExpression, ...], Span]:
         begin = self.next().span
         if self.is_at(";", "return"):
-            self.fail("`return` needs an expression", span=begin)
+            self.fail("`return` needs an expression", span=begin, help="write `return expression;`")
         listed = self.is_at("(") and self._closes_statement()
         if listed:
             self.next()
@@ -618,7 +622,7 @@ class _Parser:
             signs.append(self.next())
         node = self.postfix(self.primary())
         if len(signs) > _DEEPEST:
-            self.fail("too many signs", span=signs[0].span)
+            self.fail("too many signs", span=signs[0].span, help="two signs cancel each other")
         for sign in reversed(signs):
             node = Unary(sign.text, node, sign.span | node.span)
         return node
@@ -665,7 +669,7 @@ class _Parser:
         if self.is_at("{"):
             return self.comprehension()
         if self.is_at(".", "..."):
-            self.fail(f"`{token.text}` can stand only in a pattern, a selection, or alone as a bound")
+            self.fail(f"`{token.text}` can stand only in a pattern, a selection, or alone as a bound", help=DOTS)
         self.fail(f"expected an expression, found {self.found()}", help=self._expression_hint(token))
 
     def _expression_hint(self, token: _Token) -> str | None:
@@ -747,7 +751,7 @@ class _Parser:
 
     def integer(self, token: _Token, digits: str, suffix: str) -> Number:
         if len(digits) > 400:
-            self.say(codes.BAD_NUMBER, token.span, "the number is beyond the range of `uint64`")
+            self.say(codes.BAD_NUMBER, token.span, "the number is beyond the range of `uint64`", help=FLOAT)
             return Number("0", 0, None, token.span)
         if re.fullmatch(r"0\d+", digits):
             self.say(
@@ -763,7 +767,9 @@ class _Parser:
             type_ = "uint64"
         limit = 1 << (63 if type_ == "int64" else 64)
         if value >= limit:
-            self.say(codes.BAD_NUMBER, token.span, f"`{token.text}` is beyond the range of `{type_ or 'uint64'}`")
+            self.say(
+                codes.BAD_NUMBER, token.span, f"`{token.text}` is beyond the range of `{type_ or 'uint64'}`", help=FLOAT
+            )
             return Number("0", 0, None, token.span)
         return Number(token.text, value, type_, token.span)
 
@@ -926,7 +932,7 @@ class _Parser:
     def with_operator(self, begin: Span, generators: tuple[WithGenerator, ...]) -> WithLoop:
         token = self.token
         if token.text not in ("genarray", "modarray", "fold"):
-            self.fail(f"expected `genarray`, `modarray` or `fold`, found {self.found()}")
+            self.fail(f"expected `genarray`, `modarray` or `fold`, found {self.found()}", help=OPERATOR)
         self.next()
         self.expect("(", f"after `{token.text}`")
         function = None

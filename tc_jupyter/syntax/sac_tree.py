@@ -1,7 +1,6 @@
 """What was written in a `%%sac` cell: one node per construct, sugar kept, a span on every node.
 
-Names and numbers are those of `tree.py`; the other nodes stand here because a SaC expression may hold arrays,
-comprehensions and with-loops everywhere.
+Names, numbers, operators and calls are those of `tree.py`; the other nodes are what only a SaC expression may hold.
 
 Worked example: `{ [i, .] -> a[i] | [i] < [5] }` is `SetExpr((PartitionClause(Pattern((Name("i"), Dot())),
 Selection(Name("a"), (Name("i"),)), Generator(None, ..., ArrayLiteral((Number("5", 5),)))),))`.
@@ -15,7 +14,7 @@ from typing import TypeAlias, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span
 
-from .tree import Name, Number
+from .tree import Apply, Binary, Conditional, Name, Number, Unary
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,45 +28,6 @@ class Dot:
 class TripleDot:
     """`...`: zero or more axes without a name."""
 
-    span: Span = field(default=NO_SPAN, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    """`-` or `!`."""
-
-    op: str
-    operand: SacExpression
-    span: Span = field(default=NO_SPAN, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """An operator with two operands, `++` included; `op_span` is the place of the operator alone."""
-
-    op: str
-    left: SacExpression
-    right: SacExpression
-    span: Span = field(default=NO_SPAN, compare=False)
-    op_span: Span = field(default=NO_SPAN, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Conditional:
-    """`condition ? then : otherwise`."""
-
-    condition: SacExpression
-    then: SacExpression
-    otherwise: SacExpression
-    span: Span = field(default=NO_SPAN, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """`f(a, b)`: a built-in function, a cast (`function` is a type name), a function of the cell or a known one."""
-
-    function: Name
-    arguments: tuple[SacExpression, ...]
     span: Span = field(default=NO_SPAN, compare=False)
 
 
@@ -171,7 +131,16 @@ class WithLoop:
 
 
 SacExpression: TypeAlias = (
-    Name | Number | Unary | Binary | Conditional | Apply | Selection | ArrayLiteral | SetExpr | WithLoop
+    Name
+    | Number
+    | Unary["SacExpression"]
+    | Binary["SacExpression"]
+    | Conditional["SacExpression"]
+    | Apply["SacExpression"]
+    | Selection
+    | ArrayLiteral
+    | SetExpr
+    | WithLoop
 )
 
 

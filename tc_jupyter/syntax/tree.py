@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span
 
@@ -38,42 +38,46 @@ class Number:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
+E = TypeVar("E", covariant=True)
+"""What an expression of the language is: the nodes below stand in `%%tc` and in `%%sac`."""
+
+
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Generic[E]):
     """`-` or `!`."""
 
     op: str
-    operand: Expression
+    operand: E
     span: Span = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
-    """An operator with two operands; `op_span` is the place of the operator alone."""
+class Binary(Generic[E]):
+    """An operator with two operands (`++` of `%%sac` included); `op_span` is the place of the operator alone."""
 
     op: str
-    left: Expression
-    right: Expression
+    left: E
+    right: E
     span: Span = field(default=NO_SPAN, compare=False)
     op_span: Span = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Generic[E]):
     """`condition ? then : otherwise`."""
 
-    condition: Expression
-    then: Expression
-    otherwise: Expression
+    condition: E
+    then: E
+    otherwise: E
     span: Span = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
-    """`f(a, b)`: a read of a tensor, a function, a cast (`function` is a type name), `min` or `max`."""
+class Apply(Generic[E]):
+    """`f(a, b)`: a function, a cast (`function` is a type name), `min` or `max`; in `%%tc` also a read of a tensor."""
 
     function: Name
-    arguments: tuple[Expression, ...]
+    arguments: tuple[E, ...]
     span: Span = field(default=NO_SPAN, compare=False)
 
 
@@ -86,7 +90,15 @@ class Extent:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Expression: TypeAlias = Name | Number | Unary | Binary | Conditional | Apply | Extent
+Expression: TypeAlias = (
+    Name
+    | Number
+    | Unary["Expression"]
+    | Binary["Expression"]
+    | Conditional["Expression"]
+    | Apply["Expression"]
+    | Extent
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +171,7 @@ class Comprehension:
     operator: str
     value: Expression
     clauses: tuple[Clause, ...] = ()
-    matched: Apply | None = None
+    matched: Apply[Expression] | None = None
     span: Span = field(default=NO_SPAN, compare=False)
     operator_span: Span = field(default=NO_SPAN, compare=False)
 
