@@ -331,6 +331,8 @@ class Evaluator:
                 if result is None:
                     raise SacError("no bound")
                 found = self.result_extents(pattern, count, result)
+                if len(found) != count:
+                    raise SacError("ranks of partitions")
             high = found
         shape = self.shape(clause.body, shape_env(pattern, count, env))
         return low, high, shape
@@ -490,6 +492,7 @@ class Evaluator:
                 raise SacError("bodies differ")
             inner = body_shape
             for at in positions(low, high):
+                self.skipped |= at in data
                 if at not in data:
                     self.enclosing.append((g.pattern, low, high))
                     data[at] = self.with_body(g, at, env)
@@ -543,6 +546,7 @@ class Evaluator:
             self.skipped |= any(a >= b for a, b in zip(low, high, strict=True))
             for at in positions(low, high):
                 if at in seen:
+                    self.skipped = True
                     continue
                 seen.add(at)
                 body = self.with_body(g, at, env)

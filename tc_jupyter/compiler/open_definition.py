@@ -165,8 +165,8 @@ class OpenDefinition:
         return dtype, read_scalar(Parameter(name, dtype, (), span), value, self.source)
 
     def _specialize(self, arguments: Sequence[ArgumentType], read: Sequence[Any]) -> _Entry:
-        for fixed in (False, True):
-            found = bind_call(self.functions, arguments, lambda at: _elements(read[at]), fixed=fixed)
+        for fixed, scalars in ((False, False), (True, False), (True, True)):
+            found = bind_call(self.functions, arguments, lambda at: _elements(read[at]), fixed=fixed, scalars=scalars)
             specialized = found.specialized
             if specialized is None or specialized.program is None:
                 self._refuse(found.diagnostics)
@@ -175,7 +175,7 @@ class OpenDefinition:
                 definition = Definition(analysis, self.options, None, _verifier(specialized))
                 return _Entry(found.signature, definition)
             # a proof that fails for symbols may hold for the numbers of this call
-            if fixed:
+            if scalars:
                 self._refuse(said)
         raise AssertionError("unreachable")
 

@@ -150,7 +150,12 @@ def check_sac(unit: SacUnit, source: SourceText, known: Mapping[str, object] | N
 
 
 def bind_call(
-    functions: Sequence[CheckedFunction], arguments: Sequence[ArgumentType], elements: Elements, *, fixed: bool = False
+    functions: Sequence[CheckedFunction],
+    arguments: Sequence[ArgumentType],
+    elements: Elements,
+    *,
+    fixed: bool = False,
+    scalars: bool = False,
 ) -> SacCall:
     """Choose the definition for a call and specialise it.
 
@@ -159,6 +164,7 @@ def bind_call(
         arguments: types of the arguments, with their extents.
         elements: gives the elements of an argument whose value decides a shape.
         fixed: put the extents into the signature although the ranks would do.
+        scalars: put the integer scalars into it too.
 
     Returns:
         The definition with its specialisation, and the signature: another call with the same signature (extents are only in
@@ -172,7 +178,10 @@ def bind_call(
     empty = any(
         0 in (argument.extents or ()) for argument in arguments
     )  # symbols stand for sizes of at least 1 later on
-    signature = Signature(tuple(arguments)) if fixed or empty else bare
+    signature = Signature(tuple(arguments)) if fixed or scalars or empty else bare
+    if scalars:
+        places = [at for at, argument in enumerate(arguments) if argument.rank == 0 and argument.dtype.is_integer]
+        signature = replace(signature, values=tuple((at, elements(at)) for at in places))
     found = specialize(function.cell, function.function, signature)
     for _ in range(3):
         if not found.needs_extents and not found.needs_values:

@@ -6,11 +6,7 @@ from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 
 import tc_jupyter as tc
-from tc_jupyter.program import Size
-from tc_jupyter.ranges import infer_ranges
-from tc_jupyter.schedule import schedule_of
-from tests.running import run
-from tests.sac_call import OutOfBounds, Refused, bind, call_sac
+from tests.sac_call import OutOfBounds, Refused, call_sac
 from tests.sac_evaluator import SacError, evaluate_all, from_numpy
 
 STATIC = {
@@ -258,46 +254,26 @@ def compare(text, data, fixed):
     assert (tuple(got.shape), got.ravel().tolist()) == (want.shape, want.data)
 
 
-def on_the_loops(text, data, fixed):
-    """The result of the whole way: ranges, loops, interpreter."""
-    call, arrays = bind(text, *data, fixed=fixed)
-    program = call.specialized.program
-    ranges = infer_ranges(program)
-    if any(d.is_error for d in ranges.diagnostics):
-        raise Refused(ranges.diagnostics)
-    held = dict(zip(program.parameters, arrays, strict=True))
-    sizes = {
-        d.name: n
-        for p, a in held.items()
-        for d, n in zip(program.tensor(p).dims, a.shape, strict=True)
-        if isinstance(d, Size)
-    }
-    broken = call.specialized.verify(sizes)
-    if broken is not None:
-        raise Refused([broken])
-    return run(schedule_of(program, ranges), held, sizes)[program.results[0]]
-
-
-def same_on(engine, text, data, fixed):
+def same_on(target, text, data):
     """What the evaluator finds is what an engine computes. Programs that are refused are for the other tests and do not count."""
     try:
         (want,), _ = evaluate_all(text, *(from_numpy(array) for array in data))
-        call_sac(text, *data, fixed=fixed)
+        call_sac(text, *data)
     except (SacError, Refused, OutOfBounds):
         reject()
-    got = engine(text, data, fixed)
+    got = np.asarray(computed(target, text, data))
     assert (tuple(got.shape), got.ravel().tolist()) == (want.shape, want.data)
 
 
-def on_the_cpu_engine(text, data, fixed):
-    """The result of the whole way through machine code; the call decides by itself whether extents are fixed."""
-    return tc.compile(text, language="sac", target="cpu")["f"](*data)
+def computed(target, text, data):
+    """The result of the whole way; the call decides by itself whether extents are fixed."""
+    return tc.compile(text, language="sac", target=target)["f"](*data)
 
 
-def fuzzed(count):
+def fuzzed(count, *more):
     def decorate(test):
         checks = list(HealthCheck)
-        test = given(programs(), st.booleans())(test)
+        test = given(programs(), *more)(test)
         return settings(max_examples=count, deadline=None, report_multiple_bugs=False, suppress_health_check=checks)(
             test
         )
@@ -305,36 +281,36 @@ def fuzzed(count):
     return decorate
 
 
-@fuzzed(60)
-def test_random_comprehensions_on_the_interpreter(program, fixed):
-    same_on(on_the_loops, *program, fixed)
-
-
-@fuzzed(25)
-def test_random_comprehensions_on_the_cpu_engine(program, fixed):
-    pytest.importorskip("llvmlite")
-    same_on(on_the_cpu_engine, *program, fixed)
-
-
-@fuzzed(150)
+@fuzzed(150, st.booleans())
 def test_random_comprehensions(program, fixed):
     compare(*program, fixed)
 
 
+@fuzzed(60)
+def test_random_comprehensions_on_the_interpreter(program):
+    same_on("interpreter", *program)
+
+
+@fuzzed(25)
+def test_random_comprehensions_on_the_cpu_engine(program):
+    pytest.importorskip("llvmlite")
+    same_on("cpu", *program)
+
+
 @pytest.mark.slow
-@fuzzed(2000)
+@fuzzed(2000, st.booleans())
 def test_two_thousand_random_comprehensions(program, fixed):
     compare(*program, fixed)
 
 
 @pytest.mark.slow
 @fuzzed(2000)
-def test_two_thousand_random_comprehensions_on_the_interpreter(program, fixed):
-    same_on(on_the_loops, *program, fixed)
+def test_two_thousand_random_comprehensions_on_the_interpreter(program):
+    same_on("interpreter", *program)
 
 
 @pytest.mark.slow
 @fuzzed(2000)
-def test_two_thousand_random_comprehensions_on_the_cpu_engine(program, fixed):
+def test_two_thousand_random_comprehensions_on_the_cpu_engine(program):
     pytest.importorskip("llvmlite")
-    same_on(on_the_cpu_engine, *program, fixed)
+    same_on("cpu", *program)
