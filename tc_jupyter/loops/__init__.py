@@ -21,6 +21,7 @@ from .ir import (
     walk_statements,
 )
 from .lower import PointCheck, lower
+from .rewrite import block_with_expressions, variables, with_blocks, with_expressions
 from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify
 
@@ -43,7 +44,11 @@ __all__ = [
     "verify",
     "Stmt",
     "Store",
+    "block_with_expressions",
     "expressions",
     "sub_blocks",
+    "variables",
     "walk_statements",
+    "with_blocks",
+    "with_expressions",
 ]

@@ -47,6 +47,7 @@ class Buffer:
         pad: extra elements at the end of each innermost row (bank conflicts); part of the pitch, not of the shape.
         swizzle: `(shift, mask)`: 16-byte chunk `c` of row `r` of shared memory is stored at chunk `c ^ ((r >> shift) & mask)`.
         threads: number of leading dimensions whose elements lie in different threads (`threads`) or warps (`fragment`).
+        stages: copies of a shared buffer that a pipeline may use, to fill the next ones while the present one is read.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Buffer:
     pad: int = 0
     swizzle: tuple[int, int] | None = None
     threads: int = 0
+    stages: int = 1
 
 
 @dataclass(frozen=True, slots=True)

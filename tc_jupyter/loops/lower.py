@@ -257,6 +257,7 @@ class _Nest:
             scope,
             align=64,
             swizzle=storage.swizzle,
+            stages=storage.double if scope == "shared" else 1,
         )
         return _Place(buffer, tuple(low for low, _ in bounds.box), storage.layout)
 
@@ -630,8 +631,11 @@ class _StageLoops:
         return Block((self._over_outputs(depth, placed, start), self._combine(depth, placed)))
 
     def _is_cross_thread(self, depth: int) -> bool:
+        """Whether threads share the loop; one without iterations has nothing to share."""
         leaves = self.stage.leaves
-        return depth < len(leaves) and self.stage.annotation(leaves[depth]) in GPU_AXES
+        if depth == len(leaves) or self.stage.annotation(leaves[depth]) not in GPU_AXES:
+            return False
+        return self.bounds.lineage.extents[leaves[depth]] != constant(0)
 
     def _across_threads(self, depth: int, placed: frozenset[str]) -> Block:
         """The threads along a reduction leaf bound to them have a value each, which one operation combines for all.

@@ -23,11 +23,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import assert_never
 
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, walk
 
-from .ir import Allocate, Barrier, Block, Check, For, If, Intrinsic, Kernel, Stmt, Store, walk_statements
+from .ir import Allocate, Block, For, If, Kernel, Stmt, Store, walk_statements
+from .rewrite import with_blocks
 
 CONSTANT = ("vectorize", "unroll")
 
@@ -42,19 +42,9 @@ def _block(block: Block, bound: frozenset[str]) -> Block:
 
 
 def _statement(stmt: Stmt, bound: frozenset[str]) -> Stmt:
-    match stmt:
-        case For():
-            return _loop(stmt, bound | {stmt.var})
-        case Allocate() | Check():
-            return replace(stmt, body=_block(stmt.body, bound))
-        case If():
-            otherwise = None if stmt.otherwise is None else _block(stmt.otherwise, bound)
-            return If(stmt.condition, _block(stmt.then, bound), otherwise)
-        case Block():
-            return _block(stmt, bound)
-        case Store() | Barrier() | Intrinsic():
-            return stmt
-    assert_never(stmt)
+    if isinstance(stmt, For):
+        return _loop(stmt, bound | {stmt.var})
+    return with_blocks(stmt, lambda block: _block(block, bound))
 
 
 def _loop(loop: For, bound: frozenset[str]) -> For:
@@ -120,18 +110,4 @@ def _short(stmt: Stmt, tails: Mapping[Expr, int]) -> Stmt:
 
 def _map_block(block: Block, change: Callable[[Stmt], Stmt]) -> Block:
     """Change every statement of a block, outer ones first."""
-    return replace(block, body=tuple(_map(change(stmt), change) for stmt in block.body))
-
-
-def _map(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
-    match stmt:
-        case For() | Allocate() | Check():
-            return replace(stmt, body=_map_block(stmt.body, change))
-        case If():
-            otherwise = None if stmt.otherwise is None else _map_block(stmt.otherwise, change)
-            return If(stmt.condition, _map_block(stmt.then, change), otherwise)
-        case Block():
-            return _map_block(stmt, change)
-        case Store() | Barrier() | Intrinsic():
-            return stmt
-    assert_never(stmt)
+    return replace(block, body=tuple(with_blocks(change(stmt), lambda b: _map_block(b, change)) for stmt in block.body))

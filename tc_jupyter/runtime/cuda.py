@@ -34,7 +34,7 @@ import numpy as np
 from tc_jupyter.codegen import Argument, KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda, fits_int32
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, SourceText, codes
-from tc_jupyter.loops import For, Kernel, walk_statements
+from tc_jupyter.loops import Allocate, For, Kernel, walk_statements
 from tc_jupyter.program import DType, Size
 from tc_jupyter.schedule import Target
 
@@ -202,7 +202,7 @@ def target_of(gpu: Gpu) -> Target:
     """The `Target` of a device; its architecture is one that NVRTC knows where NVRTC is there."""
     arch = _compilable(gpu.arch)
     number = int("".join(filter(str.isdigit, arch)))
-    features = {"mma"} | ({"cp.async", "mma.bfloat16", "mma.tf32"} if number >= 80 else set[str]())
+    features = {"mma"} | ({"cp.async", "mma.bfloat16", "mma.int8", "mma.tf32"} if number >= 80 else set[str]())
     return Target(
         "cuda",
         gpu.name,
@@ -538,7 +538,10 @@ def fit(kernel: Kernel, aligned: bool, sizes: Mapping[str, int]) -> Kernel:
     lanes = 16 // min(buffer.dtype.bytes for buffer in kernel.buffers)
     rows = {buffer.shape[-1] for buffer in kernel.buffers if len(buffer.shape) > 1}
     names = sorted(extent.name for extent in rows if isinstance(extent, Size))
-    multiples = tuple((name, lanes) for name in names if sizes[name] % lanes == 0)
+    # copies into shared memory may be narrower than a vector
+    staged = any(isinstance(stmt, Allocate) and stmt.buffer.stages > 1 for stmt in walk_statements(kernel.body))
+    multiples = tuple((name, math.gcd(lanes, sizes[name])) for name in names if staged or sizes[name] % lanes == 0)
+    multiples = tuple((name, number) for name, number in multiples if number > 1)
     buffers = tuple(
         buffer if buffer.strided else replace(buffer, align=max(buffer.align, 16)) for buffer in kernel.buffers
     )

@@ -149,8 +149,11 @@ def _family_bounds(
 
 
 def _tests_positions(stage: Stage) -> bool:
-    """A padded copy into shared memory tests every position, so that its tile may reach beyond the tensor and keeps its size."""
-    return stage.storage.padded and stage.storage.scope == "shared"
+    """A padded copy into shared memory tests every position, so that its tile may reach beyond the tensor and keeps its size.
+
+    So does a fragment, which is a part of such a tile.
+    """
+    return stage.storage.padded and stage.storage.scope in ("shared", "fragment")
 
 
 def _whole_box(graph: StageGraph, stage: Stage) -> tuple[tuple[SizeExpr, SizeExpr], ...]:

@@ -803,8 +803,9 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
         whole = sorted(dimension for dimension, tile_size in new.layout if tile_size == 0)
         if whole != list(range(rank)) or any(d not in range(rank) or t < 0 for d, t in new.layout):
             return "the layout does not name every dimension once as a whole", "entries are (dimension, tile or 0)"
-    if new.scope in ("shared", "threads") and stage.attach.kind == "root":
-        return "shared memory exists inside a block only", "`compute_at` a loop of the consumer first"
+    if new.scope in ("shared", "threads", "fragment") and stage.attach.kind == "root":
+        kept = "a fragment" if new.scope == "fragment" else "shared memory"
+        return f"{kept} exists inside a block only", "`compute_at` a loop of the consumer first"
     if new.scope == "threads" and (not new.layout or not new.layout[0][1]):
         return (
             "nothing says which element belongs to which thread",
@@ -835,14 +836,22 @@ def _adds_zeros(graph: StageGraph, stage: Stage) -> bool:
         return False
     for read in factors:
         names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
-        copies = [each for each in graph.stages if each.target == read.tensor]
-        if (
-            not inner <= names
-            or not copies
-            or not all(c.storage.padded and c.storage.scope == "shared" for c in copies)
-        ):
+        if not inner <= names or not _is_filled_up(graph, read.tensor):
             return False
     return True
+
+
+def _is_filled_up(graph: StageGraph, tensor: str) -> bool:
+    """Whether a tensor is a copy that holds zeros beyond the end: one in shared memory, or a copy of such a copy."""
+    copies = [each for each in graph.stages if each.target == tensor]
+    return bool(copies) and all(
+        copy.storage.padded
+        and (
+            copy.storage.scope == "shared"
+            or (_is_copy(copy.statement) and all(_is_filled_up(graph, read.tensor) for read in copy.statement.reads()))
+        )
+        for copy in copies
+    )
 
 
 def _product_of(value: Expr) -> list[Read] | None:

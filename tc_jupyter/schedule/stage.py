@@ -19,7 +19,7 @@ from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 GPU_AXES = tuple(f"{grid}.{dim}" for grid in ("blockIdx", "threadIdx") for dim in "xyz")
 ANNOTATIONS = ("parallel", "vectorize", "unroll", *GPU_AXES)
-SCOPES = ("global", "shared", "local", "register", "threads")
+SCOPES = ("global", "shared", "local", "register", "threads", "fragment")
 
 
 @dataclass(frozen=True, slots=True)

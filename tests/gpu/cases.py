@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from tc_jupyter.loops import Kernel
 from tc_jupyter.program import Program
 from tc_jupyter.runtime.cuda import cuda_target, fit
-from tc_jupyter.schedule import Schedule, default_schedule
+from tc_jupyter.schedule import Schedule, Target, default_schedule
 from tests.running import kernels_of, program_of
 
 TARGET = cuda_target("sm_80")
@@ -16,12 +17,18 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100")
 
 @dataclass(frozen=True)
 class Case:
-    """A def, sizes to run it at, and words that its text must contain."""
+    """A def, sizes to run it at, words that its text must contain, the most registers on `sm_80` and `sm_90`, the device."""
 
     text: str
     sizes: tuple[dict[str, int], ...]
     words: tuple[str, ...] = ()
     registers: int = 64
+    target: Target = TARGET
+
+    @property
+    def small(self) -> dict[str, int]:
+        """Sizes for which the tiles are small: the simulator computes every element of a tile."""
+        return dict.fromkeys(set(re.findall(r"\b[A-Z]\b", self.text)), 32)
 
 
 CASES = {
@@ -37,13 +44,13 @@ CASES = {
     ),
     "product": Case(
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
-        ({"M": 128, "N": 128, "K": 16}, {"M": 5, "N": 7, "K": 9}, {"M": 130, "N": 131, "K": 33}),
-        ("__shared__", "__syncthreads"),
+        ({"M": 36, "N": 40, "K": 68}, {"M": 5, "N": 7, "K": 9}, {"M": 33, "N": 35, "K": 33}),
+        ("__shared__", "__syncthreads", "tc_cp_async<16>"),
         128,
     ),
     "transposed product": Case(
         "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
-        ({"M": 130, "N": 9, "K": 33},),
+        ({"M": 34, "N": 9, "K": 33},),
         ("__shared__",),
         128,
     ),
@@ -84,7 +91,48 @@ CASES = {
         128,
     ),
     "half product": Case(
-        "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", ({"M": 30, "N": 33, "K": 20},), (), 128
+        "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        ({"M": 40, "N": 72, "K": 104}, {"M": 30, "N": 33, "K": 20}, {"M": 9, "N": 20, "K": 12}),
+        ("tc_mma_m16n8k16_f16", "tc_ldmatrix", "tc_cp_async<16>"),
+        128,
+    ),
+    "half product, transposed": Case(
+        "def f(half(K,M) A, half(N,K) B) -> (C) { C(i,j) +=! A(k,i) * B(j,k) }",
+        ({"M": 40, "N": 24, "K": 40},),
+        ("tc_mma_m16n8k16_f16", "tc_ldmatrix_trans", "tc_cp_async<16>"),
+        128,
+    ),
+    "half epilogue": Case(
+        "def f(half(B,M,K) X, half(B,K,N) Y, float(N) b) -> (O) {"
+        " C(b0,i,j) +=! float(X(b0,i,k)) * float(Y(b0,k,j))\n O(b0,i,j) = fmax(C(b0,i,j) + b(j), 0.0) }",
+        ({"B": 2, "M": 24, "N": 40, "K": 40},),
+        ("tc_mma_m16n8k16_f16", "tc_cp_async<16>", "blockIdx.z"),
+        128,
+    ),
+    "half convolution": Case(
+        "def f(half(N,H,W,C) X, half(R,S,C,K) Y) -> (Z) { Z(n,h,w,k) +=! X(n, h+r, w+s, c) * Y(r,s,c,k) }",
+        ({"N": 2, "H": 4, "W": 20, "C": 40, "K": 16, "R": 3, "S": 2},),
+        ("tc_mma_m16n8k16_f16", "tc_cp_async<16>"),
+        128,
+    ),
+    "bfloat16 product": Case(
+        "def f(bfloat16(M,K) A, bfloat16(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        ({"M": 40, "N": 24, "K": 40}, {"M": 9, "N": 20, "K": 13}),
+        ("tc_mma_m16n8k16_bf16", "tc_cp_async<16>"),
+        128,
+    ),
+    "int8 product": Case(
+        "def f(int8(M,K) A, int8(N,K) B) -> (C) { C(i,j) +=! int32(A(i,k)) * int32(B(j,k)) }",
+        ({"M": 40, "N": 24, "K": 80}, {"M": 9, "N": 20, "K": 13}),
+        ("tc_mma_m16n8k32_s8", "tc_cp_async<16>"),
+        128,
+    ),
+    "TF32 product": Case(
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        ({"M": 40, "N": 24, "K": 36}, {"M": 9, "N": 21, "K": 13}),
+        ("tc_mma_m16n8k8_tf32", "tc_cp_async<16>"),
+        128,
+        replace(TARGET, tf32=True),
     ),
     "double product": Case(
         "def f(double(M,K) A, double(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
@@ -128,10 +176,11 @@ CASES = {
 }
 
 
-def scheduled(text: str, sizes: dict[str, int] | None = None) -> tuple[Program, Schedule]:
-    found = program_of(text)
-    assert found is not None, text
-    return found[0], default_schedule(*found, TARGET, sizes)
+def scheduled(case: Case, sizes: dict[str, int] | None = None) -> tuple[Program, Schedule]:
+    """A program on its default schedule, for unknown sizes or for some."""
+    found = program_of(case.text)
+    assert found is not None, case.text
+    return found[0], default_schedule(*found, case.target, sizes)
 
 
 def kernels(schedule: Schedule, sizes: dict[str, int]) -> list[Kernel]:

@@ -69,10 +69,12 @@ from .expressions import (
     show,
     value,
 )
+from .fragments import with_fragments
 from .helpers import helper_texts
 from .launch import GRID_AXES, GRID_LIMITS, THREAD_AXES, Axis, Range, axes_of, bounds, loop_range, needs_one
 from .literals import C_TYPES, value_type
 from .names import Names, comment_text
+from .pipeline import pipelined
 from .primitives import (
     COLLECTIVE,
     KNOWN,
@@ -123,7 +125,9 @@ def emit_cuda(
     Raises:
         CompileError: TC503, storage that has no constant bound or is larger than the device's shared memory.
     """
-    return _Emitter(in_registers(expand(kernel, KNOWN)), target, index_bits, source, restrict, large_grid).run()
+    kernel = pipelined(with_fragments(expand(kernel, KNOWN)), "cp.async" in target.features)
+    kernel = in_registers(kernel)
+    return _Emitter(kernel, target, index_bits, source, restrict, large_grid).run()
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ def _access(read: Read, loop: For, total: int, scope: Scope) -> Access | None:
     if place is None or not read.indices or place.private or place.buffer.strided:
         return None
     *outer, last = read.indices
-    if any(_mentions(expr, loop.var) for expr in outer) or _steps(last, loop.var) != 1:
+    if any(_mentions(expr, loop.var) for expr in outer) or steps_of(last, loop.var) != 1:
         return None
 
     def at_start(expr: Expr) -> Expr | None:
@@ -149,16 +149,16 @@ def _mentions(expr: Expr, var: str) -> bool:
     return any(isinstance(node, IndexVar) and node.name == var for node in walk(expr))
 
 
-def _steps(expr: Expr, var: str) -> int | None:
+def steps_of(expr: Expr, var: str) -> int | None:
     """The coefficient of a variable in a sum; `None` if it stands elsewhere."""
     match expr:
         case IndexVar(name) if name == var:
             return 1
         case Binary("+" | "-", left, right):
-            one, other = _steps(left, var), _steps(right, var)
+            one, other = steps_of(left, var), steps_of(right, var)
             return None if one is None or other is None else one + other if expr.op == "+" else one - other
         case Binary("*", Const(number), other) | Binary("*", other, Const(number)):
-            inner = _steps(other, var)
+            inner = steps_of(other, var)
             return None if inner is None else inner * int(number)
         case _:
             return None if _mentions(expr, var) else 0

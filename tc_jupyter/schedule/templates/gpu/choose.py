@@ -14,7 +14,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates import general
 
-from . import pointwise, product, reduction, rows, transposing
+from . import pointwise, product, reduction, rows, tensor_cores, transposing
 
 MOST_INLINED = 64
 """Nodes that inlining may add to an expression: computing again is cheaper than memory up to about here."""
@@ -28,7 +28,8 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes) -> Schedule:
     schedule = _inlined(schedule)
     for name in schedule.stages:
         if _is_free(schedule, name):
-            schedule = _tried(product.default, schedule, name, target, sizes) or schedule
+            found = _tried(tensor_cores.default, schedule, name, target, sizes)
+            schedule = found or _tried(product.default, schedule, name, target, sizes) or schedule
     for name in reversed(schedule.stages):
         if _is_free(schedule, name):
             schedule = _tried(rows.default, schedule, name, target, sizes) or schedule

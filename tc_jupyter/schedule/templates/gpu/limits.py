@@ -33,5 +33,5 @@ def fits_shared(schedule: Schedule) -> bool:
             lengths = [extent or 0 for extent in extents]
             last = stage.storage.layout[-1][0] if stage.storage.layout else len(lengths) - 1
             lengths[last] += stage.storage.pad
-            used[root] = used.get(root, 0) + size * prod(lengths)
+            used[root] = used.get(root, 0) + size * prod(lengths) * stage.storage.double
     return all(total <= SHARED_BYTES for total in used.values())

@@ -3,7 +3,7 @@
     for i.outer, j.outer                  # blockIdx
       for threads ty, tx                  # threadIdx, 16 x 16
         C.cache[8][8] = 0                 # registers
-        for k.outer
+        for k.outer                       # a pipeline of three stages where the device copies asynchronously
           barrier; As[k][i] = A tile; Bs[k][j] = B tile; barrier     # zeros beyond the end
           for k < 8, i < 8, j < 8: C.cache[i][j] += As[k][i] * Bs[k][j]
         C[i][j] = C.cache[i][j]           # the statement, or the pointwise statement that uses it
@@ -49,6 +49,10 @@ LARGE = Tile(128, 128, 8, 8, 8)
 MEDIUM = Tile(64, 64, 16, 4, 4)
 SMALL = Tile(32, 32, 16, 2, 2)
 VECTOR_BYTES = 16
+STAGES = 3
+"""Tiles in shared memory at once: one is read while copies of two are under way."""
+ASYNCHRONOUS_BYTES = 4
+"""The smallest element that a device copies without a register."""
 FEWEST = 8
 """Rows or columns up to which most of the smallest tile would lie idle."""
 
@@ -148,14 +152,15 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
 
 def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, ...]:
     """The tile for the extents of rows and columns, and smaller ones in case it does not fit."""
-    bits = [_extent(stage, roles.row, sizes), _extent(stage, roles.column, sizes)]
+    bits = [extent_of(stage, roles.row, sizes), extent_of(stage, roles.column, sizes)]
     least = min(4096 if extent is None else extent for extent in bits)
     if least <= FEWEST:
         return ()
     return (LARGE, MEDIUM, SMALL) if least > 64 else (MEDIUM, SMALL) if least > 32 else (SMALL,)
 
 
-def _extent(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
+def extent_of(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
+    """The number of values of an index, if it is known at these sizes."""
     low, high = stage.root(index).dom
     try:
         return (high - low).evaluate(dict(sizes))
@@ -222,16 +227,23 @@ def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) ->
 
 
 def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Roles, tile: Tile) -> Schedule:
-    """A tile in shared memory, rows of the result contiguous, copied by all threads."""
+    """A tile in shared memory, rows of the result contiguous, copied by all threads: 16 bytes each where memory is contiguous."""
     before, schedule = schedule, schedule.cache_read(tensor, total)
     copy = added(before, schedule)
     leaves = list(schedule.leaves(copy))
-    schedule = schedule.compute_at(copy, total, f"{roles.inner}.outer").storage(copy, "shared", padded=True)
+    size = read.dtype.bytes
+    stages = STAGES if size >= ASYNCHRONOUS_BYTES else 1
+    schedule = schedule.compute_at(copy, total, f"{roles.inner}.outer")
+    schedule = schedule.storage(copy, "shared", padded=True, double=stages)
     contiguous = [number for number, index in enumerate(read.indices) if _names_in(index) & {roles.row, roles.column}]
     if contiguous and contiguous[-1] != len(leaves) - 1:
         moved = contiguous[-1]
         order = [number for number in range(len(leaves)) if number != moved] + [moved]
         schedule = schedule.storage(copy, layout=tuple((number, 0) for number in order), pad=4)
+    elif contiguous and stages > 1:
+        lane = f"{leaves[-1]}.inner"
+        schedule = schedule.split(copy, leaves[-1], VECTOR_BYTES // size).vectorize(copy, lane)
+        leaves[-1] = f"{leaves[-1]}.outer"
     while len(leaves) > 1:
         schedule = schedule.fuse(copy, leaves[0], leaves[1])
         leaves = [f"{leaves[0]}.{leaves[1]}.fused", *leaves[2:]]
