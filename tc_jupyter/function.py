@@ -67,6 +67,7 @@ def compile(
     check: str = "all",
     specialize: Mapping[str, int] | bool | None = None,
     known: Mapping[str, Function] | None = None,
+    tf32: bool = False,
 ) -> Module:
     """Check a cell and make its defs callable.
 
@@ -78,6 +79,8 @@ def compile(
         check: `all`; `sizes`: index values are not looked at; `none`: preconditions neither.
         specialize: sizes to fix, `True` for all; code is then made for every new combination.
         known: functions that the text may call.
+        tf32: products of `float32` matrices may use tensor cores on a GPU, with operands rounded to 10 bits of mantissa; errors are
+            about 3e-4 of the result.
 
     Warns:
         DiagnosticWarning: one per warning of the text; notes are in `module.analysis.diagnostics`.
@@ -90,7 +93,7 @@ def compile(
         raise ValueError(f"check={check!r}: expected one of {', '.join(map(repr, CHECKS))}")
     if target not in TARGETS:
         raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
-    options = Options(text, language, target, strict, tuple(allow), check, specialize, known)
+    options = Options(text, language, target, strict, tuple(allow), check, specialize, known, tf32=tf32)
     analysis = _analysis(options)
     module = module_of(analysis, options)
     warn(analysis.diagnostics, analysis.source)

@@ -67,6 +67,7 @@ class Options:
 
     Attributes:
         specialize: sizes that are fixed on purpose, or `True` for all of them, per call.
+        tf32: matrix products of `float32` may round their operands to TF32 on a GPU.
     """
 
     text: str
@@ -78,6 +79,7 @@ class Options:
     specialize: Mapping[str, int] | bool | None = None
     known: Mapping[str, Any] | None = None
     name: str = "cell"
+    tf32: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +323,7 @@ class Definition:
         """Every stage of the back half for a target, without loading anything."""
         program, ranges = self.with_constants(layout.constants)
         program = accumulating(program) if layout.accumulate else program
+        target = replace(target, tf32=self.options.tf32)
         schedule = None if self.steps is None else self._replayed(program, ranges)
         checks = self.numbers if self.options.check == "all" else None
         return build(program, ranges, layout, target, schedule, checks)

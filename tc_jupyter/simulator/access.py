@@ -620,6 +620,12 @@ def _build_cp_async(machine: State, instruction: Instruction, number: int) -> Op
     words = total // 4
     shift = total.bit_length() - 1
 
+    def unfinished(region: Region, lanes: Lanes) -> None:
+        message = (
+            f"an asynchronous copy into `{region.name}` is in flight when the kernel ends: nobody has waited for it"
+        )
+        writing.report("missing-wait", message, lanes, region.name)
+
     def copy(sel: Lanes | None, lanes: Lanes) -> None:
         if lanes.size == 0:
             return
@@ -636,7 +642,7 @@ def _build_cp_async(machine: State, instruction: Instruction, number: int) -> Op
             double = region.shadow.overwritten(granules, inner, width)
             if double.size:
                 writing.race(region, granules[double], inner[double // width], "copies to where", "copies")
-            machine.copies.append((Copy(region, flat, chosen, inner, machine.groups[inner]), total))
+            machine.copies.append((Copy(region, flat, chosen, inner, machine.groups[inner], unfinished), total))
 
         writing.each(to_address(lanes), lanes, start)
 

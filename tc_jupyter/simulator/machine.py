@@ -965,6 +965,8 @@ class Machine(State):
                     continue
                 key = min(pending)
                 self._advance(key, pending.pop(key), pending)
+        for copy, _ in self.copies:
+            copy.unfinished(copy.region, copy.lanes)
         for shadow in self.across:
             if shadow.log:
                 shadow.flush()

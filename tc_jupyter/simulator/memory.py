@@ -16,7 +16,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -441,10 +441,19 @@ _ONE_BYTES = 0x0101010101010101
 class Copy:
     """One executed `cp.async`: it lands when its threads wait for their group, as late as is legal."""
 
-    __slots__ = ("data", "flat", "groups", "lanes", "region")
+    __slots__ = ("data", "flat", "groups", "lanes", "region", "unfinished")
 
-    def __init__(self, region: Region, flat: Array, data: Array, lanes: Lanes, groups: Array) -> None:
+    def __init__(
+        self,
+        region: Region,
+        flat: Array,
+        data: Array,
+        lanes: Lanes,
+        groups: Array,
+        unfinished: Callable[[Region, Lanes], None],
+    ) -> None:
         self.region, self.flat, self.data, self.lanes, self.groups = region, flat, data, lanes, groups
+        self.unfinished = unfinished
 
     def land(self, which: Array | None, total: int) -> None:
         """Write the data of all (None) or some accesses."""

@@ -17,18 +17,20 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100")
 
 @dataclass(frozen=True)
 class Case:
-    """A def, sizes to run it at, words that its text must contain, the most registers on `sm_80` and `sm_90`, the device."""
+    """A def, sizes to run it at, words that its text must contain, the most registers on `sm_80` and `sm_90`, the device,
+    and more sizes at which weakened copies are looked for."""
 
     text: str
     sizes: tuple[dict[str, int], ...]
     words: tuple[str, ...] = ()
     registers: int = 64
     target: Target = TARGET
+    edges: tuple[dict[str, int], ...] = ()
 
     @property
     def small(self) -> dict[str, int]:
         """Sizes for which the tiles are small: the simulator computes every element of a tile."""
-        return dict.fromkeys(set(re.findall(r"\b[A-Z]\b", self.text)), 32)
+        return {name: 3 if name in "RS" else 32 for name in re.findall(r"\b[A-Z]\b", self.text)}
 
 
 CASES = {
@@ -47,6 +49,7 @@ CASES = {
         ({"M": 36, "N": 40, "K": 68}, {"M": 5, "N": 7, "K": 9}, {"M": 33, "N": 35, "K": 33}),
         ("__shared__", "__syncthreads", "tc_cp_async<16>"),
         128,
+        edges=({"M": 36, "N": 40, "K": 4}, {"M": 33, "N": 35, "K": 61}),
     ),
     "transposed product": Case(
         "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",

@@ -35,7 +35,7 @@ from tc_jupyter.function import compile, gpu_available  # noqa: E402
 from tc_jupyter.runtime import cubin, nvrtc  # noqa: E402
 from tc_jupyter.runtime.arguments import parameters_of  # noqa: E402
 from tc_jupyter.runtime.arrays import numpy_dtype  # noqa: E402
-from tests.gpu.cases import ARCHITECTURES, CASES, TARGET, kernels, scheduled  # noqa: E402
+from tests.gpu.cases import ARCHITECTURES, CASES, kernels, scheduled  # noqa: E402
 from tests.running import number  # noqa: E402
 
 EXTENTS = (1, 31, 32, 33, 127, 128, 129, 211)
@@ -337,9 +337,9 @@ def static_table(architectures: tuple[str, ...] = ARCHITECTURES) -> int:
 def static_rows(architectures: tuple[str, ...]) -> Iterator[Row]:
     """One row per template, kernel and architecture."""
     for name, case in CASES.items():
-        _, schedule = scheduled(case.text)
+        _, schedule = scheduled(case)
         for kernel in kernels(schedule, dict.fromkeys("BCDEHKMNRSW", 64)):
-            source = emit_cuda(kernel, TARGET)
+            source = emit_cuda(kernel, case.target)
             block = [number(extent, {}) for extent in source.launch.block]
             for arch in architectures:
                 compiled = nvrtc.compile_cuda(source.text, arch)

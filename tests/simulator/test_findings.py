@@ -233,6 +233,15 @@ def test_asynchronous_copies_need_their_wait(first, second, barrier, expected):
         assert (y == X[:128:4] + tail[127 - 4 * np.arange(32)]).all()
 
 
+def test_a_copy_that_nobody_waits_for():
+    """Nothing reads the second half, so nothing would show that its copy is still in flight at the end."""
+    text = COPY.replace("WAIT1", 'asm volatile("cp.async.wait_group 1;" ::: "memory");').replace("WAIT2", "")
+    text = text.replace("BARRIER", "").replace("a + s[1][127 - 4 * t]", "a")
+    simulation = launch(text, "f", 1, 32, In("x", X), Out("y", np.zeros(32, np.float32)))
+    only(simulation, "missing-wait")
+    assert "when the kernel ends" in simulation.findings[0].message
+
+
 @pytest.mark.parametrize(
     "body, expected",
     [

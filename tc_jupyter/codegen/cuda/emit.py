@@ -28,6 +28,7 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import lcm, prod
 from typing import assert_never
 
@@ -61,6 +62,7 @@ from .expressions import (
     arithmetic,
     cast,
     condition,
+    divisor,
     element,
     extremum,
     index,
@@ -431,6 +433,11 @@ class _Emitter:
 
     def _if(self, stmt: If, guards: tuple[str, ...]) -> None:
         facts = _facts(stmt.condition)
+        needed = [test for test in _conjunction(stmt.condition) if not self._holds(test)]
+        if not needed:
+            self._block(stmt.then, guards)
+            return
+        stmt = replace(stmt, condition=reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), needed))
         copy = _guarded_copy(stmt)
         if copy is not None:
             with self._braces(""):
@@ -455,6 +462,15 @@ class _Emitter:
             self._block(stmt.otherwise, ())
             self.depth -= 1
             self._line("}")
+
+    def _holds(self, test: Expr) -> bool:
+        """Whether the lengths of the loops around decide a comparison: it is true everywhere."""
+        if not (isinstance(test, Binary) and test.op in ("<", ">=") and test.left.dtype is DType.INT64):
+            return False
+        left, right = bounds(test.left, self.scope.ranges), bounds(test.right, self.scope.ranges)
+        if test.op == "<":
+            return left[1] is not None and right[0] is not None and left[1] < right[0]
+        return left[0] is not None and right[1] is not None and left[0] >= right[1]
 
     @contextmanager
     def _known(self, facts: dict[str, int]) -> Generator[None]:
@@ -649,8 +665,11 @@ class _Emitter:
         if bounds(loop.extent, self.scope.ranges)[0] == width:
             self._vector_stores(loop, stores, plans, width)
             return True
-        with self._braces(f"if ({index(_at_least(loop.extent, width), self.scope).text} >= {width})"):
+        rest = _at_least(loop.extent, width)
+        with self._braces(f"if ({index(rest, self.scope).text} >= {width})"):
             self._vector_stores(loop, stores, plans, width)
+        if divisor(rest, self.scope) % width == 0:
+            return True  # a vector is whole, or there is none
         self.lines[-1] = replace(self.lines[-1], text=self.lines[-1].text + " else {  // the rest")
         self.depth += 1
         self._for(self._rest(loop, stores, width), ())
@@ -974,6 +993,12 @@ def _at_least(extent: Expr, width: int) -> Expr:
             return rest
         case _:
             return extent
+
+
+def _conjunction(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Binary) and expr.op == "&&":
+        return _conjunction(expr.left) + _conjunction(expr.right)
+    return [expr]
 
 
 def _facts(expr: Expr) -> dict[str, int]:

@@ -15,7 +15,7 @@ Worked example, three stages:
                                                 commit
                                                 compute with S[k % 3]
 
-One barrier per tile is enough: the stage that is filled now was read before the barrier. Copies are as wide as the alignment of
+One barrier per tile is enough: the stage that is filled now was read before the barrier. Nothing is under way when the loop ends. Copies are as wide as the alignment of
 both sides and the conditions around them allow, up to 16 bytes; where they would be below 4 bytes, the loop stays as it is.
 
 Source: CUDA C++ Programming Guide, "Asynchronous Data Copies"; CUTLASS, multistage main loop.
@@ -40,7 +40,6 @@ from tc_jupyter.loops import (
     Store,
     block_with_expressions,
     simplify_expr,
-    sub_blocks,
     variables,
     walk_statements,
     with_blocks,
@@ -115,11 +114,9 @@ def _built(loop: For, allocated: tuple[Buffer, ...], stages: int, copy: Block, r
     ahead = stages - 1
     k = IndexVar(loop.var)
 
-    ends = all(_ends_with(stmt, loop) for stmt in copy.body)
-
     def copies(tile: Expr, stage: Expr) -> Stmt:
-        moved = _on_stage(block_with_expressions(copy, variables({loop.var: tile})), names, stage)
-        return moved if ends else If(Binary("<", tile, loop.extent, DType.BOOL), moved)
+        moved = block_with_expressions(copy, variables({loop.var: tile}))
+        return If(Binary("<", tile, loop.extent, DType.BOOL), _on_stage(moved, names, stage))
 
     def of_stages(tile: Expr) -> Expr:
         return Binary("%", tile, int64(stages), DType.INT64)
@@ -144,40 +141,6 @@ def _built(loop: For, allocated: tuple[Buffer, ...], stages: int, copy: Block, r
         whole = replace(buffer, shape=(int64(stages), *buffer.shape), stages=1)
         result = Block((Allocate(whole, result),))
     return result
-
-
-def _ends_with(stmt: Stmt, loop: For) -> bool:
-    """Whether a copy has a condition that holds for no tile beyond the last one: `8*k + x < K` where `k` runs to `(K + 7) // 8`."""
-    if not isinstance(stmt, If) or stmt.otherwise is None:
-        return all(_ends_with(inner, loop) for block in sub_blocks(stmt) for inner in block.body)
-    for test in _conjunction(stmt.condition):
-        if isinstance(test, Binary) and test.op == "<":
-            step = steps_of(test.left, loop.var)
-            if step and loop.extent == _ceiling(test.right, step) and _grows(test.left):
-                return True
-    return False
-
-
-def _ceiling(value: Expr, step: int) -> Expr:
-    if step == 1:
-        return value
-    whole = Binary("+", value, int64(step - 1), DType.INT64)
-    return simplify_expr(Binary("//", whole, int64(step), DType.INT64))
-
-
-def _grows(expr: Expr) -> bool:
-    """Whether every term is added and none is negative: loop variables, their products, quotients and remainders by constants."""
-    match expr:
-        case Const():
-            return expr.value >= 0
-        case IndexVar():
-            return True
-        case Binary("+" | "*", left, right):
-            return _grows(left) and _grows(right)
-        case Binary("//" | "%", left, Const(number)):
-            return number > 0 and _grows(left)
-        case _:
-            return False
 
 
 def _on_stage(block: Block, names: frozenset[str], stage: Expr) -> Block:

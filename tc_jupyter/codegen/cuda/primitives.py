@@ -148,7 +148,7 @@ INLINE unsigned int tc_to_tf32(unsigned int bits) {
 }
 """,
     "tc_cp_async": """
-// Copy BYTES to shared memory without a register; where `inside` is false, zeros. Lands at the wait.
+// Copy BYTES to shared memory without a register; where `inside` is false, zeros, and nothing is read. Lands at the wait.
 template <int BYTES> INLINE void tc_cp_async(void* target, const void* source, bool inside = true) {
 #if __CUDA_ARCH__ >= 800
     if (BYTES == 16) {
@@ -243,8 +243,7 @@ def copy_line(stmt: Intrinsic, scope: Scope, inside: str = "") -> str:
     """One asynchronous copy; with `inside`, zeros where that is false."""
     scope.helpers |= {"tc_vector", "tc_shared", "tc_cp_async"}
     target, source = stmt.operands
-    place = scope.places[source.tensor].name
-    address = f"{inside} ? {_address(source, scope)} : {place}, {inside}" if inside else _address(source, scope)
+    address = _address(source, scope) + (f", {inside}" if inside else "")
     return f"tc_cp_async<{dict(stmt.attributes)['bytes']}>({_address(target, scope)}, {address});"
 
 

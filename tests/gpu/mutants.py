@@ -1,0 +1,224 @@
+"""Weakened copies of the CUDA text of every template, and what notices each of them.
+
+    python -m tests.gpu.mutants [template ...]
+
+prints every copy: its kind, its line, and what caught it (a finding of the simulator, the compiler, or a wrong result). A copy lacks one
+barrier, wait, commit, one part of a guard, the start value of a sum, or has one loop end or one index stride that is one off.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tc_jupyter.codegen import KernelSource
+from tc_jupyter.codegen.cuda import emit_cuda
+from tc_jupyter.loops import Kernel
+from tc_jupyter.runtime.nvrtc import BackendError
+from tc_jupyter.simulator import SimulationError
+from tests.gpu.cases import CASES, Case, kernels, scheduled
+from tests.gpu.simulated import differs, inputs, simulated, wanted
+
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A text with one change: what kind of thing is weaker, in which line, how the line reads now."""
+
+    kind: str
+    line: int
+    now: str
+    text: str
+
+
+# --- changes ---------------------------------------------------------------------------------------------------------
+
+
+def mutants(text: str) -> Iterator[Mutant]:
+    """Every single change; barriers also in the device functions above the kernel."""
+    lines = text.split("\n")
+    entry = next(number for number, line in enumerate(lines) if line.startswith('extern "C"'))
+    for number, line in enumerate(lines):
+        code, slashes, note = line.partition("//")
+        changes = _lost_calls(code)
+        if number > entry and code.strip():
+            unrolled = lines[number - 1].strip() == "#pragma unroll"
+            changes = [*changes, *_guards(code), *_ends(code, unrolled), *_strides(code), *_starts(code)]
+        for kind, new in changes:
+            changed = [*lines[:number], new + slashes + note, *lines[number + 1 :]]
+            yield Mutant(kind, number + 1, new.strip(), "\n".join(changed))
+
+
+def _lost_calls(code: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for kind, pattern in (("barrier", r"__sync(threads|warp)\(\);"), ("commit", r"\btc_cp_async_commit\(\);")):
+        found += [(kind, code[: m.start()] + code[m.end() :]) for m in re.finditer(pattern, code)]
+    for match in re.finditer(r"\btc_cp_async_wait<(\d+)>\(\);", code):
+        before, after = code[: match.start()], code[match.end() :]
+        found.append(("wait", before + after))
+        found.append(("wait for one group less", f"{before}tc_cp_async_wait<{int(match[1]) + 1}>();{after}"))
+    return found
+
+
+def _guards(code: str) -> list[tuple[str, str]]:
+    """Conditions without one of their parts."""
+    spans: list[tuple[int, int]] = []
+    for match in re.finditer(r"\bif \((.*)\) \{|const bool \w+ = (.*);", code):
+        group = 1 if match[1] is not None else 2
+        spans.append(match.span(group))
+    spans += [(_start(code, mark.start()), mark.start()) for mark in re.finditer(r" \? ", code)]
+    found: list[tuple[str, str]] = []
+    for start, end in spans:
+        parts = _split(code[start:end])
+        for number in range(len(parts)):
+            rest = " && ".join(part for other, part in enumerate(parts) if other != number) or "true"
+            found.append(("guard", code[:start] + rest + code[end:]))
+    return found
+
+
+def _start(code: str, end: int) -> int:
+    """Where the condition of a `?` begins."""
+    depth = 0
+    for place in range(end - 1, -1, -1):
+        depth += {")": 1, "]": 1, "(": -1, "[": -1}.get(code[place], 0)
+        if depth < 0 or (depth == 0 and (code[place] == "," or code[place - 1 : place + 1] == "= ")):
+            return place + 1
+    return 0
+
+
+def _split(condition: str) -> list[str]:
+    """The parts of a conjunction."""
+    parts, depth, last = [], 0, 0
+    for place, char in enumerate(condition):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(char, 0)
+        if depth == 0 and condition.startswith(" && ", place):
+            parts.append(condition[last:place])
+            last = place + 4
+    return [*parts, condition[last:]]
+
+
+def _ends(code: str, unrolled: bool) -> list[tuple[str, str]]:
+    """Loops that end one iteration early or late, and minima without their limit.
+
+    An unrolled loop over registers that runs too long is no program any more: the compiler may do anything.
+    """
+    found: list[tuple[str, str]] = []
+    for match in re.finditer(r"\bfor \(\w[\w ]* (\w+) = .*?; \1 < (.*); ", code):
+        before, end, after = code[: match.start(2)], match[2], code[match.end(2) :]
+        found.append(("end", f"{before}({end}) - 1{after}"))
+        if not unrolled:
+            found.append(("end", f"{before}({end}) + 1{after}"))
+    return found
+
+
+def _strides(code: str) -> list[tuple[str, str]]:
+    """Factors in subscripts that are one larger."""
+    found: list[tuple[str, str]] = []
+    for start, end in _subscripts(code):
+        inside = code[start:end]
+        for match in re.finditer(r"(?<![\w.])(\d+) \* |\* (\d+|[A-Z]\w*)\b(?![\[(])", inside):
+            group = 1 if match[1] is not None else 2
+            low, high = match.span(group)
+            new = f"{inside[:low]}({match[group]} + 1){inside[high:]}"
+            found.append(("stride", code[:start] + new + code[end:]))
+    return found
+
+
+def _subscripts(code: str) -> list[tuple[int, int]]:
+    """The outermost brackets of a line, but not those of a declaration."""
+    if re.match(r"\s*(__shared__ |float |double |int |unsigned |long |signed |tc_vector<)", code) and "=" not in code:
+        return []
+    found, depth, start = [], 0, 0
+    for place, char in enumerate(code):
+        if char == "[":
+            start = place + 1 if depth == 0 else start
+            depth += 1
+        elif char == "]":
+            depth -= 1
+            if depth == 0:
+                found.append((start, place))
+    return found
+
+
+def _starts(code: str) -> list[tuple[str, str]]:
+    """Sums without their start value."""
+    constant = r"(?:0\.0f?|0|1\.0f?|1|__int_as_float\(0x\w+\)|__longlong_as_double\(0x\w+\))"
+    match = re.match(rf"(\s*)\w+(?:\[[^=]*\])? = {constant};$", code.rstrip())
+    return [("start value", match[1] + ";")] if match else []
+
+
+# --- what notices them -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The texts of all kernels of a template, and the sizes that have these texts."""
+
+    case: Case
+    kernels: tuple[Kernel, ...]
+    sources: tuple[KernelSource, ...]
+    runs: tuple[tuple[Sizes, dict[str, np.ndarray], dict[str, np.ndarray]], ...]
+
+    def mutants(self) -> list[tuple[int, Mutant]]:
+        """Number of the kernel and change, for all kernels."""
+        return [(place, each) for place, source in enumerate(self.sources) for each in mutants(source.text)]
+
+    def caught(self, place: int, text: str) -> str:
+        """What notices that a kernel has another text; empty if nothing does at any of the sizes."""
+        program, _ = scheduled(self.case, self.case.small)
+        sources = list(zip(self.kernels, self.sources, strict=True))
+        sources[place] = (self.kernels[place], replace(self.sources[place], text=text))
+        for sizes, arrays, expected in self.runs:
+            try:
+                held, findings = simulated(sources, arrays, sizes)
+            except BackendError:
+                return "compiler"
+            except SimulationError as error:
+                return f"simulator: {error}".split(",")[0][:60]
+            if findings:
+                return f"finding: {findings[0]}"
+            if differs(program, held, expected):
+                return "wrong result"
+        return ""
+
+
+def variants(name: str) -> list[Variant]:
+    """The texts of a template at its sizes."""
+    case = CASES[name]
+    program, schedule = scheduled(case, case.small)
+    found: dict[tuple[str, ...], Variant] = {}
+    for sizes in (*case.sizes, *case.edges):
+        made = kernels(schedule, sizes)
+        sources = tuple(emit_cuda(each, case.target) for each in made)
+        arrays = inputs(program, 1, sizes)
+        runs = ((sizes, arrays, wanted(case, arrays, sizes)),)
+        texts = tuple(source.text for source in sources)
+        known = found.get(texts)
+        found[texts] = replace(known, runs=known.runs + runs) if known else Variant(case, tuple(made), sources, runs)
+    return list(found.values())
+
+
+def main(names: list[str]) -> int:
+    """Print every copy of the given templates (all by default); 1 if one of them goes unnoticed."""
+    survivors = total = 0
+    for name in names or CASES:
+        for number, variant in enumerate(variants(name)):
+            for place, mutant in variant.mutants():
+                by = variant.caught(place, mutant.text)
+                total += 1
+                survivors += not by
+                print(
+                    f"{name} | {number}.{place} | line {mutant.line} | {mutant.kind} | {by or 'NOTHING'} | {mutant.now}",
+                    flush=True,
+                )
+    print(f"{total} weakened copies, {survivors} unnoticed")
+    return int(survivors > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
