@@ -49,7 +49,7 @@ from tc_jupyter.loops import (
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, int64, rewrite, walk
 
 from .launch import Range, bounds, loop_range
-from .primitives import STEPS, fragment_depth
+from .primitives import fragment_depth
 
 ROWS, COLUMNS = 16, 8
 """Of a tile of a sum."""
@@ -93,10 +93,10 @@ class _Matrix:
 def with_fragments(kernel: Kernel) -> Kernel:
     """The kernel with instructions of tensor cores in the place of loops over fragments."""
     statements = tuple(walk_statements(kernel.body))
-    fragments = {
-        s.buffer.name: s.buffer for s in statements if isinstance(s, Allocate) and s.buffer.scope == "fragment"
-    }
-    if not fragments or any(isinstance(stmt, Intrinsic) and stmt.name in STEPS for stmt in statements):
+    given = {operand.tensor for stmt in statements if isinstance(stmt, Intrinsic) for operand in stmt.operands}
+    found = [s.buffer for s in statements if isinstance(s, Allocate) and s.buffer.scope == "fragment"]
+    fragments = {buffer.name: buffer for buffer in found if buffer.name not in given}
+    if not fragments:
         return kernel
     try:
         body = _squeezed(kernel.body)
@@ -104,16 +104,16 @@ def with_fragments(kernel: Kernel) -> Kernel:
         shared = {s.buffer.name: s.buffer for s in walk_statements(body) if isinstance(s, Allocate)}
         return replace(kernel, body=_Rewriter(matrices, shared).block(body, {}))
     except _NoFragments:
-        return replace(kernel, body=_ordinary(kernel.body))
+        return replace(kernel, body=_ordinary(kernel.body, frozenset(fragments)))
 
 
-def _ordinary(block: Block) -> Block:
+def _ordinary(block: Block, names: frozenset[str]) -> Block:
     """Fragments as arrays of each thread."""
 
     def each(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Allocate) and stmt.buffer.scope == "fragment":
+        if isinstance(stmt, Allocate) and stmt.buffer.name in names:
             stmt = replace(stmt, buffer=replace(stmt.buffer, scope="local"))
-        return with_blocks(stmt, _ordinary)
+        return with_blocks(stmt, lambda inner: _ordinary(inner, names))
 
     return replace(block, body=tuple(map(each, block.body)))
 

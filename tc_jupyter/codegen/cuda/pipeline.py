@@ -15,8 +15,9 @@ Worked example, three stages:
                                                 commit
                                                 compute with S[k % 3]
 
-One barrier per tile is enough: the stage that is filled now was read before the barrier. Nothing is under way when the loop ends. Copies are as wide as the alignment of
-both sides and the conditions around them allow, up to 16 bytes; where they would be below 4 bytes, the loop stays as it is.
+One barrier per tile is enough: the stage that is filled now was read before the barrier. Nothing is under way when the loop ends.
+Copies are as wide as the alignment of both sides and the conditions around them allow, up to 16 bytes; where they would be below 4
+bytes, the loop stays as it is.
 
 Source: CUDA C++ Programming Guide, "Asynchronous Data Copies"; CUTLASS, multistage main loop.
 """
