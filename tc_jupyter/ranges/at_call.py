@@ -386,7 +386,7 @@ class _Writer:
             return True  # an access that cannot be shown to be safe is not made
 
     def recheck(self, numbers: tuple[int, ...]) -> Diagnostic | None:
-        """Section 9: with a size of 0 every access of a statement that still runs is looked at again."""
+        """With a size of 0 every access of a statement that still runs is looked at again."""
         if self.bind is None:
             raise AssertionError("bind is called before it is made")
         values = self.values_of(numbers)

@@ -36,8 +36,15 @@ KINDS = {"index": 0, "extreme": 0, "size": 1, "scalar": 1, "symbol": 1}
 def to_python(e: SizeExpr) -> str:
     """The Python expression of `e`; evaluating it with integers for the names gives the value.
 
-    The only exceptions are elements of tensors, which print as in the program (`C(i)`).
+    The only exceptions are elements of tensors, which print as in the program (`C(i)`). The text is kept with `e`: expressions
+    inside of expressions are asked for again by everything around them.
     """
+    if e.text is None:
+        e.text = _text(e)
+    return e.text
+
+
+def _text(e: SizeExpr) -> str:
     e = _arranged(e)
     lone = _lone_extremum(e)
     if lone is not None:
@@ -107,6 +114,8 @@ def _ceiling(e: SizeExpr) -> str | None:
 
 def _shown(e: SizeExpr) -> list[Term]:
     """Terms in the order of the text: indices, then sizes in signature order, then composite atoms."""
+    if len(e.terms) < 2:
+        return list(e.terms.items())
     return sorted(e.terms.items(), key=lambda item: _term_order(item[0]))
 
 
@@ -175,6 +184,16 @@ def _factor(e: SizeExpr) -> str:
 
 
 def _atom_text(atom: Atom) -> str:
+    """Kept with the atom: expressions that share it, and the order of their terms, ask again."""
+    try:
+        return atom.shown
+    except AttributeError:
+        text = _new_atom_text(atom)
+        object.__setattr__(atom, "shown", text)
+        return text
+
+
+def _new_atom_text(atom: Atom) -> str:
     match atom:
         case Name():
             return atom.name

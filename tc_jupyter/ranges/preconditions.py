@@ -54,6 +54,7 @@ STATUS = {
     "DATA": "data_dependent",
     "POINTWISE": "data_dependent",
 }
+MOST_BRANCHES = 100  # of the `? :` inside one subscript; one with more is checked at each point
 WORST = ("PROVED", "SIZE", "SIZE_SET", "DATA", "POINTWISE", "REFUTED")
 
 
@@ -183,6 +184,7 @@ class _Checker:
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
         self.diagnostics: list[Diagnostic] = []
         self.skipped = False
+        self.branches = 0
 
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
@@ -191,6 +193,7 @@ class _Checker:
             if bound.used or bound.discharged or self.never_runs:
                 verdict = _Verdict("PROVED")
             else:
+                self.branches = 0
                 verdict = self.classify(bound.expr, bound.access.condition)
             items.append(self.item(bound, subject, verdict))
         self.diagnostics.extend(_access_messages(items, self))
@@ -226,9 +229,12 @@ class _Checker:
     # --- the kinds -----------------------------------------------------------------------------------------------------
 
     def classify(self, e: SizeExpr, guard: Condition) -> _Verdict:
-        """Section 8 for one bound; a `? :` inside gives one case per branch, and the worst kind wins."""
+        """The kind of one bound; a `? :` inside gives one case per branch, and the worst kind wins."""
         choice = next((atom for atom in e.atoms() if isinstance(atom, Choice)), None)
         if choice is not None:
+            self.branches += 1
+            if self.branches > MOST_BRANCHES:
+                return _Verdict("POINTWISE")
             then = conjunction((guard, choice.condition))
             otherwise = conjunction((guard, choice.condition.negated()))
             cases = [
@@ -550,7 +556,7 @@ def _equal_sizes(ranges: Ranges) -> dict[str, str]:
 
 
 def _guard_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
-    """TC324, after the fallback of section 6."""
+    """TC324, after the fallback to bounds that were put aside."""
     if not any(step.fallback for step in ranges.rounds[statement.name]):
         return []
     box: dict[str, tuple[SizeExpr, SizeExpr]] = {

@@ -21,15 +21,21 @@ Key: TypeAlias = tuple[Any, ...]
 
 UNLIMITED: Limits = (None, None)
 DEPTH = 6  # nested relaxations tried by `nonnegative`; proofs needing more are left to the set library
+MAX_DEGREE = 8  # polynomials of a higher degree are left to the set library, to which a product is one unknown
 MAX_ALTERNATIVES = 32  # a condition with more alternatives counts as one that cannot be expressed
 
 
 class _Keyed:
-    """Equality and hash by `key`, so that the display position of a name does not take part."""
+    """Equality and hash by `key`, so that the display position of a name does not take part.
 
-    __slots__ = ()
+    Attributes:
+        shown: what `display` made of it, once it has.
+    """
+
+    __slots__ = ("shown",)
     key: Key
     hash: int
+    shown: str
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, _Keyed) and self.hash == other.hash and self.key == other.key)
@@ -301,7 +307,7 @@ class SizeExpr:
     A plain class and not a dataclass, because thousands are made per cell and construction dominates.
     """
 
-    __slots__ = ("_hash", "_key", "_limits", "_names", "offset", "terms")
+    __slots__ = ("_hash", "_key", "_limits", "_names", "offset", "terms", "text")
 
     def __init__(self, terms: dict[Monomial, int], offset: int) -> None:
         self.terms = terms
@@ -310,6 +316,7 @@ class SizeExpr:
         self._key: Key | None = None
         self._limits: Limits | None = None
         self._names: tuple[frozenset[str], frozenset[str]] | None = None
+        self.text: str | None = None  # what `display.to_python` made of it
 
     # --- value -------------------------------------------------------------------------------------------------------
 
@@ -829,7 +836,7 @@ def nonnegative(e: SizeExpr, depth: int = DEPTH) -> bool:
             if not isinstance(atom, Name | Datum | Opaque):
                 return _relaxed(e, mono, c, atom, depth - 1)
         degree = max(degree, len(mono))
-    return degree > 1 and _positive_polynomial(e)
+    return 1 < degree <= MAX_DEGREE and _positive_polynomial(e)
 
 
 def _relaxed(e: SizeExpr, mono: Monomial, c: int, atom: Atom, depth: int) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tc_jupyter.compiler import analyze
 from tc_jupyter.program import Binary, Const, DType, Read
 from tc_jupyter.ranges import (
     Condition,
@@ -266,3 +267,29 @@ def test_solve_needs_one_occurrence():
 
 def test_constants_of_expressions():
     assert from_expr(Const(7, DType.INT64)) == 7
+
+
+# bounded work --------------------------------------------------------------------------------------------------------------------
+
+DEEP = {
+    "reads in reads": "X(" * 40 + "i" + ")" * 40,
+    "clamps of data": "X(" + "max(min(X(i)+" * 14 + "i" + ", N), 0)" * 14 + ")",
+    "min of min": "X(" + "min(max(i, 3)+" * 20 + "i" + "*2, i)" * 20 + ")",
+    "alternating signs": "X(" + "(3-max(i, " * 20 + "i" + "))" * 20 + ")",
+    "branches": "X(" + "+".join(f"(i > {k} ? {k} : i)" for k in range(40)) + ")",
+}
+
+
+@pytest.mark.parametrize("value", DEEP.values(), ids=DEEP)
+def test_deep_subscripts_take_time_that_grows_with_their_length(value):
+    """Each of these took time that doubles with every level; a test that hangs here is the failure."""
+    analysis = analyze(f"def f(int(N) X) -> (Y) {{ Y(i) = {value} where i in 0:N }}")
+    assert analysis.ok
+    assert len(analysis.functions["f"].preconditions) > 1
+
+
+def test_a_size_of_a_high_degree():
+    analysis = analyze(
+        "def f(int(N) X) -> (Y) { Y(i) = X(i) where a = N*N*N, b = a*a*a, c = b*b*b, d = c*c*c, i in 0:d*d }"
+    )
+    assert analysis.functions["f"].preconditions[-1].kind in ("PROVED", "SIZE")
