@@ -235,7 +235,7 @@ def _call_overhead(only: str) -> list[Entry]:
         if only in name:
             timing, other = benchmark({name: ours, "numpy": peer}, rounds=60)
             detail = f"NumPy {duration(other.median)}"
-            found.append(Entry(name, timing.median, timing.p10, timing.p90, 10e-6, detail=detail))
+            found.append(Entry(name, timing.median, timing.p10, timing.p90, 2e-6, detail=detail))
     return found
 
 

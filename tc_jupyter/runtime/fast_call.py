@@ -19,17 +19,20 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, cast
 
 import numpy as np
 
 from tc_jupyter.codegen import Argument
 from tc_jupyter.program import DType
 
+from . import native_call
 from .arguments import Parameter
 from .arrays import numpy_address, numpy_dtype, storage_dtype
 from .launch import CpuRunner, bfloat16_bits, python_text, slots
 from .memory import aligned_empty, empty
+from .native_call import MOST_BYTES, NativeCall, PlannedKernel
 from .recent import RecentCalls
 
 CONTIGUOUS, ALIGNED = 0x1, 0x100
@@ -70,6 +73,7 @@ class FastCall:
     Attributes:
         general: all arguments as a tuple -> results; always right.
         prepare: names of strided arguments, arguments -> the runners of that layout class, or `None` if it has no short way.
+        native: the native entry point, if there is one; it is told the sizes that came twice in a row.
     """
 
     plan: FastPlan
@@ -77,9 +81,68 @@ class FastCall:
     prepare: Callable[[frozenset[str], tuple[Any, ...]], Sequence[CpuRunner] | None]
     variants: dict[tuple[Any, ...], Call] = field(default_factory=dict[tuple[Any, ...], Call])
     compiled: dict[tuple[int, ...], Call] = field(default_factory=dict[tuple[int, ...], Call])
+    native: NativeCall | None = None
+    latest: tuple[Any, ...] | None = None
+    unplanned: set[tuple[Any, ...]] = field(default_factory=set[tuple[Any, ...]])
 
     def dispatcher(self) -> Call:
-        """A function of the positional arguments that takes the short way where it can."""
+        """A function of the positional arguments that takes the shortest way that it can."""
+        call = self.python_path()
+        arrays = all(parameter.rank for parameter in self.plan.parameters)
+        if not arrays or not self.plan.parameters or self.plan.scans or not native_call.available():
+            return call
+
+        @wraps(call)
+        def watched(*args: Any) -> Any:
+            result = call(*args)
+            self.watch(args)
+            return result
+
+        self.native = NativeCall(watched, "call")
+        return self.native.function
+
+    def watch(self, args: tuple[Any, ...]) -> None:
+        """After a call of the Python path: plan the native one if the sizes are those of the call before."""
+        shapes = tuple(getattr(array, "shape", None) for array in args)
+        if shapes != self.latest:
+            self.latest = shapes
+        elif shapes not in self.unplanned and not self._planned(args) and len(self.unplanned) < _MOST_VARIANTS:
+            self.unplanned.add(shapes)
+
+    def _planned(self, args: tuple[Any, ...]) -> bool:
+        """Whether calls like this one are planned now."""
+        types = [numpy_dtype(parameter.dtype) for parameter in self.plan.parameters]
+        plain = all(type(each) is np.ndarray and each.dtype is dtype for each, dtype in zip(args, types, strict=True))
+        small = plain and sum(each.nbytes for each in args) <= MOST_BYTES
+        runners = self.prepare(frozenset(), args) if small else None
+        if runners is None or self.native is None:
+            return False
+        scope: dict[str, Any] = {}
+        variant = _Variant(self.plan, runners, self.general, scope, trace=True)
+        exec(variant.text(), scope)
+        found = scope["run"](*args)
+        if not isinstance(found, dict):
+            return False
+        local = cast("dict[str, Any]", found)
+        results = [local[variant.n(f"r{k}")] for k in range(len(self.plan.results))]
+        order = [variant.n(f"{letter}{k}") for letter, many in (("a", args), ("r", results)) for k in range(len(many))]
+        kernels: list[PlannedKernel] = []
+        for number, runner in enumerate(runners):
+            block = local[variant.n(f"d{number}")]
+            if runner.code.tasks(ctypes.addressof(block)) != 1:
+                return False
+            names = {
+                slot: variant.arrays[argument.name]
+                for slot, argument in enumerate(runner.source.arguments)
+                if argument.kind == "buffer"
+            }
+            sources = {slot: order.index(name) for slot, name in names.items() if name in order}
+            kernels.append(PlannedKernel(runner.code.address, block, sources))
+        temporary = [value for name, value in local.items() if name not in order and isinstance(value, np.ndarray)]
+        return self.native.record(args, results, kernels, temporary)
+
+    def python_path(self) -> Call:
+        """The dispatcher as generated Python."""
         count = len(self.plan.parameters)
         arrays = [k for k, parameter in enumerate(self.plan.parameters) if parameter.rank]
         names = "".join(f"a{k}, " for k in range(count))
@@ -164,7 +227,7 @@ def compile_variant(plan: FastPlan, runners: Sequence[CpuRunner], general: Calla
 
 
 class _Variant:
-    """Prints one function; what it needs goes into `scope`."""
+    """Prints one function; what it needs goes into `scope`. A trace fills the slots, runs nothing and returns all variables."""
 
     def __init__(
         self,
@@ -172,14 +235,16 @@ class _Variant:
         runners: Sequence[CpuRunner],
         general: Callable[[tuple[Any, ...]], Any],
         scope: dict[str, Any],
+        trace: bool = False,
     ) -> None:
-        self.plan, self.runners, self.scope = plan, runners, scope
+        self.plan, self.runners, self.scope, self.trace = plan, runners, scope, trace
         sizes = {dim for parameter in plan.parameters for dim in parameter.dims if isinstance(dim, str)}
         scalars = {parameter.name for parameter in plan.parameters if not parameter.rank}
         self.n = _Names(sizes | scalars)
         self.sizes: dict[str, str] = {}
         self.arrays: dict[str, str] = {}
         self.lines: list[str] = []
+        self.workspace = ""
         self.give(
             general=general, empty=empty, scratch=aligned_empty, address=numpy_address, addressof=ctypes.addressof
         )
@@ -197,6 +262,8 @@ class _Variant:
         self.allocate()
         for number, runner in enumerate(self.runners):
             self.launch(number, runner)
+        if self.trace:
+            return "\n".join([f"def run({arguments}):", *(f"    {line}" for line in self.lines), "    return locals()"])
         self.tell()
         results = ", ".join(n(f"r{k}") for k in range(len(self.plan.results)))
         self.lines.append(f"return {results}")
@@ -280,9 +347,13 @@ class _Variant:
         if runner.source.workspace:
             nbytes = python_text(runner.source.workspace[0].shape[0], self.sizes)
             self.give(byte=np.dtype(np.uint8))
-            self.lines.append(f"{n('w')} = {n('scratch')}((({nbytes}) * {n(f'threads{number}')}(),), {n('byte')}, 64)")
+            self.workspace = n(f"w{number}")
+            count = n(f"threads{number}")
+            self.lines.append(f"{self.workspace} = {n('scratch')}((({nbytes}) * {count}(),), {n('byte')}, 64)")
         values = "".join(f", {self.slot(argument)}" for argument in arguments)
-        self.lines += [f"{data} = {block}()", f"{pack}({data}, 0{values})", f"{code}({data})"]
+        self.lines += [f"{data} = {block}()", f"{pack}({data}, 0{values})"]
+        if not self.trace:
+            self.lines.append(f"{code}({data})")
 
     def tell(self) -> None:
         """The sizes of this call; usually those of the call before."""
@@ -306,4 +377,4 @@ class _Variant:
                 own = self.arrays[argument.name]
                 return f"{n('bfloat16')}({own})" if argument.dtype is DType.BFLOAT16 else own
             case _:
-                return f"{n('address')}({n('w')})"
+                return f"{n('address')}({self.workspace})"

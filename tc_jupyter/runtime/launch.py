@@ -141,6 +141,15 @@ def slots(arguments: Sequence[Argument]) -> struct.Struct:
 class Code(Protocol):
     """Loaded machine code of one kernel."""
 
+    @property
+    def address(self) -> int:
+        """Of the entry point."""
+        ...
+
+    def tasks(self, slots: int) -> int:
+        """How many tasks a launch with these argument slots has."""
+        ...
+
     def run(self, slots: Any, tasks: int | None = None, thread_count: int | None = None) -> None:
         """Run all tasks with these argument slots."""
         ...

@@ -1,0 +1,210 @@
+"""The native entry point: same answers, back to Python whenever something differs, no leaks, safe under threads and finalisers."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.runtime import native_call
+from tc_jupyter.runtime.native_call import MOST_BYTES, NativeCall, PlannedKernel
+
+pytest.importorskip("llvmlite")
+if not native_call.available():
+    pytest.skip("this interpreter has no native entry point", allow_module_level=True)
+
+CELL = """
+def add(float(N) X, float(N) Y) -> (Z) { Z(i) = X(i) + Y(i) }
+def matmul(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }
+def two(float(M,N) X) -> (s, T) { s(i) +=! X(i,j)  T(j,i) = X(i,j) }
+def softmax(float(N) X) -> (Y) { E(i) = exp(X(i))  s +=! E(i)  Y(i) = E(i) / s }
+def window(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }
+def scaled(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }
+"""
+
+
+@pytest.fixture
+def module():
+    return tc.compile(CELL, target="cpu")
+
+
+def floats(*shape):
+    return np.random.default_rng(3).random(shape, dtype=np.float32)
+
+
+def python_calls(function, monkeypatch):
+    """Counts the calls that take the Python path from now on."""
+    count = []
+    dispatcher = function._call.__self__.fixed[0].__wrapped__
+    for name in ("variants", "missing", "general"):
+        old = dispatcher.__globals__[name]
+        if name == "variants":
+            spied = type("Spied", (dict,), {"get": lambda self, key: count.append(1) or dict.get(self, key)})(old)
+        else:
+            spied = lambda *args, old=old: count.append(1) or old(*args)  # noqa: E731
+        monkeypatch.setitem(dispatcher.__globals__, name, spied)
+    return count
+
+
+def planned(function):
+    return function._call.__self__[0] >= 0
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "expected"),
+    [
+        ("add", [(16,), (16,)], lambda x, y: x + y),
+        ("matmul", [(5, 7), (7, 3)], lambda a, b: a @ b),
+        ("two", [(4, 6)], lambda x: (x.sum(1), x.T)),
+        ("softmax", [(33,)], lambda x: np.exp(x) / np.exp(x).sum()),
+        ("window", [(40,), (5,)], lambda x, w: np.correlate(x, w, "valid")),
+    ],
+)
+def test_the_same_results_by_both_paths(module, monkeypatch, name, shapes, expected):
+    function = module[name]
+    arrays = [floats(*shape) for shape in shapes]
+    for _ in range(3):
+        function(*arrays)
+    assert planned(function)
+    count = python_calls(function, monkeypatch)
+    for repetition in range(5):
+        mine, theirs = function(*arrays), expected(*arrays)
+        pairs = [(mine, theirs)] if isinstance(mine, np.ndarray) else list(zip(mine, theirs, strict=True))
+        for found, wanted in pairs:
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        arrays = [array + repetition for array in arrays]
+    assert count == []
+
+
+def test_whatever_differs_goes_to_python(module, monkeypatch):
+    x, y = floats(16), floats(16)
+    for _ in range(3):
+        module.add(x, y)
+    assert planned(module.add)
+    count = python_calls(module.add, monkeypatch)
+    unusual = [
+        (x[:15], y[:15]),
+        (np.repeat(x, 2)[::2], y),
+        (np.frombuffer(bytes(3) + x.tobytes(), np.uint8)[3:].view(np.float32), y),
+        (x.astype(">f4"), y),
+        (x.view(type("Sub", (np.ndarray,), {})), y),
+    ]
+    for number, (first, second) in enumerate(unusual, 1):
+        np.testing.assert_allclose(module.add(first, second), np.asarray(first) + second)
+        assert len(count) >= number
+    for wrong in [(x,), (x, y, y), (x, y[:3]), (x, y.astype("f8")), (x, 1), (x, None), (x.reshape(4, 4), y), ()]:
+        with pytest.raises(tc.CallError):
+            module.add(*wrong)
+    np.testing.assert_allclose(module.add(x, Y=y), x + y)
+    out = np.empty(16, np.float32)
+    assert module.add(x, y, out=out) is out
+
+
+def test_conditions_on_sizes_stay_checked(module):
+    x, w = floats(8), floats(3)
+    for _ in range(4):
+        module.window(x, w)
+    assert planned(module.window)
+    for _ in range(3):
+        with pytest.raises(tc.CallError, match="TC60"):
+            module.window(w, x)
+
+
+def test_numbers_and_large_arrays_keep_the_python_path(module):
+    x = floats(16)
+    assert not hasattr(module.scaled._call, "__self__")
+    np.testing.assert_allclose(module.scaled(x, 2.0), 2 * x)
+    large = floats(MOST_BYTES)
+    for _ in range(4):
+        module.add(large, large)
+    assert not planned(module.add)
+
+
+def test_a_new_size_is_planned_when_it_comes_twice(module, monkeypatch):
+    for size in (5, 6, 7):
+        x = floats(size)
+        for _ in range(3):
+            np.testing.assert_allclose(module.add(x, x), x + x)
+        count = python_calls(module.add, monkeypatch)
+        module.add(x, x)
+        assert count == []
+        monkeypatch.undo()
+
+
+def test_nothing_leaks(module):
+    a, b = floats(4, 4), floats(4, 4)
+    for _ in range(4):
+        module.two(a)
+        module.matmul(a, b)
+    before = sys.getrefcount(a), sys.getrefcount(a.dtype)
+    for _ in range(300):
+        module.matmul(a, b)
+        module.two(a)
+    assert sys.getrefcount(a) == before[0]
+    assert abs(sys.getrefcount(a.dtype) - before[1]) < 10
+    result = module.two(a)
+    assert [sys.getrefcount(each) for each in result] == [3, 3]
+
+
+def test_many_threads_and_sizes(module):
+    failures = []
+
+    def work(seed):
+        for k in range(300):
+            x = np.full(1 + (seed * k) % 5, seed * 1000 + k, np.float32)
+            found = module.add(x, x)
+            if found.shape != x.shape or not (found == 2 * x).all():
+                failures.append((seed, k))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_plan_that_changes_while_results_are_made_is_left(monkeypatch):
+    answers = []
+    native = NativeCall(lambda *args: answers.append(args) or "python", "f")
+    x, ran = np.zeros(4, np.float32), []
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    code = kind(lambda slots, index, thread: ran.append(1))
+    kernel = PlannedKernel(ctypes.cast(code, ctypes.c_void_p).value, (ctypes.c_int64 * 2)(), {0: 0, 1: 1})
+    assert native.record([x], [np.zeros(4, np.float32), np.zeros(2, np.float32)], [kernel])
+    first, second = native.function(x)
+    assert (first.shape, second.shape) == ((4,), (2,))
+    assert ran == [1]
+
+    def empty(shape, dtype):
+        native.forget()
+        return np.zeros(shape, dtype)
+
+    native._plan[11] = id(empty)
+    assert native.function(x) == "python"
+    assert ran == [1]
+    assert native.function(x) == "python"
+    assert len(answers) == 2
+
+
+def test_an_exception_of_either_side_passes_through():
+    def python(*args):
+        raise KeyError("python")
+
+    native = NativeCall(python, "f")
+    with pytest.raises(KeyError, match="python"):
+        native.function(1)
+
+
+def test_the_entry_point_ends_with_its_function(module):
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(20):
+        NativeCall(lambda: None, "f").function()
+    gc.collect()
+    assert len(gc.get_objects()) < before + 100
