@@ -178,6 +178,17 @@ def test_small_floats(module):
     same(y.astype(np.float32), 2 * x.astype(np.float32))
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["X(" * 41 + "i" + ")" * 41, "X(I(i) + " * 20 + "i" + ")" * 20, "(X(i) < 1 ? X(i) + " * 40 + "X(i)" + " : 7)" * 40],
+)
+def test_deep_expressions_run_on_every_engine(value):
+    text = f"def f(int(N) X, int(N) I) -> (Y) {{ Y(i) = {value} where i in 0:N }}"
+    zeros = np.zeros(3, np.int32)
+    for target in ("interpreter", "cpu"):
+        assert tc.compile(text, target=target).f(zeros, zeros).tolist() == [0, 0, 0]
+
+
 def test_compile_warns_at_the_line_of_its_caller():
     text = "def f(float(N) X) -> (Y) { Y(i) = X(i) - X(i - 1) }"
     with pytest.warns(tc.DiagnosticWarning, match=r"^warning\[TC321\] moved-origin: .*") as told:

@@ -28,6 +28,7 @@ from .intrinsics import INTRINSICS
 from .ir import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store
 
 Number = int | float | bool
+MOST_BRACKETS = 60  # of an expression and its subscripts; what stands around them adds a few
 
 
 class OutOfBounds(IndexError):
@@ -80,6 +81,8 @@ class _Printer:
         self.buffers: dict[str, Buffer] = {}
         self.scalars: set[str] = set()
         self.nested = 0
+        self.parts: list[tuple[str, str]] = []
+        self.made = 0
 
     def name(self, kind: str, name: str) -> str:
         clean = "".join(char if char.isascii() and char.isalnum() else "_" for char in name)
@@ -104,6 +107,12 @@ class _Printer:
         return lines or ["    " * depth + "pass"]
 
     def statement(self, stmt: Stmt, depth: int) -> list[str]:
+        around, self.parts = self.parts, []
+        lines = self.printed(stmt, depth)
+        parts, self.parts = self.parts, around
+        return [*(f"{'    ' * depth}def {name}(): return {text}" for name, text in parts), *lines]
+
+    def printed(self, stmt: Stmt, depth: int) -> list[str]:
         pad = "    " * depth
         match stmt:
             case For():
@@ -161,6 +170,15 @@ class _Printer:
         return "(" + "".join(f"{self.expr(index)}, " for index in read.indices) + ")"
 
     def expr(self, expr: Expr) -> str:
+        """Python allows 200 nested brackets, so a deep part gets a function of its own, called where the part stood."""
+        text = self.text(expr)
+        if len(text) < 2 * MOST_BRACKETS or _brackets(text) <= MOST_BRACKETS:
+            return text
+        self.made += 1
+        self.parts.append((f"part{self.made}", text))
+        return f"part{self.made}()"
+
+    def text(self, expr: Expr) -> str:
         match expr:
             case Const():
                 return _constant(expr)
@@ -189,6 +207,18 @@ class _Printer:
             case Cast():
                 return f"cast_{expr.dtype.value}({self.expr(expr.operand)})"
         assert_never(expr)
+
+
+def _brackets(text: str) -> int:
+    """The deepest nesting of round brackets."""
+    deepest = depth = 0
+    for char in text:
+        if char == "(":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char == ")":
+            depth -= 1
+    return deepest
 
 
 def _constant(const: Const) -> str:
