@@ -91,3 +91,14 @@ def test_nothing_generated_is_committed():
         "CHANGELOG.md",
     }
     assert {name.split("/")[0] for name in files if not name.startswith(".")} <= allowed
+
+
+def test_the_sac_function_runs_for_every_rank():
+    (text,) = fences("sac")
+    smooth = tc.compile(text, language="sac").smooth
+    assert smooth(np.arange(4.0)).tolist() == [0.5, 1.5, 2.5]
+    assert smooth(np.arange(6.0).reshape(3, 2)).tolist() == [[1, 2], [3, 4]]
+
+
+def test_every_notebook_is_named():
+    assert all(f"examples/{path.name}" in README for path in (ROOT / "examples").glob("*.ipynb"))
