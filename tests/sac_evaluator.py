@@ -126,9 +126,11 @@ class Evaluator:
             case Number():
                 return scalar(e.value)
             case Unary():
-                return self.zipped(lambda x: -x if e.op == "-" else not x, self.value(e.operand, env))
-            case Binary(op="++"):
-                return join(self.value(e.left, env), self.value(e.right, env))
+                operand = self.value(e.operand, env)
+                own = self.own(e.op, [operand])
+                if own:
+                    return self.run(own, [operand])[0]
+                return self.zipped(lambda x: -x if e.op == "-" else not x, operand)
             case Binary(op="&&") | Binary(op="||"):
                 left = self.value(e.left, env)
                 if left.shape == () and bool(left.data[0]) == (e.op == "||"):
@@ -139,6 +141,8 @@ class Evaluator:
                 own = self.own(e.op, [left, right])
                 if own:
                     return self.run(own, [left, right])[0]
+                if e.op == "++":
+                    return join(left, right)
                 return self.zipped(lambda x, y: binary(e.op, x, y), left, right)
             case Conditional():
                 self.skipped = True
@@ -173,7 +177,9 @@ class Evaluator:
             if len(function.params) == len(operands) and all(
                 accepts(p.type, o) for p, o in zip(function.params, operands, strict=True)
             ):
-                score = sum(specific(p.type) for p in function.params)
+                score = sum(
+                    2 * specific(p.type) + fits_base(p.type, o) for p, o in zip(function.params, operands, strict=True)
+                )
                 if best is None or score > best[0]:
                     best = (score, function)
         return best and best[1]
@@ -220,8 +226,6 @@ class Evaluator:
         own = self.own(name, operands)
         if own:
             return self.run(own, operands)[0]
-        if name in self.functions:
-            raise SacError("no definition for these ranks")
         return self.builtin(name, operands)
 
     def builtin(self, name, operands):
@@ -263,6 +267,8 @@ class Evaluator:
                 return self.zipped(float, first)
             case "sqrt" | "exp":
                 return self.zipped(getattr(math, name), first)
+        if name in self.functions:
+            raise SacError("no definition for these ranks")
         raise AssertionError(name)
 
     # Comprehensions
@@ -429,9 +435,10 @@ class Evaluator:
                 low = plain(self, g.lower, env) if g and g.lower and not isinstance(g.lower, Dot) else None
                 high = plain(self, g.upper, env) if g and g.upper and not isinstance(g.upper, Dot) else None
                 if clause.pattern.vector:
-                    if low is None and high is None:
+                    try:
+                        count = len(low or high or ()) or self.vector_length(clause, shapes_only(env), None)
+                    except SacError:
                         continue
-                    count = len(low if low is not None else high)
                 names = symbols(clause.pattern, count)
                 for k, n in enumerate(names):
                     lower[n] = low[k] if low is not None else 0
@@ -625,7 +632,8 @@ class Evaluator:
         if name in ("sum", "prod", "minval", "maxval") and name not in self.functions:
             return ()
         shapes = [self.shape(a, env) for a in e.arguments]
-        for function in self.functions.get(name, ()):
+        function = self.own(name, [Array(s, []) for s in shapes])
+        if function:
             inner = {}
             for p, a, s in zip(function.params, e.arguments, shapes, strict=True):
                 try:
@@ -661,8 +669,18 @@ class Evaluator:
 # Helpers
 
 
+BASES = {bool: ("bool",), int: ("int", "long"), float: ("double", "float")}
+
+
+def fits_base(type_, array):
+    """Whether the elements may have this base type; of an empty array anything is possible."""
+    return not array.data or type_.base in BASES[type(array.data[0])]
+
+
 def accepts(type_, array):
     rank = len(array.shape)
+    if not fits_base(type_, array) and not (type(array.data[0]) is int and type_.base in BASES[float]):
+        return False
     if type_.shape == "*":
         return True
     if type_.shape == "+":
@@ -773,6 +791,16 @@ def affine_vector(evaluator, node, env):
         case Apply() if node.function.name == "reverse":
             found = affine_vector(evaluator, node.arguments[0], env)
             return None if found is None else found[::-1]
+        case Apply() if node.function.name in ("take", "drop"):
+            found = affine_vector(evaluator, node.arguments[1], env)
+            counts = affine_vector(evaluator, node.arguments[0], env)
+            if found is None or counts is None or len(counts) != 1 or counts[0][0]:
+                return None
+            kept = take_drop(node.function.name == "take", [counts[0][1]], vec(range(len(found))))
+            return [found[at] for at in kept.data]
+        case Binary(op="++"):
+            left, right = affine_vector(evaluator, node.left, env), affine_vector(evaluator, node.right, env)
+            return None if left is None or right is None else left + right
         case Binary(op="+" | "-"):
             left, right = affine_vector(evaluator, node.left, env), affine_vector(evaluator, node.right, env)
             if left is None and right is None:

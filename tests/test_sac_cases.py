@@ -1,4 +1,7 @@
-"""The literate cases of `tests/cases/sac`: every `call` line is run with and without fixed sizes, and against the evaluator."""
+"""The literate cases of `tests/cases/sac`: every `call` line is run with and without fixed sizes, and against the evaluator.
+
+The fences `rendering` and `refused CALL` hold the messages of a definition and of a call; `--update-golden` rewrites them.
+"""
 
 import re
 from pathlib import Path
@@ -6,12 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
+from tc_jupyter.diagnostics import CallError, CompileError
+from tests.literate import FENCES, actual, read_cases, update
 from tests.sac_call import OutOfBounds, Refused, call_sac
 from tests.sac_evaluator import SacError, evaluate, from_numpy
 
 FOLDER = Path(__file__).parent / "cases" / "sac"
 HELPERS = {
     "np": np,
+    "R": lambda *shape: np.arange(np.prod(shape), dtype=np.int32).reshape(shape),
     "I": lambda x: np.asarray(x, np.int32),
     "L": lambda x: np.asarray(x, np.int64),
     "F": lambda x: np.asarray(x, np.float32),
@@ -69,3 +76,26 @@ def test_case_against_the_evaluator(text, line):
     (got,) = evaluate(text, *arrays, name=name)
     assert got.shape == want.shape
     np.testing.assert_allclose(np.array(got.data, float), want.ravel().astype(float), rtol=1e-6)
+
+
+def refused(case, options):
+    """The message of a call."""
+    name, _, arguments = " ".join(options).partition("(")
+    values = eval(f"({arguments[:-1]},)", dict(HELPERS))
+    with pytest.raises((CompileError, CallError)) as caught:
+        tc.compile(case.program, language="sac", target="interpreter")[name](*values)
+    return re.sub("\x1b\\[[0-9;]*m", "", str(caught.value))
+
+
+FENCES["refused"] = refused
+MESSAGES = [case for path in sorted(FOLDER.glob("*.md")) for case in read_cases(path) if case.expectations]
+
+
+@pytest.mark.parametrize("case", MESSAGES, ids=[case.name for case in MESSAGES])
+def test_messages(case, update_golden):
+    if update_golden:
+        update(case.path)
+        return
+    for expectation in case.expectations:
+        assert actual(case, expectation) == expectation.text
+        assert "help: " in expectation.text

@@ -9,7 +9,7 @@ value of `i` (TC252).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Label, SourceText, Span, codes, nearest
@@ -38,6 +38,7 @@ from .functions import FUNCTIONS
 from .program import Equality, Program
 from .sac_bounds import slack
 from .sac_demands import Demands, demands
+from .sac_helpers import several
 from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, primitive, usage
 from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, select_overload
 from .sac_sizes import ZERO, minimum
@@ -269,7 +270,7 @@ class _Checker:
                 f"`{function.name.name}` calls itself, directly or through others",
                 help="use a comprehension or a fold",
             )
-        if not wrong and not recursive:
+        if not function.broken and not recursive:
             self.homogeneous(function)
         found = demands(function, self.cell.functions) if not recursive else {}
         wrong = wrong or recursive or any(d.is_error for d in self.diagnostics[before:])
@@ -368,7 +369,7 @@ class _Checker:
 
     def unknown(self, node: Name, scope: set[str]) -> None:
         near = nearest(node.name, sorted(scope))
-        help = f"did you mean `{near}`?" if near else None
+        help = f"did you mean `{near}`?" if near else known_names(scope)
         if is_builtin(node.name) or node.name in self.cell.functions:
             help = f"`{node.name}` is a function: call it with `{node.name}(..)`"
         self.say(codes.UNKNOWN_NAME, node.span, f"`{node.name}` is not known", help=help)
@@ -424,7 +425,7 @@ class _Checker:
                 self.say(
                     codes.ARGUMENT_COUNT,
                     node.span,
-                    f"`{name}` takes {wanted} arguments, {len(node.arguments)} are given",
+                    f"`{name}` takes {wanted} argument{'' if counts == [1] else 's'}, {len(node.arguments)} are given",
                     help=f"`{signature_text(own[0])}`",
                 )
             return
@@ -438,7 +439,7 @@ class _Checker:
             codes.UNKNOWN_NAME,
             node.function.span,
             f"`{name}` is not a function",
-            help=f"did you mean `{near}`?" if near else None,
+            help=f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does",
         )
 
     def count(self, node: Apply[SacExpression]) -> None:
@@ -447,10 +448,11 @@ class _Checker:
         if word in FUNCTIONS and word not in ARITY:
             function = FUNCTIONS[word]
             if given != function.arity and not (function.variadic and given >= function.arity):
+                wanted = several(function.arity, "argument") + (" or more" if function.variadic else "")
                 self.say(
                     codes.ARGUMENT_COUNT,
                     node.span,
-                    f"`{word}` takes {_several(function.arity, function.variadic)}, {given} are given",
+                    f"`{word}` takes {wanted}, {given} are given",
                     help=f"`{function.signature}`",
                 )
             return
@@ -459,7 +461,7 @@ class _Checker:
             self.say(
                 codes.ARGUMENT_COUNT,
                 node.span,
-                f"`{node.function.name}` takes {wanted} argument{'s' if wanted > 1 else ''}, {given} are given",
+                f"`{node.function.name}` takes {several(wanted, 'argument')}, {given} are given",
                 help=usage(node.function.name),
             )
 
@@ -503,8 +505,12 @@ class _Checker:
         return [own[0]] if len(own) == 1 else []
 
 
-def _several(count: int, variadic: bool) -> str:
-    return f"{count} argument{'s' if count > 1 else ''}{' or more' if variadic else ''}"
+def known_names(scope: Collection[str]) -> str:
+    """What helps for a name that nobody knows."""
+    if not scope:
+        return "no names are known here"
+    listed = sorted(scope)
+    return f"known here: {', '.join(f'`{name}`' for name in listed[:8])}{' ..' if len(listed) > 8 else ''}"
 
 
 def _nodes(function: SacFunction) -> list[SacExpression]:

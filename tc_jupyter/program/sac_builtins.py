@@ -14,7 +14,7 @@ from tc_jupyter.syntax.sac_tree import Apply, SacExpression
 from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Select, int64
 from .functions import FUNCTIONS
 from .sac_emit import negate, zero
-from .sac_helpers import chained, negative
+from .sac_helpers import chained, negative, several
 from .sac_selection import Selections
 from .sac_sizes import ONE, ZERO, absolute, add, fold, is_nonnegative, maximum, same, sub, substitute
 from .sac_sizes import value as number_of
@@ -219,7 +219,7 @@ class Builtins(Selections):
             self.refuse(
                 codes.RANK_MISMATCH,
                 node.span,
-                f"`{word}` has {len(amounts)} counts for an array of rank {found.rank}",
+                f"`{word}` has {several(len(amounts), 'count')} for an array of rank {found.rank}",
                 help=f"give at most one count for each axis; its shape is {self.shape_text(found.shape)}",
             )
         shape = list(found.shape)

@@ -17,7 +17,7 @@ from .expr import COMPARISONS, DType, Expr, IndexVar, Read, Size, int64
 from .functions import FUNCTIONS
 from .program import Program
 from .sac_emit import NotSolvable, with_call
-from .sac_helpers import accepts, closeness, count_uses
+from .sac_helpers import accepts, closeness, count_uses, several
 from .sac_inline import inline_program
 from .sac_primitives import ARITY, CASTS, primitive, usage
 from .sac_signature import ArgumentType, fits_shape
@@ -194,7 +194,7 @@ class Calls(WithLoops):
             codes.UNKNOWN_NAME,
             node.function.span,
             f"`{name}` is not a function",
-            help=f"did you mean `{near}`?" if near else None,
+            help=f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does",
         )
 
     def no_overload(self, node: Apply[SacExpression], operands: list[Value]) -> NoReturn:
@@ -217,7 +217,7 @@ class Calls(WithLoops):
             self.refuse(
                 codes.ARGUMENT_COUNT,
                 node.span,
-                f"`{node.function.name}` takes {wanted} argument{'s' if wanted > 1 else ''}, {len(node.arguments)} are given",
+                f"`{node.function.name}` takes {several(wanted, 'argument')}, {len(node.arguments)} are given",
                 help=usage(node.function.name),
             )
 
@@ -254,7 +254,7 @@ class Calls(WithLoops):
             self.refuse(
                 codes.ARGUMENT_COUNT,
                 node.span,
-                f"`{name}` takes {len(program.parameters)} arguments, {len(operands)} are given",
+                f"`{name}` takes {several(len(program.parameters), 'argument')}, {len(operands)} are given",
                 help=f"its parameters are {', '.join(f'`{each}`' for each in program.parameters)}",
             )
         if len(program.results) != 1:

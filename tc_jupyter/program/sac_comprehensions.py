@@ -17,7 +17,7 @@ from .expr import Binary, DType, Expr, IndexVar
 from .sac_bounds import fill_pending, open_names, pending, solve_round
 from .sac_boxes import Boxes
 from .sac_emit import Draft
-from .sac_helpers import filled_draft, rank_of, stem, with_bounds_filled
+from .sac_helpers import filled_draft, rank_of, several, stem, with_bounds_filled
 from .sac_ranks import index_lengths
 from .sac_signature import SolvedPartition
 from .sac_sizes import ZERO, Interval, fold, index_names, is_nonnegative, is_zero, sub
@@ -74,8 +74,8 @@ class Comprehensions(Boxes):
                 self.refuse(
                     codes.BOUND_LENGTH,
                     written.span,
-                    f"the bound has {len(bound)} components and the index {length}",
-                    help=f"give {length} components",
+                    f"the bound has {several(len(bound), 'component')} and the index {length}",
+                    help=f"give {several(length, 'component')}",
                 )
         lows = lower if lower is not None else (ZERO,) * length
         return self.open_partition(clause, number, result, env, context, names, tuple(lows), upper)
@@ -197,7 +197,7 @@ class Comprehensions(Boxes):
             self.refuse(
                 codes.PATTERN_RANK,
                 span,
-                f"the pattern has {fixed} axes and the result {rank}",
+                f"the pattern has {several(fixed, 'axis', 'axes')} and the result {rank}",
                 help="all partitions make one array; its rank is that of the last partition",
             )
         spare = rank - fixed
@@ -379,7 +379,7 @@ class Comprehensions(Boxes):
             self.refuse(
                 codes.PATTERN_RANK,
                 pattern.span,
-                f"the pattern has {dots} dots and the body {body.rank} axes",
+                f"the pattern has {several(dots, 'dot')} and the body {several(body.rank, 'axis', 'axes')}",
                 help=f"the body has shape {self.shape_text(body.shape)}; each `.` stands for one of its axes",
             )
         spare = body.rank - dots

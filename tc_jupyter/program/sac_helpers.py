@@ -127,6 +127,11 @@ def unconditional(expr: Expr | None) -> Iterable[Expr]:
                 pass
 
 
+def several(count: int, word: str, many: str | None = None) -> str:
+    """`1 axis`, `2 axes`."""
+    return f"{count} {word if count == 1 else many or word + 's'}"
+
+
 def size_names(expr: Expr) -> set[str]:
     """Names of all sizes."""
     return {node.name for node in walk(expr) if isinstance(node, Size)}

@@ -17,7 +17,7 @@ from .expr import Const, Expr, IndexVar
 from .sac_bounds import Constraint
 from .sac_elements import Elements
 from .sac_emit import Draft, identity, zero
-from .sac_helpers import chained, located
+from .sac_helpers import chained, located, several
 from .sac_sizes import ONE, ZERO, is_nonnegative, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value, Weak, alone, arithmetic, compute, convert, scalar, storage
@@ -58,7 +58,7 @@ class Selections(Elements):
             self.refuse(
                 codes.RANK_MISMATCH,
                 node.span,
-                f"{len(indices)} indices select from an array of rank {array.rank}",
+                f"a selection with {several(len(indices), 'index', 'indices')} from an array of rank {array.rank}",
                 help=f"its shape is {self.shape_text(array.shape)}",
             )
         small = array.items is not None
@@ -115,7 +115,7 @@ class Selections(Elements):
             self.refuse(
                 codes.RANK_MISMATCH,
                 node.span,
-                f"{fixed} indices select from an array of rank {array.rank}",
+                f"a selection with {several(fixed, 'index', 'indices')} from an array of rank {array.rank}",
                 help=f"its shape is {self.shape_text(array.shape)}",
             )
         at: list[Expr] = []

@@ -24,7 +24,7 @@ from tc_jupyter.syntax.tree import Name
 from .expr import DType, Expr, IndexVar, Read
 from .sac_comprehensions import Comprehensions
 from .sac_emit import FOLD_LEFT, FOLD_RIGHT, identity, zero
-from .sac_helpers import is_zero_like, known_operator, ordered_box, stem
+from .sac_helpers import is_zero_like, known_operator, ordered_box, several, stem
 from .sac_sizes import ONE, ZERO, Interval, add, index_names
 from .sac_values import Kind, Piece, Value, Weak, arithmetic, compute, convert, kind_text, promote, scalar
 from .sac_work import MOST_PIECES, Context, Env, Part, Refused
@@ -76,8 +76,8 @@ class WithLoops(Comprehensions):
             self.refuse(
                 codes.BOUND_LENGTH,
                 node.generators[0].generator.span,
-                f"the bounds have {length} components and the array rank {array.rank}",
-                help=f"give at most {array.rank} components",
+                f"the bounds have {several(length, 'component')} and the array rank {array.rank}",
+                help=f"give at most {several(array.rank, 'component')}",
             )
         parts = self.with_parts(node, array.shape[:length], array.shape[length:], env, context)
         return self.assembled(parts, array.shape, array, node, context)
@@ -129,10 +129,11 @@ class WithLoops(Comprehensions):
         pattern = generator.pattern
         length = len(lows) if frame is None else len(frame)
         if not pattern.vector and len(pattern.names) != length:
+            given, needed = several(len(pattern.names), "index", "indices"), several(length, "axis", "axes")
             self.refuse(
                 codes.BOUND_LENGTH,
                 pattern.span,
-                f"the generator names {len(pattern.names)} indices and its array has {length} axes here",
+                f"the generator names {given} and its array has {needed} here",
                 help=f"name {length}, or one vector `iv`",
             )
         for bound, written in ((lows, bounds.lower), (highs, bounds.upper)):
@@ -140,8 +141,8 @@ class WithLoops(Comprehensions):
                 self.refuse(
                     codes.BOUND_LENGTH,
                     written.span,
-                    f"the bound has {len(bound)} components and the index {length}",
-                    help=f"give {length} components",
+                    f"the bound has {several(len(bound), 'component')} and the index {length}",
+                    help=f"give {several(length, 'component')}",
                 )
         names = (
             [f"{stem(pattern.names[0].name)}{k}" for k in range(length)]
@@ -323,7 +324,7 @@ class WithLoops(Comprehensions):
                 codes.UNKNOWN_NAME,
                 node.function.span,
                 f"`{name}` cannot be folded with: it is none of `+ * min max && ||` and no function of the cell",
-                help=f"did you mean `{near}`?" if near else None,
+                help=f"did you mean `{near}`?" if near else "write a function of two scalars in this cell",
             )
         return self.user_fold(user, strong, node, context)
 

@@ -36,6 +36,7 @@ from .expr import Const, DType, Expr, IndexVar, Select, int64
 from .program import Tensor
 from .sac_calls import Calls
 from .sac_emit import NotSolvable, Temp, negate
+from .sac_helpers import several
 from .sac_signature import (
     ArgumentType,
     Cell,
@@ -86,7 +87,7 @@ class _Specializer(Calls):
             self.say(
                 codes.CALL_ARGUMENTS,
                 function.name.span,
-                f"`{function.name.name}` takes {count} arguments, {len(self.signature.arguments)} were given",
+                f"`{function.name.name}` takes {several(count, 'argument')}, {len(self.signature.arguments)} were given",
                 help=f"`{signature_text(function)}`",
             )
             return Specialized(None, tuple(self.diagnostics))
@@ -234,7 +235,7 @@ class _Specializer(Calls):
                 codes.UNKNOWN_NAME,
                 node.span,
                 f"`{node.name}` is not known",
-                help=f"did you mean `{near}`?" if near else None,
+                help=f"did you mean `{near}`?" if near else "assign it first",
             )
         found = env[node.name]
         if found is None:

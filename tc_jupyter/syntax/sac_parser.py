@@ -83,6 +83,8 @@ DOTS = "in a pattern `[i, ., j]`, in a selection `a[., j]`, as a bound `. <= iv 
 FLOAT = "write a float, for example `1e20`"
 OPERATOR = "for example `genarray(shape(A), 0)`, `modarray(A)` or `fold(+, 0)`"
 
+_MODULE_WORDS = ("use", "import", "module", "class", "export", "provide", "typedef", "external", "inline", "specialize")
+
 _MOST_DIAGNOSTICS = 100
 _DEEPEST = 100
 
@@ -138,6 +140,8 @@ class _Parser:
         self.tokens = self._scan()
         self.at = 0
         self.level = 0
+        self.spoiled = False  # a pattern of the function is wrong: nothing can be said of its shapes
+        self.past_block = False  # a refused statement was skipped to its end
         self.starts = self._function_starts()
 
     # Tokens
@@ -235,7 +239,7 @@ class _Parser:
     def expect(self, text: str, after: str, help: str | None = None) -> _Token:
         if self.is_at(text):
             return self.next()
-        self.fail(f"expected `{text}` {after}, found {self.found()}", help=help)
+        self.fail(f"expected `{text}` {after}, found {self.found()}", help=help or f"add `{text}`")
 
     def more(self, begun: bool, close: str) -> bool:
         """Whether another item of a list follows; eats the comma before it, and refuses one before `close`."""
@@ -300,6 +304,7 @@ class _Parser:
 
     def function_or_skip(self) -> list[SacFunction]:
         start = self.at
+        self.spoiled = False
         try:
             return [self.function()]
         except _Failed:
@@ -312,6 +317,9 @@ class _Parser:
         begin = self.token.span
         if self.token.text == "def":
             self.fail("`def` belongs to `%%tc`", code=codes.NO_DEF, help="a function here starts with its result type")
+        if self.token.text in _MODULE_WORDS:
+            help = "delete the line: built-in functions and those of other cells are known"
+            self.fail(f"`{self.token.text}` is not part of the language", help=help)
         if not (
             self.token.kind == "name"
             and (self.token.text in BASES or self.tokens[self.at + 1].kind in ("name", "symbol"))
@@ -362,7 +370,7 @@ class _Parser:
                         )
             except _Failed:
                 broken = True
-                assigns.append(self.skip_statement(start))
+                assigns += self.skip_statement(start)
         if not self.accept("}"):
             self.say(codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`")
             broken = True
@@ -378,23 +386,21 @@ class _Parser:
             self.say(
                 codes.NO_RETURN,
                 return_span,
-                f"`{name.name}` declares {len(types)} results and returns {len(results)}",
+                f"`{name.name}` declares {len(types)} result{'s' if len(types) > 1 else ''} and returns {len(results)}",
                 help="give one type per result before the name of the function",
             )
             broken = True
-        broken = broken or None in types or any(param.type is None for param in params)
+        broken = broken or self.spoiled or None in types or any(param.type is None for param in params)
         return SacFunction(
             types, name, params, tuple(assigns), results, broken, begin | self.last.span, signature, return_span
         )
 
-    def skip_statement(self, start: int) -> BrokenAssign:
-        """Go to the end of the statement that starts at token `start`."""
-        begin = self.tokens[start]
-        names = begin.kind == "name" and self.tokens[start + 1].text == "="
+    def skip_statement(self, start: int) -> list[BrokenAssign]:
+        """Go to the end of the statement that starts at token `start`; every name that may be assigned there stays unknown."""
         depth = 0
         for token in self.tokens[start : self.at]:
             depth += (token.text == "{") - (token.text == "}")
-        while self.token.kind != "end" and self.at not in self.starts:
+        while self.token.kind != "end" and self.at not in self.starts and not self.past_block:
             if self.is_at(";") and depth <= 0:
                 self.next()
                 break
@@ -404,8 +410,11 @@ class _Parser:
             self.next()
         if self.at == start:
             self.next()
-        self.level = 0
-        return BrokenAssign(begin.text if names else None, begin.span | self.last.span)
+        self.level, self.past_block = 0, False
+        span = self.tokens[start].span | self.last.span
+        pairs = zip(self.tokens[start : self.at], self.tokens[start + 1 : self.at + 1], strict=True)
+        names = [name.text for name, equal in pairs if name.kind == "name" and equal.text == "="]
+        return [BrokenAssign(name, span) for name in names] or [BrokenAssign(None, span)]
 
     def function_name(self) -> Name:
         token = self.token
@@ -512,17 +521,40 @@ class _Parser:
             "=", f"after `{name.name}`", help="a function is made of assignments `name = expression;` and one `return`"
         )
         value = self.whole()
-        self.expect(";", "after the expression")
+        self.expect(";", "after the expression", help=self.end_help())
         return Assign(name, value, token.span | self.last.span)
 
     def refuse_statement(self, token: _Token) -> None:
         if token.text in ("for", "while", "do", "if", "else", "goto") and token.kind == "name":
             help = "choose with `condition ? a : b`" if token.text in ("if", "else") else "use a comprehension"
-            self.fail(f"`{token.text}` is not part of the language", help=help)
+            self.skip_block()
+            self.fail(f"`{token.text}` is not part of the language", span=token.span, help=help)
         if token.text in BASES and self.tokens[self.at + 1].text != "(":
             self.fail("variables are not declared", help="write `name = expression;`")
         if token.text == "def":
             self.fail("`def` belongs to `%%tc`", help="a function starts with its result type")
+
+    def skip_block(self) -> None:
+        """Go behind a statement of another language that ends with a block: `for (..) { .. }`, `if (..) { .. } else { .. }`."""
+        depth, at = 0, self.at
+        while self.tokens[at].kind != "end" and at not in self.starts:
+            text = self.tokens[at].text
+            depth += (text in "([{") - (text in ")]}")
+            if depth < 0 or (depth == 0 and text == ";"):
+                return  # no block
+            at += 1
+            if depth == 0 and text == "}" and self.tokens[at].text not in ("else", "while"):
+                self.at, self.past_block = at, True
+                return
+
+    def end_help(self) -> str:
+        """What helps where an expression goes on although it is complete."""
+        token = self.token
+        if token.text == "." and self.tokens[self.at + 1].kind == "name":
+            return f"functions stand before their argument: `{self.tokens[self.at + 1].text}(..)`"
+        if token.kind in ("name", "number"):
+            return "write an operator before it, or `;`"
+        return "end the statement with `;`"
 
     def result(self) -> tuple[tuple[SacExpression, ...], Span]:
         begin = self.next().span
@@ -536,7 +568,7 @@ class _Parser:
             found.append(self.whole())
         if listed:
             self.expect(")", "after the results")
-        self.expect(";", "after the results")
+        self.expect(";", "after the results", help=self.end_help())
         return tuple(found), begin | self.last.span
 
     def _closes_statement(self) -> bool:
@@ -672,12 +704,12 @@ class _Parser:
             self.fail(f"`{token.text}` can stand only in a pattern, a selection, or alone as a bound", help=DOTS)
         self.fail(f"expected an expression, found {self.found()}", help=self._expression_hint(token))
 
-    def _expression_hint(self, token: _Token) -> str | None:
+    def _expression_hint(self, token: _Token) -> str:
         if token.text == "*" and self.last.text == "*":
             return "a power is written `pow(x, y)`"
         if token.text in ("=", ">") and self.last.text in ("=", "<", ">"):
             return "comparisons are `< <= > >= == !=`"
-        return None
+        return "an operand is missing here: write it, or delete the operator before it"
 
     def word(self, token: _Token) -> SacExpression:
         if token.text == "with":
@@ -828,6 +860,7 @@ class _Parser:
         seen: set[str] = set()
         for name in names:
             if name.name in seen:
+                self.spoiled = True
                 self.say(
                     codes.DUPLICATE_NAME,
                     name.span,
@@ -855,6 +888,13 @@ class _Parser:
                 help="a generator is `lower <= iv < upper`, `iv < upper` or `lower <= iv`",
             )
         span = begin | self.last.span
+        if len(parts) == 3 and _variables(parts[1]) is None and any(map(_variables, parts)):
+            self.fail(
+                "a generator has its indices in the middle",
+                code=codes.GENERATOR_RELATION,
+                span=span,
+                help="write `lower <= indices < upper`",
+            )
         position = self._variables_at(pattern, parts, relations)
         self.check_variables(pattern, parts[position])
         lower = parts[position - 1] if position else None
@@ -967,7 +1007,10 @@ class _Parser:
                 )
         second = self.relation()
         upper = self.bound()
-        self.expect(")", "after the bounds of a generator")
+        help = "a generator is `(lower <= iv < upper)`"
+        if self.token.text in ("step", "width"):
+            help = "index spaces with steps are not available: choose with a condition, `iv[0] % 2 == 0 ? a : b`"
+        self.expect(")", "after the bounds of a generator", help=help)
         span = begin | self.last.span
         assigns: list[Assign] = []
         if self.accept("{"):

@@ -66,7 +66,7 @@ def test_all_mistakes_of_a_cell_in_one_go():
 int g() { return [1,2][2]; }
 """
     _, diagnostics = check(text)
-    assert [d.code.number for d in diagnostics] == ["TC201", "TC151", "TC652"]
+    assert [d.code.number for d in diagnostics] == ["TC201", "TC252", "TC151", "TC652"]
     assert all(text[d.span.start : d.span.end] for d in diagnostics)
     assert all(render([d], SourceText(text)) for d in diagnostics)
 
