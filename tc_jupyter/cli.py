@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--suite", choices=("cpu", "gpu", "compile", "tuning"), default="compile")
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
     bench.add_argument("--json", metavar="FILE", help="write the numbers to a file")
-    bench.add_argument("--threads", type=int, metavar="N", help="suite cpu: only with N threads, in this process")
+    bench.add_argument("--threads", type=int, metavar="N", help="suite cpu: only with N threads")
     bench.add_argument("--compiled", action="store_true", help="suite cpu: measure torch.compile too")
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")

@@ -92,7 +92,7 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
     """Measure, print a line per set of sizes and the summary.
 
     Args:
-        thread_count: in this process with that many threads; `None`: one process with all and one with one thread.
+        thread_count: of all libraries; `None`: first all, then one.
         compiled: measure `torch.compile` too, which takes seconds per workload.
 
     Returns:
@@ -100,10 +100,8 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
     """
     print(f"{platform.platform()}, Python {platform.python_version()}, {_processor()}, {time.strftime('%Y-%m-%d')}")
     print(f"peers: {_peers(compiled)}")
-    if thread_count is None:
-        found = [each for count in dict.fromkeys((threads.get_threads(), 1)) for each in _child(count, only, compiled)]
-    else:
-        found = list(_measured(only, thread_count, compiled))
+    counts = (threads.get_threads(), 1) if thread_count is None else (thread_count,)
+    found = [each for count in dict.fromkeys(counts) for each in _child(count, only, compiled)]
     for line in summary(found):
         print(line)
     if json_file is not None:
@@ -153,10 +151,7 @@ _VARIABLES = (
 
 def _child(count: int, only: str, compiled: bool) -> list[Result]:
     """The results of a process whose libraries use `count` threads; it prints its own lines."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    if count == 1:
-        flags += " --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    environment = {**os.environ, **dict.fromkeys(_VARIABLES, str(count)), "XLA_FLAGS": flags.strip()}
+    environment = {**os.environ, **dict.fromkeys(_VARIABLES, str(count))}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "entries.json"
         code = (

@@ -349,7 +349,8 @@ class _Variant:
             self.give(byte=np.dtype(np.uint8))
             self.workspace = n(f"w{number}")
             count = n(f"threads{number}")
-            self.lines.append(f"{self.workspace} = {n('scratch')}((({nbytes}) * {count}(),), {n('byte')}, 64)")
+            made = f"{self.workspace} = {n('scratch')}((({nbytes}) * {count}(),), {n('byte')}, 64)"
+            self.lines += ["try:", f"    {made}", "except MemoryError:", f"    {self.back}"]
         values = "".join(f", {self.slot(argument)}" for argument in arguments)
         self.lines += [f"{data} = {block}()", f"{pack}({data}, 0{values})"]
         if not self.trace:

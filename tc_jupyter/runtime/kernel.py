@@ -303,7 +303,11 @@ class BoundKernel:
         for step in self.steps:
             if check == "all":
                 self._scan(step, numbers, storage, inputs.scalars)
-            failure = step.run(storage, numbers.sizes, inputs.scalars)
+            try:
+                failure = step.run(storage, numbers.sizes, inputs.scalars)
+            except MemoryError:
+                message = f"`{step.kernel.name}` needs working memory of the threads, which this device does not have"
+                fail(codes.OUT_OF_MEMORY, message, program.source, program.span)
             if failure is not None and check == "all":
                 raise call_error(self.numbers.point(step.kernel, failure), program.source)
         return tuple(self._finished(name, results, outputs) for name in program.results)
