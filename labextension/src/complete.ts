@@ -23,10 +23,12 @@ function moveInList(event: KeyboardEvent, view: EditorView): boolean {
   if (completionStatus(view.state) !== 'active' || event.ctrlKey || event.altKey || event.metaKey) {
     return false;
   }
-  if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
-    return moveCompletionSelection(event.key === 'ArrowDown')(view);
+  if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') {
+    return false;
   }
-  return false;
+  // in its first moments the list does not move; the key is not for the next cell all the same
+  moveCompletionSelection(event.key === 'ArrowDown')(view);
+  return true;
 }
 
 /** Tab in a cell: take the selected completion, or ask for a list after a name. */

@@ -34,6 +34,8 @@ export const DEFAULTS: Settings = {
   delay: 300
 };
 
+const KEYS = Object.keys(DEFAULTS) as readonly (keyof Settings)[];
+
 /** How the last answer relates to the text on the screen. */
 export type Freshness = 'fresh' | 'stale' | 'busy' | 'offline' | 'too-large';
 
@@ -80,8 +82,12 @@ export class TcSession {
     return this._settings;
   }
   set settings(settings: Settings) {
+    const before = this._settings;
     this._settings = settings;
-    this._settingsChanged.emit(settings);
+    // settings that say what holds already come with every start; to make the editors anew would close an open list
+    if (KEYS.some(key => before[key] !== settings[key])) {
+      this._settingsChanged.emit(settings);
+    }
   }
   get settingsChanged(): ISignal<this, Settings> {
     return this._settingsChanged;

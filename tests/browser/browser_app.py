@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 START = "%load_ext stand_in"
+FRONT = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
 
 
 @dataclass
@@ -47,6 +47,31 @@ OWN_NOISE = (
 )  # fmt: skip
 
 
+# close what is open without asking, stop the kernels, open another notebook
+_SWITCH = """async name => {
+    const app = window.jupyterapp;
+    for (const widget of Array.from(app.shell.widgets('main'))) widget.dispose();
+    app.shell.collapseRight();
+    await app.serviceManager.sessions.shutdownAll();
+    await app.commands.execute('docmanager:open', { path: name });
+}"""
+
+# a promise of the next end of an execution of a cell
+_LISTEN = """index => {
+    const { model } = window.jupyterapp.shell.currentWidget.content.widgets[index];
+    window.tcRan = new Promise((resolve, reject) => {
+        const late = setTimeout(() => reject(new Error(`cell ${index} did not run`)), 60000);
+        model.stateChanged.connect(function end(_, change) {
+            if (change.name === 'executionCount' && change.newValue !== null) {
+                clearTimeout(late);
+                model.stateChanged.disconnect(end);
+                resolve(null);
+            }
+        });
+    });
+}"""
+
+
 @dataclass
 class App:
     """One page of one application. Methods speak in cells and lines, not in selectors."""
@@ -56,21 +81,32 @@ class App:
     page: Any
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    soiled: bool = False
 
-    def open(self, name: str, wait: bool = True) -> None:
-        path = f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}"
-        self.page.goto(self.server.url + path)
-        if wait:
-            self.page.wait_for_selector(".jp-Notebook .jp-Cell .cm-content", timeout=60_000)
+    def open(self, name: str) -> None:
+        """Open a notebook. A page of JupyterLab that is loaded already closes everything else instead of loading again."""
+        if self.kind == "lab" and self.page.evaluate("() => window.jupyterapp !== undefined"):
+            self.page.evaluate(_SWITCH, name)
+        else:
+            self.page.goto(self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}"))
+        self.shown()
+
+    def shown(self) -> None:
+        """Wait until the notebook in front has its cells."""
+        self.page.wait_for_selector(f"{FRONT} .jp-Cell .cm-content", timeout=60_000)
+        self.page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.content.widgets?.length > 0", timeout=60_000)
+        self.page.evaluate("() => Promise.all([window.jupyterapp.restored, window.jupyterapp.shell.currentWidget.revealed])")
 
     def cell(self, index: int) -> Any:
-        return self.page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']").first
+        return self.page.locator(f"{FRONT} .jp-Cell[data-windowed-list-index='{index}']").first
 
     def editor(self, index: int) -> Any:
         return self.cell(index).locator(".cm-content").first
 
     def text(self, index: int) -> str:
-        return "\n".join(self.editor(index).locator(".cm-line").all_inner_texts()).replace("\u200b", "")
+        return self.page.evaluate(
+            "index => window.jupyterapp.shell.currentWidget.content.widgets[index].model.sharedModel.getSource()", index
+        )
 
     def focus(self, index: int) -> None:
         self.editor(index).click()
@@ -80,14 +116,10 @@ class App:
         self.page.keyboard.press("Control+Enter")
 
     def run_and_wait(self, index: int) -> None:
-        self.run(index)
-        prompt = self.cell(index).locator(".jp-InputPrompt").first
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if any(c.isdigit() for c in prompt.inner_text()):
-                return
-            self.page.wait_for_timeout(50)
-        raise AssertionError(f"cell {index} did not run")
+        self.focus(index)
+        self.page.evaluate(_LISTEN, index)
+        self.page.keyboard.press("Control+Enter")
+        self.page.evaluate("() => window.tcRan")
 
     def idle(self) -> None:
         """Wait until the kernel of the notebook in front is idle."""
@@ -120,8 +152,8 @@ class App:
     def hover(self, index: int, needle: str) -> Any:
         """Move the pointer over the first occurrence of `needle` and return the tooltip."""
         box = self.page.evaluate(
-            """([cell, needle]) => {
-                const root = document.querySelector(`.jp-Notebook .jp-Cell[data-windowed-list-index='${cell}'] .cm-content`);
+            """([front, cell, needle]) => {
+                const root = document.querySelector(`${front} .jp-Cell[data-windowed-list-index='${cell}'] .cm-content`);
                 const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
                 const parts = []; let text = '';
                 for (let n = walker.nextNode(); n; n = walker.nextNode()) { parts.push([text.length, n]); text += n.data; }
@@ -132,7 +164,7 @@ class App:
                 const r = range.getBoundingClientRect();
                 return [r.x + r.width / 2, r.y + r.height / 2];
             }""",
-            [index, needle],
+            [FRONT, index, needle],
         )
         self.page.mouse.move(5, 5)
         self.page.mouse.move(box[0] - 2, box[1])

@@ -1,4 +1,8 @@
-"""JupyterLab and Notebook in a real Chromium, with private configuration and the front end as it is built in this checkout."""
+"""JupyterLab and Notebook in a real Chromium, with private configuration and the front end as it is built in this checkout.
+
+With `TC_BROWSER_PYTHON=/path/to/python` the servers run in another environment, for instance one where a wheel is installed, and its
+own copy of the front end and of the package is tested.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +25,6 @@ ASSETS = ROOT / "tc_jupyter" / "labextension"
 CHROMIUM = next(
     (p for n in ("chromium", "chromium-browser", "google-chrome", "chrome") if (p := shutil.which(n))), None
 )
-# another environment, with the wheel installed: its own copy of the front end is tested then
 PYTHON = os.environ.get("TC_BROWSER_PYTHON", sys.executable)
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -37,11 +40,12 @@ def _missing() -> str | None:
             __import__(name)
         except ImportError:
             return f"{name} is not installed"
-    if not (ASSETS / "package.json").exists():
+    if PYTHON == sys.executable and not (ASSETS / "package.json").exists():
         return "the front end is not built: run `jlpm build` in labextension/"
     return None
 
 
+OWN = PYTHON == sys.executable
 HERE = Path(__file__).parent
 
 
@@ -61,7 +65,9 @@ def _free_port() -> int:
         return s.getsockname()[1]
 
 
-def _serve(tmp: Path, app: str, extension: bool = True) -> tuple[subprocess.Popen[bytes], Server]:
+def _serve(
+    tmp: Path, app: str, extension: bool = True, options: tuple[str, ...] = ()
+) -> tuple[subprocess.Popen[bytes], Server]:
     for name in ("config", "data", "home", "runtime", "ipython", "work"):
         (tmp / name).mkdir()
     quiet = tmp / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
@@ -69,33 +75,42 @@ def _serve(tmp: Path, app: str, extension: bool = True) -> tuple[subprocess.Pope
     (quiet / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
     extensions = tmp / "data" / "labextensions"
     extensions.mkdir()
-    if extension and sys.executable == PYTHON:
+    if OWN:
         (extensions / "tc-jupyter").symlink_to(ASSETS)
+    if not extension:
+        (tmp / "config" / "labconfig").mkdir()
+        (tmp / "config" / "labconfig" / "page_config.json").write_text('{"disabledExtensions": {"tc-jupyter": true}}')
     shutil.copy(HERE / "stand_in.py", tmp / "work" / "stand_in.py")
     env = {
         **os.environ, "HOME": str(tmp / "home"), "JUPYTER_CONFIG_DIR": str(tmp / "config"), "JUPYTER_DATA_DIR": str(tmp / "data"),
-        "JUPYTER_RUNTIME_DIR": str(tmp / "runtime"), "IPYTHONDIR": str(tmp / "ipython"), "PYTHONPATH": str(HERE) if sys.executable != PYTHON else f"{ROOT}{os.pathsep}{HERE}",
+        "JUPYTER_RUNTIME_DIR": str(tmp / "runtime"), "IPYTHONDIR": str(tmp / "ipython"),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}" if OWN else str(HERE),
     }  # fmt: skip
     port = _free_port()
     command = [
         PYTHON, "-m", "jupyterlab" if app == "lab" else "notebook", "--no-browser", "--allow-root", f"--port={port}",
-        "--ServerApp.token=", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={tmp / 'work'}", "--LabApp.news_url=", f"--{'LabApp' if app == 'lab' else 'JupyterNotebookApp'}.expose_app_in_browser=True",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", f"--LabApp.workspaces_dir={tmp / 'ws'}",
+        "--ServerApp.token=", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={tmp / 'work'}", "--LabApp.news_url=",
+        f"--{'LabApp' if app == 'lab' else 'JupyterNotebookApp'}.expose_app_in_browser=True",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", f"--LabApp.workspaces_dir={tmp / 'ws'}", *options,
     ]  # fmt: skip
-    log = (tmp / "server.log").open("wb")
-    process = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=tmp / "work")
-    url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            urllib.request.urlopen(f"{url}/api", timeout=2).read()
-            return process, Server(url, tmp / "work")
-        except OSError:
-            if process.poll() is not None:
-                break
-            time.sleep(0.2)
-    process.terminate()
-    raise RuntimeError((tmp / "server.log").read_text()[-2000:])
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp / "work")
+    ready, log = threading.Event(), tmp / "server.log"
+    threading.Thread(target=_read, args=(process, log, ready), daemon=True).start()
+    if ready.wait(60) and process.poll() is None:
+        return process, Server(f"http://127.0.0.1:{port}", tmp / "work")
+    _stop(process)
+    raise RuntimeError(log.read_text()[-2000:])
+
+
+def _read(process: subprocess.Popen[bytes], log: Path, ready: threading.Event) -> None:
+    """Keep what the server says; it listens when it names its address. At its end nobody waits for it any more."""
+    assert process.stdout is not None
+    with log.open("wb", buffering=0) as file:
+        for line in process.stdout:
+            file.write(line)
+            if b"is running at" in line:
+                ready.set()
+    ready.set()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -123,7 +138,7 @@ def notebook_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server
 
 @pytest.fixture(scope="session")
 def bare_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """JupyterLab without the front end."""
+    """JupyterLab with the front end switched off."""
     process, server = _serve(tmp_path_factory.mktemp("bare"), "lab", extension=False)
     yield server
     _stop(process)
@@ -139,30 +154,65 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-def _app(kind: str, server: Server, chromium: Any, **options: Any) -> Iterator[App]:
-    context = chromium.new_context(viewport={"width": 1400, "height": 900}, **options)
-    page = context.new_page()
+def _new_app(kind: str, server: Server, chromium: Any) -> App:
+    page = chromium.new_context(viewport={"width": 1400, "height": 900}).new_page()
     app = App(kind, server, page)
     page.on("console", lambda m: app.errors.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda e: app.errors.append(str(e)))
     page.on("request", lambda r: app.requests.append(r.url))
+    page.on("websocket", lambda w: app.requests.append(w.url))
+    return app
+
+
+def _used(app: App) -> Iterator[App]:
+    app.errors.clear()
+    app.requests.clear()
     yield app
-    if os.environ.get("TC_SHOTS"):
-        page.screenshot(path=os.path.join(os.environ["TC_SHOTS"], f"{kind}-{int(time.time())}.png"))
-    context.close()
+    if os.environ.get("TC_SHOTS") and (app.soiled or os.environ.get("TC_SHOTS_ALL")):
+        app.page.screenshot(path=os.path.join(os.environ["TC_SHOTS"], f"{app.kind}-{int(time.time())}.png"))
+
+
+def _closed(app: App) -> None:
+    app.page.context.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if report.failed:
+        for value in getattr(item, "funcargs", {}).values():
+            if isinstance(value, App):
+                value.soiled = True
+    return report
+
+
+_labs: list[App] = []
 
 
 @pytest.fixture
 def lab(lab_server: Server, chromium: Any) -> Iterator[App]:
-    yield from _app("lab", lab_server, chromium)
+    """JupyterLab. Tests share the page, since loading it takes seconds; after a test that failed, the next one gets a new page."""
+    if _labs and _labs[0].soiled:
+        _closed(_labs.pop())
+    if not _labs:
+        _labs.append(_new_app("lab", lab_server, chromium))
+    yield from _used(_labs[0])
+
+
+@pytest.fixture
+def notebook(notebook_server: Server, chromium: Any) -> Iterator[App]:
+    app = _new_app("notebook", notebook_server, chromium)
+    yield from _used(app)
+    _closed(app)
 
 
 @pytest.fixture
 def bare(bare_server: Server, chromium: Any) -> Iterator[App]:
-    yield from _app("lab", bare_server, chromium)
+    app = _new_app("lab", bare_server, chromium)
+    yield from _used(app)
+    _closed(app)
 
 
 @pytest.fixture(params=["lab", "notebook"])
-def app(request: pytest.FixtureRequest, chromium: Any) -> Iterator[App]:
-    server = request.getfixturevalue(f"{request.param}_server")
-    yield from _app(request.param, server, chromium)
+def app(request: pytest.FixtureRequest) -> App:
+    return request.getfixturevalue(request.param)

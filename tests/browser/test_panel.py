@@ -118,7 +118,7 @@ def test_restart_reload_and_two_notebooks(lab: App) -> None:
     panel = lab.page.locator("[data-tc-panel]")
     panel.get_by_text("0 <= i < N - 1").first.wait_for(timeout=10_000)
     lab.page.reload()
-    lab.page.wait_for_selector(".jp-Notebook .jp-Cell .cm-content", timeout=60_000)
+    lab.shown()
     lab.idle()
     lab.focus(1)
     lab.command("tc-jupyter:show-panel")
@@ -294,6 +294,7 @@ def test_kernel_of_another_language(lab: App) -> None:
     argv = [sys.executable, str(lab.server.folder / "other_kernel.py"), "-f", "{connection_file}"]
     (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Other", "language": "other"}))
     metadata = {"kernelspec": {"name": "other", "display_name": "Other", "language": "other"}}
+    lab.page.evaluate("() => window.jupyterapp?.serviceManager.kernelspecs.refreshSpecs()")
     lab.open(lab.server.notebook("other.ipynb", [GOOD], metadata))
     lab.focus(0)
     lab.command("tc-jupyter:show-panel")
