@@ -185,6 +185,24 @@ function list<T>(value: unknown, read: (item: unknown) => T | null): T[] {
 }
 const strings = (value: unknown): string[] => list(value, string);
 
+/** A reader of objects that are nothing without the text under `key`. */
+function named<T>(key: string, read: (name: string, v: Fields) => T): (value: unknown) => T | null {
+  return value => {
+    const v = fields(value);
+    const name = string(v?.[key]);
+    return v === null || name === null ? null : read(name, v);
+  };
+}
+
+/** A reader of objects that are nothing without their place in the text. */
+function placed<T>(read: (span: Span, v: Fields) => T | null): (value: unknown) => T | null {
+  return value => {
+    const v = fields(value);
+    const span = readSpan(v?.span);
+    return v === null || span === null ? null : read(span, v);
+  };
+}
+
 export function readPosition(value: unknown): Position | null {
   const v = fields(value);
   const line = number(v?.line);
@@ -199,12 +217,7 @@ export function readSpan(value: unknown): Span | null {
   return start === null || end === null ? null : { start, end };
 }
 
-function readEdit(value: unknown): Edit | null {
-  const v = fields(value);
-  const span = readSpan(v?.span);
-  const replacement = string(v?.text);
-  return span === null || replacement === null ? null : { span, text: replacement };
-}
+const readEdit = placed<Edit>((span, v) => (typeof v.text === 'string' ? { span, text: v.text } : null));
 
 function readFix(value: unknown): Diagnostic['fix'] {
   const v = fields(value);
@@ -213,95 +226,64 @@ function readFix(value: unknown): Diagnostic['fix'] {
   return v === null || edits.length === 0 || edits.length !== (v.edits as unknown[]).length ? null : { title: text(v.title) || 'fix', edits };
 }
 
-function readDiagnostic(value: unknown): Diagnostic | null {
-  const v = fields(value);
-  const span = readSpan(v?.span);
-  if (v === null || span === null) {
-    return null;
-  }
-  const severity = v.severity === 'warning' || v.severity === 'note' ? v.severity : 'error';
-  const labels = list(v.labels, item => {
-    const label = fields(item);
-    const at = readSpan(label?.span);
-    return label === null || at === null ? null : { span: at, text: text(label.text) };
-  });
-  return { code: text(v.code), name: text(v.name), severity, message: text(v.message), help: string(v.help), span, labels, fix: readFix(v.fix) };
-}
+const readDiagnostic = placed<Diagnostic>((span, v) => ({
+  code: text(v.code),
+  name: text(v.name),
+  severity: v.severity === 'warning' || v.severity === 'note' ? v.severity : 'error',
+  message: text(v.message),
+  help: string(v.help),
+  span,
+  labels: list(v.labels, placed((at, label) => ({ span: at, text: text(label.text) }))),
+  fix: readFix(v.fix)
+}));
 
-function readIndex(value: unknown): IndexRange | null {
-  const v = fields(value);
-  const name = string(v?.name);
-  if (v === null || name === null) {
-    return null;
-  }
-  return {
-    name,
-    kind: text(v.kind),
-    lower: string(v.lower),
-    upper: string(v.upper),
-    round: number(v.round),
-    source: text(v.source),
-    because: strings(v.because)
-  };
-}
+const readIndex = named<IndexRange>('name', (name, v) => ({
+  name,
+  kind: text(v.kind),
+  lower: string(v.lower),
+  upper: string(v.upper),
+  round: number(v.round),
+  source: text(v.source),
+  because: strings(v.because)
+}));
 
 function readStatement(value: unknown): Statement | null {
   const v = fields(value);
   const line = number(v?.line);
-  if (v === null || line === null) {
-    return null;
-  }
-  return {
-    line,
-    target: text(v.target),
-    operator: text(v.operator),
-    indices: list(v.indices, readIndex),
-    callee: string(v.callee),
-    arguments: strings(v.arguments),
-    targets: strings(v.targets)
-  };
+  return v === null || line === null
+    ? null
+    : {
+        line,
+        target: text(v.target),
+        operator: text(v.operator),
+        indices: list(v.indices, readIndex),
+        callee: string(v.callee),
+        arguments: strings(v.arguments),
+        targets: strings(v.targets)
+      };
 }
 
-function readTensor(value: unknown): TensorInfo | null {
-  const v = fields(value);
-  const name = string(v?.name);
-  if (v === null || name === null) {
-    return null;
-  }
-  const shape = v.shape ?? v.dims;
-  return {
-    name,
-    dtype: text(v.dtype),
-    shape: Array.isArray(shape) ? shape.map(String) : null,
-    origin: Array.isArray(v.origin) ? v.origin.map(String) : null
-  };
-}
+const words = (value: unknown): string[] | null => (Array.isArray(value) ? value.map(String) : null);
 
-function readPrecondition(value: unknown): Precondition | null {
-  const v = fields(value);
-  const condition = string(v?.text);
-  if (v === null || condition === null) {
-    return null;
-  }
-  return { text: condition, status: text(v.status), kind: text(v.kind), subject: text(v.subject), span: readSpan(v.span) };
-}
+const readTensor = named<TensorInfo>('name', (name, v) => ({ name, dtype: text(v.dtype), shape: words(v.shape ?? v.dims), origin: words(v.origin) }));
 
-function readFunction(value: unknown): FunctionInfo | null {
-  const v = fields(value);
-  const name = string(v?.name);
-  if (v === null || name === null) {
-    return null;
-  }
-  return {
-    name,
-    sizes: strings(v.sizes),
-    inputs: list(v.inputs, readTensor),
-    outputs: list(v.outputs, readTensor),
-    temporaries: list(v.temporaries, readTensor),
-    statements: list(v.statements, readStatement),
-    preconditions: list(v.preconditions, readPrecondition)
-  };
-}
+const readPrecondition = named<Precondition>('text', (condition, v) => ({
+  text: condition,
+  status: text(v.status),
+  kind: text(v.kind),
+  subject: text(v.subject),
+  span: readSpan(v.span)
+}));
+
+const readFunction = named<FunctionInfo>('name', (name, v) => ({
+  name,
+  sizes: strings(v.sizes),
+  inputs: list(v.inputs, readTensor),
+  outputs: list(v.outputs, readTensor),
+  temporaries: list(v.temporaries, readTensor),
+  statements: list(v.statements, readStatement),
+  preconditions: list(v.preconditions, readPrecondition)
+}));
 
 export function readAnalysis(value: unknown): Analysis | null {
   const v = fields(value);
@@ -311,50 +293,35 @@ export function readAnalysis(value: unknown): Analysis | null {
   return { functions: list(v.functions, readFunction), diagnostics: list(v.diagnostics, readDiagnostic) };
 }
 
-export function readHover(value: unknown): Hover | null {
-  const v = fields(value);
-  const span = readSpan(v?.span);
-  if (v === null || span === null) {
-    return null;
-  }
-  return { span, kind: text(v.kind), title: text(v.title), lines: strings(v.lines), documentation: string(v.documentation) };
+export const readHover = placed<Hover>((span, v) => ({
+  span,
+  kind: text(v.kind),
+  title: text(v.title),
+  lines: strings(v.lines),
+  documentation: string(v.documentation)
+}));
+
+const readItem = named<CompletionItem>('label', (label, v) => ({
+  label,
+  type: text(v.type),
+  detail: string(v.detail),
+  documentation: string(v.documentation),
+  apply: string(v.apply)
+}));
+
+export const readCompletions = placed<Completions>((span, v) => ({ span, items: list(v.items, readItem).slice(0, 500) }));
+
+function readPair(value: unknown): readonly [number, number] | null {
+  const [from, to] = Array.isArray(value) ? value.map(number) : [];
+  return from == null || to == null ? null : [from, to];
 }
 
-function readItem(value: unknown): CompletionItem | null {
-  const v = fields(value);
-  const label = string(v?.label);
-  if (v === null || label === null) {
-    return null;
-  }
-  return { label, type: text(v.type), detail: string(v.detail), documentation: string(v.documentation), apply: string(v.apply) };
-}
+export const readSignature = placed<SignatureHelp>((span, v) => {
+  const label = string(v.label);
+  return label === null ? null : { label, parameters: list(v.parameters, readPair), active: number(v.active) ?? 0, documentation: string(v.documentation), span };
+});
 
-export function readCompletions(value: unknown): Completions | null {
-  const v = fields(value);
-  const span = readSpan(v?.span);
-  return v === null || span === null ? null : { span, items: list(v.items, readItem).slice(0, 500) };
-}
-
-export function readSignature(value: unknown): SignatureHelp | null {
-  const v = fields(value);
-  const span = readSpan(v?.span);
-  const label = string(v?.label);
-  if (v === null || span === null || label === null) {
-    return null;
-  }
-  const parameters = list(v.parameters, item => {
-    const from = Array.isArray(item) ? number(item[0]) : null;
-    const to = Array.isArray(item) ? number(item[1]) : null;
-    return from === null || to === null ? null : ([from, to] as const);
-  });
-  return { label, parameters, active: number(v.active) ?? 0, documentation: string(v.documentation), span };
-}
-
-export function readDefinition(value: unknown): Definition | null {
-  const v = fields(value);
-  const name = string(v?.name);
-  return v === null || name === null ? null : { name, kind: text(v.kind), cell: string(v.cell), span: readSpan(v.span) };
-}
+export const readDefinition = named<Definition>('name', (name, v) => ({ name, kind: text(v.kind), cell: string(v.cell), span: readSpan(v.span) }));
 
 export function readRename(value: unknown): Rename | null {
   const v = fields(value);
@@ -377,24 +344,17 @@ export function readFormat(value: unknown): Format | null {
   return v === null ? null : { text: string(v.text), refused: string(v.refused) };
 }
 
-function readDefState(value: unknown): DefState | null {
-  const v = fields(value);
-  const name = string(v?.name);
-  if (v === null || name === null) {
-    return null;
-  }
-  return {
-    name,
-    span: readSpan(v.span),
-    state: text(v.state),
-    target: string(v.target),
-    errors: number(v.errors) ?? 0,
-    warnings: number(v.warnings) ?? 0,
-    signature: text(v.signature),
-    shapes: strings(v.shapes),
-    calls: strings(v.calls)
-  };
-}
+const readDefState = named<DefState>('name', (name, v) => ({
+  name,
+  span: readSpan(v.span),
+  state: text(v.state),
+  target: string(v.target),
+  errors: number(v.errors) ?? 0,
+  warnings: number(v.warnings) ?? 0,
+  signature: text(v.signature),
+  shapes: strings(v.shapes),
+  calls: strings(v.calls)
+}));
 
 export function readCellStates(value: unknown): CellStates | null {
   const v = fields(value);
@@ -405,16 +365,8 @@ export function readCellStates(value: unknown): CellStates | null {
   return {
     package: text(v.package),
     engine: engine && { target: text(engine.target), device: text(engine.device), note: string(engine.note) },
-    cells: list(v.cells, item => {
-      const cell = fields(item);
-      const id = string(cell?.cell);
-      return cell === null || id === null ? null : { cell: id, version: number(cell.version) ?? 0, defs: list(cell.defs, readDefState) };
-    }),
-    others: list(v.others, item => {
-      const other = fields(item);
-      const name = string(other?.name);
-      return other === null || name === null ? null : { name, state: text(other.state), signature: text(other.signature) };
-    })
+    cells: list(v.cells, named('cell', (cell, item) => ({ cell, version: number(item.version) ?? 0, defs: list(item.defs, readDefState) }))),
+    others: list(v.others, named('name', (name, other) => ({ name, state: text(other.state), signature: text(other.signature) })))
   };
 }
 
@@ -468,11 +420,7 @@ export function readKeywords(value: unknown): Keywords | null {
     package: text(v.package),
     keywords: strings(v.keywords),
     types: strings(v.types),
-    functions: list(v.functions, item => {
-      const f = fields(item);
-      const name = string(f?.name);
-      return f === null || name === null ? null : { name, parameters: strings(f.parameters), documentation: string(f.documentation) };
-    })
+    functions: list(v.functions, named('name', (name, f) => ({ name, parameters: strings(f.parameters), documentation: string(f.documentation) })))
   };
 }
 

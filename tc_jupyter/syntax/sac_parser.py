@@ -142,6 +142,7 @@ class _Parser:
         self.level = 0
         self.spoiled = False  # a pattern of the function is wrong: nothing can be said of its shapes
         self.past_block = False  # a refused statement was skipped to its end
+        self.closed: set[Span] = set()  # expressions that stand in parentheses, which the tree does not keep
         self.starts = self._function_starts()
 
     # Tokens
@@ -632,7 +633,7 @@ class _Parser:
                 level in (_POWER["<"], _POWER["=="])
                 and isinstance(left, Binary)
                 and _POWER.get(left.op) == level
-                and not self._parenthesised(left)
+                and left.span not in self.closed
             ):
                 self.say(
                     codes.CHAINED_COMPARISON,
@@ -641,12 +642,6 @@ class _Parser:
                     help="write `a < b && b < c`; a generator stands behind `|`",
                 )
             left = Binary(token.text, left, right, left.span | right.span, token.span)
-
-    def _parenthesised(self, node: SacExpression) -> bool:
-        return (
-            self.source.text[node.span.start : node.span.start + 1] == "("
-            and self.source.text[node.span.end - 1 : node.span.end] == ")"
-        )
 
     def unary(self) -> SacExpression:
         signs: list[_Token] = []
@@ -695,6 +690,7 @@ class _Parser:
             if self.is_at(","):
                 self.fail("several values stand in parentheses", help="an array is written `[a, b]`")
             self.expect(")", "to close the bracket")
+            self.closed.add(inner.span)
             return inner
         if self.accept("["):
             return self.literal(token)
@@ -720,7 +716,7 @@ class _Parser:
         if token.text in ("inf", "nan"):
             return Number(token.text, float(token.text), None, token.span)
         name = Name(token.text, token.span)
-        if self.accept("("):
+        if token.text != "return" and self.accept("("):
             arguments: list[SacExpression] = []
             while self.more(bool(arguments), ")"):
                 arguments.append(self.expression())
@@ -960,8 +956,8 @@ class _Parser:
         generators: list[WithGenerator] = []
         while self.is_at("("):
             generators.append(self.with_generator())
-            if not self.accept(";"):
-                self.accept(",")
+            if not self.accept(";") and not self.accept(","):
+                break
         self.expect(
             "}", "after the generators of a with-loop", help="a generator is `(lower <= iv < upper) : expression;`"
         )

@@ -88,14 +88,20 @@ class App:
         if self.kind == "lab" and self.page.evaluate("() => window.jupyterapp !== undefined"):
             self.page.evaluate(_SWITCH, name)
         else:
-            self.page.goto(self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}"))
+            self.page.goto(
+                self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}")
+            )
         self.shown()
 
     def shown(self) -> None:
         """Wait until the notebook in front has its cells."""
         self.page.wait_for_selector(f"{FRONT} .jp-Cell .cm-content", timeout=60_000)
-        self.page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.content.widgets?.length > 0", timeout=60_000)
-        self.page.evaluate("() => Promise.all([window.jupyterapp.restored, window.jupyterapp.shell.currentWidget.revealed])")
+        self.page.wait_for_function(
+            "() => window.jupyterapp?.shell.currentWidget?.content.widgets?.length > 0", timeout=60_000
+        )
+        self.page.evaluate(
+            "() => Promise.all([window.jupyterapp.restored, window.jupyterapp.shell.currentWidget.revealed])"
+        )
 
     def cell(self, index: int) -> Any:
         return self.page.locator(f"{FRONT} .jp-Cell[data-windowed-list-index='{index}']").first

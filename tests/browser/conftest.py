@@ -40,12 +40,12 @@ def _missing() -> str | None:
             __import__(name)
         except ImportError:
             return f"{name} is not installed"
-    if PYTHON == sys.executable and not (ASSETS / "package.json").exists():
+    if sys.executable == PYTHON and not (ASSETS / "package.json").exists():
         return "the front end is not built: run `jlpm build` in labextension/"
     return None
 
 
-OWN = PYTHON == sys.executable
+OWN = sys.executable == PYTHON
 HERE = Path(__file__).parent
 
 

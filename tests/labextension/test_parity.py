@@ -10,11 +10,12 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from random_cells import SAC_TOKENS, TC_TOKENS, SacPrograms, TcPrograms, mutant
+from token_classes import sac_tokens, tc_tokens
 
 from tc_jupyter.diagnostics import SourceText, codes
 from tc_jupyter.program.check_tc import check_tc
@@ -30,8 +31,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def editor(language: str, texts: list[str]) -> list[dict[str, Any]]:
-    asked = json.dumps([{"language": language, "text": t} for t in texts])
+def editor(language: str, texts: list[str], tokens: bool = False) -> list[dict[str, Any]]:
+    asked = json.dumps([{"language": language, "text": t, "tokens": tokens} for t in texts])
     answer = subprocess.run(
         [str(NODE), str(VERDICT)], input=asked, capture_output=True, text=True, check=True, timeout=300
     )
@@ -67,168 +68,6 @@ def fences(language: str) -> list[str]:
     return found
 
 
-class Programs:
-    """Random syntactically correct cells, as lists of tokens."""
-
-    def __init__(self, seed: int) -> None:
-        self.r = random.Random(seed)
-
-    def several(self, item: Callable[[], list[str]], low: int, high: int, separator: str | None = ",") -> list[str]:
-        out: list[str] = []
-        for i in range(self.r.randint(low, high)):
-            out += ([separator] if i and separator else []) + item()
-        return out
-
-    def name(self) -> list[str]:
-        return [self.r.choice(["A", "B", "C", "X", "Y", "i", "j", "k", "N", "M", "alpha", "x_1", "exp", "definition"])]
-
-    def number(self) -> list[str]:
-        return [
-            self.r.choice(["0", "7", "12u", "3LL", "0x1F", "0b101", "1.", ".5", "7e-2", "7.5E3f", "0x1.8p3", "2.f"])
-        ]
-
-
-class TcPrograms(Programs):
-    def cell(self) -> list[str]:
-        return self.several(self.definition, 1, 2, None)
-
-    def definition(self) -> list[str]:
-        results = self.result() if self.r.random() < 0.3 else ["(", *self.several(self.result, 1, 3), ")"]
-        body = self.several(self.statement, 0, 3, None)
-        return ["def", *self.name(), "(", *self.several(self.param, 0, 3), ")", "->", *results, "{", *body, "}"]
-
-    def param(self) -> list[str]:
-        return [*self.type(), *self.name()]
-
-    def result(self) -> list[str]:
-        return [*(self.type() if self.r.random() < 0.2 else []), *self.name()]
-
-    def type(self) -> list[str]:
-        scalar = self.r.choice(["float", "int32", "bool", "double", "uint8", "half"])
-        dims = lambda: self.name() if self.r.random() < 0.8 else ["3"]  # noqa: E731
-        return [scalar, *(["(", *self.several(dims, 0, 3), ")"] if self.r.random() < 0.9 else [])]
-
-    def statement(self) -> list[str]:
-        if self.r.random() < 0.1:
-            return [*self.several(self.name, 2, 3), "=", *self.name(), "(", *self.several(self.name, 0, 3), ")"]
-        target = [*self.name(), *(["(", *self.several(self.name, 0, 3), ")"] if self.r.random() < 0.9 else [])]
-        operator = self.r.choice(["=", "+=!", "+=", "*=", "max=!", "min=", "*=!"])
-        matched = (
-            ["<=>", *self.name(), "(", *self.several(lambda: self.expr(1), 0, 2), ")"] if self.r.random() < 0.03 else []
-        )
-        where = ["where", *self.several(self.clause, 1, 3)] if self.r.random() < 0.3 else []
-        return [*target, operator, *self.expr(3), *matched, *where]
-
-    def clause(self) -> list[str]:
-        form = self.r.randrange(4)
-        if form == 0:
-            return [*self.name(), "in", *self.expr(1), ":", *self.expr(1)]
-        if form == 1:
-            return [*self.name(), "=", "[", *self.expr(1), ",", *self.expr(1), "["]
-        return [*self.name(), "=", *self.expr(2)] if form == 2 else ["exists", *self.expr(2)]
-
-    def expr(self, depth: int) -> list[str]:
-        if depth > 1 and self.r.random() < 0.1:
-            return [
-                "(",
-                *self.expr(depth - 1),
-                "<",
-                *self.expr(0),
-                ")",
-                "?",
-                *self.expr(depth - 1),
-                ":",
-                *self.expr(depth - 1),
-            ]
-        out = self.atom(depth)
-        for _ in range(self.r.choice([0, 0, 1, 2]) if depth else 0):
-            out += [self.r.choice(["+", "-", "*", "/", "%"]), *self.atom(depth - 1)]
-        if depth and self.r.random() < 0.1:
-            out += [self.r.choice(["<", "<=", ">", ">="]), *self.atom(depth - 1)]
-        if depth and self.r.random() < 0.08:
-            out += [self.r.choice(["==", "!="]), *self.atom(depth - 1)]
-        if depth and self.r.random() < 0.08:
-            out += [self.r.choice(["&&", "||"]), *self.atom(depth - 1)]
-        return out
-
-    def atom(self, depth: int) -> list[str]:
-        form = self.r.random()
-        if depth <= 0 or form < 0.25:
-            return self.name() if self.r.random() < 0.7 else self.number()
-        if form < 0.35:
-            return [self.r.choice(["-", "!"]), *self.atom(depth - 1)]
-        if form < 0.45:
-            return ["(", *self.expr(depth - 1), ")"]
-        if form < 0.5:
-            return [self.r.choice(["true", "false", "inf", "nan", "X.0", "A.1"])]
-        if form < 0.55:
-            return [self.r.choice(["float", "int32"]), "(", *self.expr(depth - 1), ")"]
-        if form < 0.6:
-            return [self.r.choice(["min", "max"]), "(", *self.several(lambda: self.expr(depth - 1), 1, 3), ")"]
-        return [*self.name(), "(", *self.several(lambda: self.expr(depth - 1), 0, 3), ")"]
-
-
-TC_TOKENS = [
-    "def",
-    "where",
-    "in",
-    "exists",
-    "min",
-    "max",
-    "float",
-    "(",
-    ")",
-    "[",
-    "]",
-    "{",
-    "}",
-    ",",
-    ":",
-    "?",
-    "=",
-    "+=",
-    "+=!",
-    "max=!",
-    "<",
-    "<=",
-    "==",
-    "&&",
-    "||",
-    "->",
-    "<=>",
-    "!",
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    ".",
-    "X",
-    "i",
-    "3",
-    "1.5",
-    "3i",
-    "X.0",
-    "017",
-    ";",
-    "**",
-    "//",
-    "..",
-    "and",
-]
-
-
-def mutant(tokens: list[str], r: random.Random, vocabulary: list[str]) -> list[str]:
-    at = r.randrange(len(tokens))
-    form = r.randrange(4)
-    if form == 0:
-        return tokens[:at] + tokens[at + 1 :]
-    if form == 1:
-        return [*tokens[:at], tokens[at], *tokens[at:]]
-    other = r.choice(vocabulary)
-    return [*tokens[:at], other, *tokens[at + (form == 2) :]]
-
-
 def disagreements(language: str, texts: list[str]) -> list[str]:
     found = []
     for text, told in zip(texts, editor(language, texts), strict=True):
@@ -242,86 +81,61 @@ def disagreements(language: str, texts: list[str]) -> list[str]:
     return found
 
 
-def test_literate_cases() -> None:
-    texts = fences("tc")
-    assert len(texts) > 20
-    assert disagreements("tc", texts) == []
+def notebook_cells(language: str) -> list[str]:
+    """The bodies of the cells of the examples."""
+    found = []
+    for path in sorted((ROOT / "examples").glob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            first, _, body = "".join(cell["source"]).partition("\n")
+            if cell["cell_type"] == "code" and re.match(rf"%%{language}\b", first):
+                found.append(body)
+    return found
 
 
-def test_generated_programs_and_their_mutants() -> None:
-    programs, r = TcPrograms(1), random.Random(2)
-    made = [programs.cell() for _ in range(2000)]
-    texts = [" ".join(tokens) for tokens in made] + [" ".join(mutant(tokens, r, TC_TOKENS)) for tokens in made]
-    found = disagreements("tc", texts)
+def own_corpus(language: str) -> list[str]:
+    text = (ROOT / "labextension" / "test" / "corpus" / f"{language}.txt").read_text(encoding="utf-8")
+    return [part.split("\n", 1)[1].split("--- outline")[0] for part in re.split(r"^=== ", text, flags=re.M)[1:]]
+
+
+def written(language: str) -> list[str]:
+    """Everything that people wrote: examples, literate cases, the README, the corpus of the editor."""
+    readme = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    return [*notebook_cells(language), *fences(language), *readme, *own_corpus(language)]
+
+
+def generated(language: str, count: int = 2000) -> list[list[str]]:
+    programs = TcPrograms(1) if language == "tc" else SacPrograms(1)
+    return [programs.cell() for _ in range(count)]
+
+
+def agree(language: str, texts: list[str]) -> None:
+    found = disagreements(language, texts)
     assert not found, f"{len(found)} of {len(texts)}\n" + "\n".join(sorted(found, key=len)[:12])
 
 
-def test_names_agree() -> None:
-    programs = TcPrograms(3)
-    texts = [" ".join(programs.cell()) for _ in range(300)]
-    for text, told in zip(texts, editor("tc", texts), strict=True):
-        parsed = parse_tc(SourceText(text))
-        defs = [d.name.name for d in parsed.unit.defs]
-        params = [p.name.name for d in parsed.unit.defs for p in d.params]
-        assert [line[4:] for line in told["outline"] if line.startswith("def ")] == defs
-        assert [line[6:] for line in told["outline"] if line.startswith("param ")] == params
+@pytest.mark.parametrize("language", ["tc", "sac"])
+def test_written_texts(language: str) -> None:
+    texts = written(language)
+    assert len(texts) > 40
+    assert len(notebook_cells(language)) > 3
+    agree(language, texts)
 
 
-def sac_corpus() -> list[str]:
-    parts = re.split(
-        r"^=== ", (ROOT / "labextension" / "test" / "corpus" / "sac.txt").read_text(encoding="utf-8"), flags=re.M
-    )
-    return [p.split("\n", 1)[1].split("--- outline")[0] for p in parts if p.startswith("accept")]
+@pytest.mark.parametrize("language", ["tc", "sac"])
+def test_generated_programs_and_their_mutants(language: str) -> None:
+    made, r = generated(language), random.Random(2)
+    vocabulary = TC_TOKENS if language == "tc" else SAC_TOKENS
+    whole = [" ".join(tokens) for tokens in made]
+    parsed = parsed_tc if language == "tc" else parsed_sac
+    assert not [text for text in whole if parsed(text)]
+    agree(language, whole + [" ".join(mutant(tokens, r, vocabulary)) for tokens in made])
 
 
-SAC_TOKENS = [
-    "return",
-    "with",
-    "genarray",
-    "fold",
-    "float",
-    "[",
-    "]",
-    "{",
-    "}",
-    "(",
-    ")",
-    ",",
-    ";",
-    ":",
-    "|",
-    "->",
-    ".",
-    "...",
-    "iv",
-    "i",
-    "j",
-    "A",
-    "3",
-    "1.5",
-    "=",
-    "+",
-    "++",
-    "-",
-    "*",
-    "<",
-    "<=",
-    "==",
-    "&&",
-    "||",
-    "?",
-    "!",
-    "%",
-]
-
-
-def test_sac_corpus_cases_and_mutants() -> None:
-    texts = sac_corpus() + fences("sac")
-    assert len(texts) >= 8
-    r = random.Random(4)
-    words = re.compile(r"/\*.*?\*/|//[^\n]*\n|[A-Za-z_]\w*|\d+\.?\d*|\.\.\.|\+\+|->|<=|>=|==|!=|&&|\|\||\S", re.S)
-    mutants = [
-        " ".join(mutant(words.findall(t), r, SAC_TOKENS)) for t in texts[:60] for _ in range(1 + 600 // len(texts))
-    ]
-    found = disagreements("sac", texts + mutants)
-    assert not found, f"{len(found)} of {len(texts) + len(mutants)}\n" + "\n".join(sorted(found, key=len)[:14])
+@pytest.mark.parametrize("language", ["tc", "sac"])
+def test_token_classes_agree(language: str) -> None:
+    parse, tokens = (parse_tc, tc_tokens) if language == "tc" else (parse_sac, sac_tokens)
+    made = [" ".join(cell) for cell in generated(language, 400)]
+    texts = [text for text in written(language) + made if not parse(SourceText(text)).diagnostics]
+    assert len(texts) > 420
+    for text, told in zip(texts, editor(language, texts, tokens=True), strict=True):
+        assert [tuple(token) for token in told["tokens"]] == tokens(text), text

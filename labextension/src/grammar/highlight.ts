@@ -45,6 +45,7 @@ export const sacHighlight = styleTags({
   LineComment: t.lineComment,
   BlockComment: t.blockComment,
   OperatorName: t.function(t.definition(t.variableName)),
+  'Fold/OperatorName': t.operator,
   ShapeOp: t.operator,
   Bar: t.operator,
   'Dot Dots': t.atom,

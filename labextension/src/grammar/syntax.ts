@@ -92,9 +92,16 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
   switch (node.name) {
     case 'DigitName':
       return digitName(node, slice);
+    case 'Number':
+      return tooLarge(node, language, slice);
+    case 'VariableName':
+      return language === 'sac' ? pythonWord(node, slice) : [];
     case 'TargetName':
+      if (language === 'sac') {
+        return otherStatement(node, slice);
+      }
       // the first statement may well write a tensor of this name
-      return language === 'tc' && /^(and|or|not)$/.test(text(node, slice)) && node.parent?.parent?.prevSibling?.name.endsWith('Statement')
+      return /^(and|or|not)$/.test(text(node, slice)) && node.parent?.parent?.prevSibling?.name.endsWith('Statement')
         ? [{ from: node.from, to: node.to, code: 'TC107', message: `\`${text(node, slice)}\` is an operator of Python; here it is \`&&\`, \`||\`, \`!\`` }]
         : [];
     case 'SizeName':
@@ -114,12 +121,39 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
     case 'Return':
       return resultCount(node);
     case 'Pattern':
-      return tripleDots(node);
+      return pattern(node, slice);
     case 'Generator':
       return generator(node, slice);
     default:
       return [];
   }
+}
+
+const SUFFIX = /[uU]?[lL]{0,2}$/;
+
+function tooLarge(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[] {
+  const literal = text(node, slice);
+  const digits = literal.replace(/^0[xX]/.test(literal) ? /[uUlL]+$/ : SUFFIX, '');
+  if (!/^(?:\d+|0[xX][\da-fA-F]+|0[bB][01]+)$/.test(digits)) {
+    return [];
+  }
+  const signed = language === 'sac' && /^[lL]+$/.test(literal.slice(digits.length));
+  return BigInt(digits) < 1n << (signed ? 63n : 64n)
+    ? []
+    : [{ from: node.from, to: node.to, code: 'TC102', message: 'the number is larger than every integer type' }];
+}
+
+function pythonWord(node: SyntaxNode, slice: Slice): Problem[] {
+  const word = text(node, slice);
+  const good = { and: '&&', or: '||', not: '!' }[word];
+  return good === undefined ? [] : [{ from: node.from, to: node.to, code: 'TC107', message: `\`${word}\` is an operator of Python; here it is \`${good}\`` }];
+}
+
+const STATEMENTS = new Set(['for', 'while', 'do', 'if', 'else', 'goto', 'def']);
+
+function otherStatement(node: SyntaxNode, slice: Slice): Problem[] {
+  const word = text(node, slice);
+  return STATEMENTS.has(word) ? [{ from: node.from, to: node.to, code: 'TC101', message: `\`${word}\` is not part of the language` }] : [];
 }
 
 function text(node: SyntaxNode, slice: Slice): string {
@@ -212,11 +246,20 @@ function resultCount(node: SyntaxNode): Problem[] {
     : [{ from: node.from, to: node.to, code: 'TC155', message: `${types} results are declared, ${commas + 1} returned` }];
 }
 
-function tripleDots(pattern: SyntaxNode): Problem[] {
-  return pattern
-    .getChildren('Dots')
-    .slice(1)
-    .map(({ from, to }) => ({ from, to, code: 'TC151', message: 'more than one `...` in a pattern' }));
+function pattern(node: SyntaxNode, slice: Slice): Problem[] {
+  const dots = node.getChildren('Dots');
+  const seen = new Set<string>();
+  const found = dots.slice(1).map(({ from, to }) => ({ from, to, code: 'TC151', message: 'more than one `...` in a pattern' }));
+  for (const name of node.getChildren('Iterator')) {
+    if (seen.has(text(name, slice))) {
+      found.push({ from: name.from, to: name.to, code: 'TC207', message: `\`${text(name, slice)}\` is bound twice in one pattern` });
+    }
+    seen.add(text(name, slice));
+  }
+  if (node.parent?.name === 'Generator') {
+    found.push(...[...dots, ...node.getChildren('Dot')].map(({ from, to }) => ({ from, to, code: 'TC101', message: 'a with-loop has no dots between its names' })));
+  }
+  return found;
 }
 
 function generator(node: SyntaxNode, slice: Slice): Problem[] {
@@ -227,7 +270,7 @@ function generator(node: SyntaxNode, slice: Slice): Problem[] {
     }
   }
   if (node.parent?.name === 'WithPart') {
-    return children.length === 5 ? variables(children[2]) : [];
+    return [];
   }
   const names = node.parent?.name === 'Partition' ? patternNames(node.parent, slice) : null;
   const relations = children.filter(child => child.name === 'CompareOp');
@@ -240,15 +283,6 @@ function generator(node: SyntaxNode, slice: Slice): Problem[] {
   // `lb <= iv` or `iv < ub`: the relation tells on which side the names stand
   const side = text(relations[0], slice) === '<=' ? children[2] : children[0];
   return sameNames(side, names, slice);
-}
-
-// between the bounds of a with-loop stands a name or a list of names
-function variables(node: SyntaxNode): Problem[] {
-  let plain = node.name === 'VariableName' || node.name === 'ArrayLiteral';
-  for (let child = node.name === 'ArrayLiteral' ? node.firstChild : null; child; child = child.nextSibling) {
-    plain &&= ['[', ']', ',', 'VariableName', 'LineComment', 'BlockComment'].includes(child.name) || child.type.isError;
-  }
-  return plain ? [] : [{ from: node.from, to: node.to, code: 'TC101', message: 'between the bounds stands a name or a list of names' }];
 }
 
 function relation(node: SyntaxNode, wanted: string, slice: Slice): Problem[] {

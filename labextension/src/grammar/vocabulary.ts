@@ -19,13 +19,13 @@ const more =
   'atan2 copysign fdim fdivide fmax fmin fmod hypot nextafter pow remainder rhypot fma norm3d rnorm3d norm4d rnorm4d';
 
 const scalars =
-  'bool int8 int16 int32 int64 int uint8 uint16 uint32 uint64 float16 bfloat16 half float32 float64 float double';
+  'bool int8 int16 int32 int64 int uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 float double';
 
 export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
   tc: {
     keywords: words('def where in exists'),
     constants: words('true false inf nan'),
-    types: words(`${scalars} byte`),
+    types: words(`${scalars} half byte`),
     reductions: words('min max'),
     functions: words(`${one} ${more}`)
   },

@@ -1,0 +1,143 @@
+"""Class of every token as the Python parsers see it: from their tokens, and from the role of each name in their trees.
+
+Worked example: in `Y(i) = X(i)` the tokens are `definition Y`, `punctuation (`, `index i`, ..., `call X`, ..., `name i`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from tc_jupyter.diagnostics import SourceText
+from tc_jupyter.syntax import parse_tc, sac_tree, tree
+from tc_jupyter.syntax.sac_parser import BASES, _Parser
+from tc_jupyter.syntax.tokens import tokenize
+
+Tokens = list[tuple[str, str]]
+
+WORDS = {"true": "bool", "false": "bool", "inf": "constant", "nan": "constant"}
+
+
+def nodes(value: Any) -> Iterator[Any]:
+    """Every node below a value, parents before children."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from nodes(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield value
+        for each in fields(value):
+            yield from nodes(getattr(value, each.name))
+
+
+def symbol(text: str) -> str:
+    return "punctuation" if text in "()[]{},:;" else "operator"
+
+
+def spanned(found: dict[tuple[int, int], str], text: str) -> Tokens:
+    return [(kind, text[start:end]) for (start, end), kind in sorted(found.items())]
+
+
+def tc_roles(unit: Any, text: str) -> dict[int, str]:
+    """Offset of each name -> its class."""
+    names = [node for node in nodes(unit) if isinstance(node, tree.Name)]
+    # the span of a name in parentheses holds them
+    roles = {text.index(node.name, node.span.start): "name" for node in names}
+    for node in nodes(unit):
+        match node:
+            case tree.Def():
+                roles[node.name.span.start] = "def"
+            case tree.Param() | tree.Result() | tree.Let():
+                roles[node.name.span.start] = "definition"
+            case tree.Where():
+                roles[node.index.span.start] = "index"
+            case tree.Comprehension():
+                roles[node.target.span.start] = "definition"
+                roles |= {index.span.start: "index" for index in node.indices or ()}
+            case tree.CallStatement():
+                roles |= {target.span.start: "definition" for target in node.targets}
+                roles[node.callee.span.start] = "call"
+            case tree.Apply():
+                roles[node.function.span.start] = "call"
+            case _:
+                pass
+    return roles
+
+
+def tc_tokens(text: str) -> Tokens:
+    source = SourceText(text)
+    roles = tc_roles(parse_tc(source).unit, text)
+    scanned = tokenize(source)
+    found = {(span.start, span.end): "comment" for span in scanned.comments}
+    before = None
+    for token in scanned.tokens:
+        place = (token.start, token.end)
+        match token.type:
+            case "DEF" | "WHERE" | "IN" | "EXISTS":
+                found[place] = "keyword"
+            case "SCALAR" | "MINMAX":
+                found[place] = "standard"
+            case "NAME" | "DIGIT_NAME":
+                found[place] = roles[token.start]
+            case "INTEGER" | "NUMBER":
+                found[place] = WORDS.get(token.text, "number")
+            case "DIMENSION":  # one word with the tensor before it
+                del found[before]
+                place = (before[0], token.end)
+                found[place] = "name"
+            case _:
+                found[place] = symbol(token.text)
+        before = place
+    return spanned(found, text)
+
+
+def sac_roles(unit: Any) -> dict[int, str]:
+    roles = {node.span.start: "name" for node in nodes(unit) if isinstance(node, tree.Name)}
+    for node in nodes(unit):
+        match node:
+            case sac_tree.SacFunction():
+                roles[node.name.span.start] = "def"
+            case sac_tree.SacParam() | sac_tree.Assign():
+                roles[node.name.span.start] = "definition"
+            case sac_tree.Pattern():
+                roles |= {name.span.start: "index" for name in node.names}
+            case sac_tree.Apply():
+                roles[node.function.span.start] = "standard" if node.function.name in BASES else "call"
+            case sac_tree.WithLoop(function=tree.Name() as function):
+                roles[function.span.start] = "call" if function.name.isidentifier() else "operator"
+            case _:
+                pass
+    return roles
+
+
+def word(text: str) -> str:
+    """Class of a word that is no name of the tree; the names that a generator repeats are not kept there."""
+    if text in BASES:
+        return "standard"
+    return WORDS.get(text, "keyword" if text in ("return", "with", "genarray", "modarray", "fold") else "name")
+
+
+def sac_tokens(text: str) -> Tokens:
+    parser = _Parser(SourceText(text))
+    unit = parser.cell().unit
+    roles = sac_roles(unit)
+    found = {(span.start, span.end): "comment" for span in parser.comments}
+    dots = {node.span.start: node.span for node in nodes(unit) if isinstance(node, sac_tree.TripleDot)}
+    inside = 0
+    for token in parser.tokens[:-1]:
+        place = (token.span.start, token.span.end)
+        if token.span.start < inside:
+            continue
+        if token.span.start in dots:  # `. . .` is one token of the editor
+            place = (token.span.start, dots[token.span.start].end)
+            inside = place[1]
+            found[place] = "constant"
+        elif token.kind == "number":
+            found[place] = "number"
+        elif token.span.start in roles:
+            found[place] = roles[token.span.start]
+        elif token.kind == "name":
+            found[place] = word(token.text)
+        else:
+            found[place] = "constant" if token.text == "." else symbol(token.text)
+    return spanned(found, text)
