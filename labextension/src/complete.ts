@@ -3,11 +3,12 @@ import { acceptCompletion, autocompletion, closeCompletion, completionStatus, mo
 import { Prec, StateEffect, StateField, type Extension } from '@codemirror/state';
 import { EditorView, showTooltip, ViewPlugin, type PluginValue, type Tooltip, type ViewUpdate } from '@codemirror/view';
 import { toRange } from './cells.js';
-import { ask, linkOf, readState, textOf, treeOf, within } from './document.js';
+import { ask, linkOf, readState, textOf, treeOf } from './document.js';
 import { h, prose } from './dom.js';
 import type { LanguageName } from './grammar/language.js';
 import { vocabularies } from './grammar/vocabulary.js';
 import { readCompletions, readSignature, type CompletionItem, type SignatureHelp } from './protocol.js';
+import { within } from './wait.js';
 
 const PATIENCE = 400;
 

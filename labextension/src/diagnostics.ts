@@ -8,11 +8,12 @@ import { forceLinting, forEachDiagnostic, linter, lintGutter, nextDiagnostic, pr
 import { Prec, type EditorState, type Extension } from '@codemirror/state';
 import { EditorView, keymap, ViewPlugin, type PluginValue } from '@codemirror/view';
 import { body, toRange, type TcCell } from './cells.js';
-import { cellContext, isLarge, knownField, linkOf, readState, recheck, setKnown, subjectOf, treeOf, versionField, within } from './document.js';
+import { cellContext, isLarge, knownField, linkOf, readState, recheck, setKnown, subjectOf, treeOf, versionField } from './document.js';
 import { h, prose } from './dom.js';
 import { syntaxProblems, type Problem } from './grammar/syntax.js';
 import { MAX_DIAGNOSTICS, readAnalysis, type Analysis, type Diagnostic, type Edit } from './protocol.js';
 import type { Freshness } from './session.js';
+import { within } from './wait.js';
 
 /** How long a check may take before the provisional marks are drawn. */
 const PATIENCE = 150;

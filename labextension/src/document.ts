@@ -168,8 +168,3 @@ export async function ask(view: EditorView, kind: Kind, offset: number | null, e
   const answer = await link.request(kind, subjectOf(state, cell), { ...position, ...extra });
   return answer.ok && view.state.doc.eq(state.doc) ? { reply: answer.reply, cell } : null;
 }
-
-/** `promise`, or `null` after some milliseconds. */
-export function within<T>(promise: Promise<T>, milliseconds: number): Promise<T | null> {
-  return Promise.race([promise, new Promise<null>(resolve => setTimeout(() => resolve(null), milliseconds))]);
-}

@@ -4,8 +4,9 @@ import type { EditorView } from '@codemirror/view';
 import { InputDialog, Notification } from '@jupyterlab/apputils';
 import { body, cellOffset, toOffset } from './cells.js';
 import { applyEdits } from './diagnostics.js';
-import { ask, nameAt, readState, textOf, within } from './document.js';
+import { ask, nameAt, readState, textOf } from './document.js';
 import { readDefinition, readFormat, readRename, type Position } from './protocol.js';
+import { within } from './wait.js';
 
 const PATIENCE = 3000;
 const SILENT = 'tc_jupyter: the kernel did not answer. Load it with %load_ext tc_jupyter, or wait until it is free.';

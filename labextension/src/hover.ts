@@ -3,9 +3,10 @@ import { StateEffect, StateField, type Extension } from '@codemirror/state';
 import { hoverTooltip, type EditorView, type Tooltip } from '@codemirror/view';
 import type { SyntaxNode } from '@lezer/common';
 import { cellOffset, toPosition, toRange } from './cells.js';
-import { ask, knownField, nameAt, readState, textOf, within } from './document.js';
+import { ask, knownField, nameAt, readState, textOf } from './document.js';
 import { h, prose } from './dom.js';
 import { readHover, type FunctionInfo, type Hover, type IndexRange } from './protocol.js';
+import { within } from './wait.js';
 
 const PATIENCE = 500;
 

@@ -10,9 +10,13 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import { fields, readFailure, readKeywords, TARGET, VERSION, type Failure, type Keywords, type Kind } from './protocol.js';
 import type { LanguageName } from './grammar/language.js';
+import { within } from './wait.js';
 
 /** After this many milliseconds without an answer the kernel is called busy. */
 export const BUSY_AFTER = 2000;
+
+/** Milliseconds that the kernel has to make a subshell, which it does beside a running cell. */
+const SUBSHELL_PATIENCE = 3000;
 
 export type LinkState = 'no-kernel' | 'connecting' | 'other-language' | 'not-loaded' | 'wrong-version' | 'ready' | 'busy';
 
@@ -180,7 +184,7 @@ export class KernelLink implements IDisposable {
   private onStatus(_: ISessionContext, status: Kernel.Status): void {
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead' || status === 'terminating') {
       this.detach(status === 'dead' ? 'no-kernel' : 'connecting');
-    } else if (this.base === 'connecting' && this.kernel !== null) {
+    } else if (this.base === 'connecting' && this.kernel !== null && this.comm === null) {
       // a restart forgets the targets, and a kernel may open the comm while it starts
       this.listen(this.kernel);
       if (status === 'idle') {
@@ -266,9 +270,21 @@ export class KernelLink implements IDisposable {
       this.refuse(opened.v);
       return;
     }
-    this.set('ready');
-    void this.learn('tc');
-    void this.learn('sac');
+    void this.begin(comm);
+  }
+
+  // before the kernel has made the subshell, a question would wait in the queue of the cells, and block all that follow
+  private async begin(comm: Kernel.IComm): Promise<void> {
+    const { subshellStarted, commsOverSubshells } = comm as { subshellStarted?: Promise<void>; commsOverSubshells?: string };
+    if (this.kernel?.supportsSubshells && subshellStarted !== undefined && commsOverSubshells !== 'disabled') {
+      this.set('connecting');
+      await within(subshellStarted.catch(() => undefined), SUBSHELL_PATIENCE);
+    }
+    if (this.comm === comm && !this.isDisposed) {
+      this.set('ready');
+      void this.learn('tc');
+      void this.learn('sac');
+    }
   }
 
   private async learn(language: LanguageName): Promise<void> {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,37 @@ class App:
                 self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}")
             )
         self.shown()
+
+    def leave(self) -> None:
+        """Make the next notebook load the whole page again."""
+        self.page.goto("about:blank")
+
+    @contextmanager
+    def setting(self, package: str, plugin: str, values: dict[str, Any]) -> Iterator[None]:
+        """Settings of the user, for the pages that are loaded inside."""
+        folder = self.server.folder.parent / "config" / "lab" / "user-settings" / package
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{plugin}.jupyterlab-settings"
+        file.write_text(json.dumps(values))
+        self.leave()
+        try:
+            yield
+        finally:
+            file.unlink()
+            self.leave()
+
+    def ready(self, name: str, *cells: Any) -> None:
+        """Open a notebook whose first cell loads the kernel side, and run it."""
+        self.open(self.server.notebook(name, [START, *cells]))
+        self.idle()
+        self.run_and_wait(0)
+
+    def panel(self, tab: str = "Ranges") -> Any:
+        """The side panel, with a view chosen."""
+        self.command("tc-jupyter:show-panel")
+        panel = self.page.locator("[data-tc-panel]")
+        panel.locator(f"[data-tc-tab='{tab}']").click()
+        return panel
 
     def shown(self) -> None:
         """Wait until the notebook in front has its cells."""

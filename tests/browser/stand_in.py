@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+VERSION = 1
 PACKAGE = "0.1.0"
 _state: dict[str, Any] = {"comm": None, "ran": {}}
 
@@ -194,17 +195,22 @@ KINDS = {f.__name__: f for f in (check, hover, complete, signature, definition, 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     echo = {key: request.get(key) for key in ("id", "cell", "version")}
     if "junk" in request.get("source", ""):
-        return {"v": 1, "kind": request["kind"], **echo, "analysis": {"functions": [3, None], "diagnostics": "many"}}
+        return {
+            "v": VERSION,
+            "kind": request["kind"],
+            **echo,
+            "analysis": {"functions": 3, "diagnostics": "many"},
+        }
     if "flood" in request.get("source", "") and request["kind"] == "check":
         one = {"code": "TC201", "name": "x", "severity": "error", "message": "m", "span": _span("a", 0, 1)}
-        return {"v": 1, "kind": "check", **echo, "analysis": {"functions": [], "diagnostics": [one] * 5000}}
-    return {"v": 1, "kind": request["kind"], **echo, **KINDS[request["kind"]](request)}
+        return {"v": VERSION, "kind": "check", **echo, "analysis": {"functions": [], "diagnostics": [one] * 5000}}
+    return {"v": VERSION, "kind": request["kind"], **echo, **KINDS[request["kind"]](request)}
 
 
 def load_ipython_extension(shell: Any) -> None:
     from comm import create_comm
 
-    comm = create_comm(target_name="tc_jupyter", data={"v": 1, "package": PACKAGE})
+    comm = create_comm(target_name="tc_jupyter", data={"v": VERSION, "package": PACKAGE})
     comm.on_msg(lambda message: comm.send(answer(message["content"]["data"])))
     _state["comm"] = comm
 

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import stand_in
 from browser_app import START, App
 
 GOOD = "%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = X(i + 1)\n}"
-
-
-def ready(app: App, name: str, *cells: Any) -> None:
-    """Open a notebook whose first cell loads the kernel side, and run it."""
-    app.open(app.server.notebook(name, [START, *cells]))
-    app.idle()
-    app.run_and_wait(0)
 
 
 def test_highlight_comes_and_goes_while_typing(app: App) -> None:
@@ -45,7 +37,7 @@ def test_syntax_error_is_underlined_without_a_kernel(app: App) -> None:
 
 
 def test_semantic_squiggle_with_span_text_and_fix(app: App) -> None:
-    ready(app, "semantic.ipynb", GOOD)
+    app.ready("semantic.ipynb", GOOD)
     app.caret(1, "X(i", after=True)
     for _ in range(3):
         app.page.keyboard.press("Backspace")
@@ -64,8 +56,7 @@ def test_semantic_squiggle_with_span_text_and_fix(app: App) -> None:
 
 
 def test_positions_with_astral_characters_and_a_stacked_magic(app: App) -> None:
-    ready(
-        app,
+    app.ready(
         "astral.ipynb",
         "%%time\n%%tc\n# \U0001d54f \u05e9\u05dc\u05d5\u05dd\ndef f(float(N) X) -> (Y) { Y(i) = X(i) } # \U0001d54f\ndef g(float(N) X) -> (Y) { Y(i) = Q(i) }",
     )
@@ -75,7 +66,7 @@ def test_positions_with_astral_characters_and_a_stacked_magic(app: App) -> None:
 
 
 def test_hover_says_what_python_says(app: App) -> None:
-    ready(app, "hover.ipynb", GOOD)
+    app.ready("hover.ipynb", GOOD)
     app.editor(1).locator(".tok-keyword").first.wait_for()
     body = GOOD.split("\n", 1)[1]
     at = {"line": 1, "character": 6}
@@ -118,15 +109,15 @@ def test_arrow_keys_stay_in_the_list(app: App) -> None:
 
 
 def test_signature_help_marks_the_parameter(app: App) -> None:
-    ready(app, "signature.ipynb", GOOD)
+    app.ready("signature.ipynb", GOOD)
     app.caret(1, "X(i + 1)")
     app.type_(" + pow(N, ")
     app.page.locator(".tc-signature b").get_by_text("y", exact=True).wait_for(timeout=10_000)
 
 
 def test_rename_format_and_definition(app: App) -> None:
-    ready(
-        app, "edits.ipynb", GOOD.replace("Y(i) = ", "Y(i)   =   "), "%%tc\ndef g(float(N) X) -> (Z) {\n    Z = f(X)\n}"
+    app.ready(
+        "edits.ipynb", GOOD.replace("Y(i) = ", "Y(i)   =   "), "%%tc\ndef g(float(N) X) -> (Z) {\n    Z = f(X)\n}"
     )
     app.caret(1, "Y(i")
     app.page.keyboard.press("F2")
@@ -147,7 +138,7 @@ def test_rename_format_and_definition(app: App) -> None:
 
 
 def test_problem_keys_and_gutter(app: App) -> None:
-    ready(app, "problems.ipynb", "%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = Q(i)\n    Y(i) = Q(i) + W(i)\n}")
+    app.ready("problems.ipynb", "%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = Q(i)\n    Y(i) = Q(i) + W(i)\n}")
     app.editor(1).locator(".cm-lintRange-warning").wait_for(timeout=10_000)
     assert app.cell(1).locator(".cm-lint-marker").count() == 2
     app.focus(1)
@@ -158,17 +149,8 @@ def test_problem_keys_and_gutter(app: App) -> None:
     assert app.text(1).count("Q") == 1
 
 
-def test_busy_kernel_is_said_and_answers_come(lab: App) -> None:
-    ready(lab, "busy.ipynb", "import time; time.sleep(4)", GOOD)
-    lab.editor(2).locator(".tok-keyword").first.wait_for()
-    lab.run(1)
-    lab.caret(2, "X(i", after=False)
-    lab.type_("Q(i) + ")
-    lab.editor(2).locator(".cm-lintRange-error", has_text="Q").wait_for(timeout=15_000)
-
-
 def test_inlay_hints(lab: App) -> None:
-    ready(lab, "hints.ipynb", GOOD)
+    lab.ready("hints.ipynb", GOOD)
     assert lab.page.locator(".tc-hint").count() == 0
     lab.focus(1)
     lab.command("tc-jupyter:toggle-inlay-hints")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -26,14 +25,8 @@ def output(bundle: dict[str, Any]) -> dict[str, Any]:
     return {"cell_type": "code", "id": "out", "metadata": {}, "source": GOOD, "execution_count": 1, "outputs": [result]}
 
 
-def ready(app: App, name: str, *cells: Any) -> None:
-    app.open(app.server.notebook(name, [START, *cells]))
-    app.idle()
-    app.run_and_wait(0)
-
-
 def test_panel_follows_the_active_cell(app: App) -> None:
-    ready(app, "panel.ipynb", GOOD, "%%tc\ndef other(float(N) X) -> (Y) { Y(i) = X(i) }", "x = 1")
+    app.ready("panel.ipynb", GOOD, "%%tc\ndef other(float(N) X) -> (Y) { Y(i) = X(i) }", "x = 1")
     app.focus(1)
     app.command("tc-jupyter:show-panel")
     panel = app.page.locator("[data-tc-panel]")
@@ -47,7 +40,7 @@ def test_panel_follows_the_active_cell(app: App) -> None:
 
 
 def test_panel_tabs_by_keyboard_and_sizes(lab: App) -> None:
-    ready(lab, "tabs.ipynb", GOOD)
+    lab.ready("tabs.ipynb", GOOD)
     lab.focus(1)
     lab.command("tc-jupyter:show-panel")
     panel = lab.page.locator("[data-tc-panel]")
@@ -78,8 +71,7 @@ def test_panel_tabs_by_keyboard_and_sizes(lab: App) -> None:
 
 def test_inspector_lists_all_defs_and_scrolls(app: App) -> None:
     filler = [f"x{i} = {i}\n" + "# line\n" * 8 for i in range(30)]
-    ready(
-        app,
+    app.ready(
         "inspector.ipynb",
         GOOD,
         *filler,
@@ -95,50 +87,6 @@ def test_inspector_lists_all_defs_and_scrolls(app: App) -> None:
     tree.locator("[data-tc-def=bad] button").click()
     app.page.locator(".jp-Cell.jp-mod-active", has_text="def bad").wait_for(timeout=10_000)
     assert app.own_errors() == []
-
-
-def test_kernel_side_missing_is_said_and_loaded_by_the_button(app: App) -> None:
-    app.open(app.server.notebook("missing.ipynb", [GOOD, "x = 1"]))
-    app.idle()
-    app.focus(0)
-    app.command("tc-jupyter:show-panel")
-    panel = app.page.locator("[data-tc-panel]")
-    panel.locator("[data-tc-state=not-loaded]").wait_for(timeout=10_000)
-    assert "%load_ext tc_jupyter" in panel.inner_text()
-    panel.locator("[data-tc-load]").wait_for(timeout=10_000)
-    app.run_and_wait(1)
-    assert app.cell(1).locator(".jp-OutputArea-output").count() == 0
-    assert app.own_errors() == []
-
-
-def test_restart_reload_and_two_notebooks(lab: App) -> None:
-    ready(lab, "one.ipynb", GOOD)
-    lab.focus(1)
-    lab.command("tc-jupyter:show-panel")
-    panel = lab.page.locator("[data-tc-panel]")
-    panel.get_by_text("0 <= i < N - 1").first.wait_for(timeout=10_000)
-    lab.page.reload()
-    lab.shown()
-    lab.idle()
-    lab.focus(1)
-    lab.command("tc-jupyter:show-panel")
-    panel.locator("[data-tc-state=ready]").wait_for(timeout=20_000)
-    panel.get_by_text("0 <= i < N - 1").first.wait_for(timeout=10_000)
-    lab.page.evaluate("() => { window.jupyterapp.shell.currentWidget.sessionContext.restartKernel() }")
-    panel.locator("[data-tc-state=not-loaded]").wait_for(timeout=30_000)
-    lab.run_and_wait(0)
-    panel.locator("[data-tc-state=ready]").wait_for(timeout=20_000)
-    lab.server.notebook("two.ipynb", [START, "%%tc\ndef second(float(N) X) -> (Y) { Y(i) = Q(i) }"])
-    lab.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:open', {path: 'two.ipynb'})")
-    lab.page.wait_for_function(
-        "() => window.jupyterapp.shell.currentWidget?.title.label === 'two.ipynb'", timeout=20_000
-    )
-    panel.locator("[data-tc-state=not-loaded]").wait_for(timeout=30_000)
-    lab.page.evaluate(
-        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute({code: '%load_ext stand_in'}).done.then(() => null)"
-    )
-    lab.page.locator(".cm-lintRange-error", has_text="Q").first.wait_for(timeout=20_000)
-    assert lab.own_errors() == []
 
 
 def test_saved_card_without_a_kernel(app: App) -> None:
@@ -185,7 +133,7 @@ def test_live_widget_is_mounted_and_falls_back(app: App) -> None:
 
 def test_bad_answers_and_large_cells(lab: App) -> None:
     big = "%%tc\ndef f(float(N) X) -> (Y) { Y(i) = X(i) }\n" + "# filler\n" * 120_000
-    ready(lab, "bad.ipynb", GOOD + "\n# junk", GOOD + "\n# flood", "x = 1")
+    lab.ready("bad.ipynb", GOOD + "\n# junk", GOOD + "\n# flood", "x = 1")
     lab.editor(2).locator(".cm-lintRange-error").first.wait_for(timeout=10_000)
     lab.focus(3)
     lab.page.evaluate(
@@ -199,7 +147,7 @@ def test_bad_answers_and_large_cells(lab: App) -> None:
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_themes(lab: App, theme: str) -> None:
-    ready(lab, "theme.ipynb", GOOD)
+    lab.ready("theme.ipynb", GOOD)
     lab.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
     lab.focus(1)
     lab.command("tc-jupyter:show-panel")
@@ -249,55 +197,3 @@ def test_tc_file_is_coloured_and_checked(lab: App) -> None:
     lab.page.goto(lab.server.url + "/lab/tree/demo.tc?reset")
     lab.page.locator(".jp-FileEditor .tok-keyword", has_text="def").wait_for(timeout=60_000)
     lab.page.locator(".jp-FileEditor .cm-lintRange-error").first.wait_for(timeout=10_000)
-
-
-def test_another_protocol_version_is_said(lab: App) -> None:
-    (lab.server.folder / "stand_v2.py").write_text(
-        "from comm import create_comm\ndef load_ipython_extension(shell):\n"
-        "    shell.tc_comm = create_comm(target_name='tc_jupyter', data={'v': 2, 'package': '9.0.0'})\n"
-    )
-    lab.open(lab.server.notebook("version.ipynb", ["%load_ext stand_v2", GOOD]))
-    lab.idle()
-    lab.run_and_wait(0)
-    lab.focus(1)
-    lab.command("tc-jupyter:show-panel")
-    panel = lab.page.locator("[data-tc-panel]")
-    panel.locator("[data-tc-state=wrong-version]").wait_for(timeout=10_000)
-    assert "update tc_jupyter where JupyterLab runs" in panel.inner_text()
-    assert lab.own_errors() == []
-
-
-def test_malformed_messages_are_ignored(lab: App) -> None:
-    ready(
-        lab,
-        "malformed.ipynb",
-        GOOD,
-        "import stand_in\nfor data in ({}, {'id': 3}, {'id': 'x', 'v': 'y'}, {'kind': []}):\n    stand_in._state['comm'].send(data)",
-    )
-    lab.run_and_wait(2)
-    lab.focus(1)
-    lab.command("tc-jupyter:show-panel")
-    lab.page.locator("[data-tc-panel]").get_by_text("0 <= i < N - 1").first.wait_for(timeout=10_000)
-    assert lab.own_errors() == []
-
-
-def test_kernel_of_another_language(lab: App) -> None:
-    (lab.server.folder / "other_kernel.py").write_text(
-        "from ipykernel.kernelapp import IPKernelApp\nfrom ipykernel.kernelbase import Kernel\nclass Other(Kernel):\n"
-        "    implementation = 'other'\n    implementation_version = '1'\n    banner = ''\n"
-        "    language_info = {'name': 'other', 'mimetype': 'text/plain', 'file_extension': '.x'}\n"
-        "    async def do_execute(self, code, silent, *args, **more):\n        return {'status': 'ok', 'execution_count': 1, 'payload': [], 'user_expressions': {}}\n"
-        "IPKernelApp.launch_instance(kernel_class=Other)\n"
-    )
-    spec = lab.server.folder.parent / "data" / "kernels" / "other"
-    spec.mkdir(parents=True, exist_ok=True)
-    argv = [sys.executable, str(lab.server.folder / "other_kernel.py"), "-f", "{connection_file}"]
-    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Other", "language": "other"}))
-    metadata = {"kernelspec": {"name": "other", "display_name": "Other", "language": "other"}}
-    lab.page.evaluate("() => window.jupyterapp?.serviceManager.kernelspecs.refreshSpecs()")
-    lab.open(lab.server.notebook("other.ipynb", [GOOD], metadata))
-    lab.focus(0)
-    lab.command("tc-jupyter:show-panel")
-    lab.page.locator("[data-tc-panel] [data-tc-state=other-language]").wait_for(timeout=30_000)
-    lab.editor(0).locator(".tok-keyword").first.wait_for(timeout=10_000)
-    assert lab.own_errors() == []
