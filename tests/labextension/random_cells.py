@@ -144,7 +144,7 @@ class SacPrograms(Programs):
         ]
 
     def number(self) -> list[str]:
-        return [self.r.choice(["0", "7", "12u", "3LL", "0x1F", "0b101", "1.", ".5", "7e-2", "7.5E3f", "2.f"])]
+        return [self.r.choice(["0", "7", "12u", "3LL", "0x1F", "0b101", "1.", ".5", "7e-2", "7.5E3f", "2.f", "2f"])]
 
     def function(self) -> list[str]:
         count = self.r.choice([1, 1, 1, 2])
@@ -281,7 +281,7 @@ class SacPrograms(Programs):
 
 SAC_WORDS = """
     return with genarray fold float [ ] { } ( ) , ; : | -> . ... iv i
-    j A 3 1.5 = + ++ - * < <= == && || ? ! % 0x1.8p3 1f 18446744073709551616 017 def and # half min iv
+    j A 3 1.5 = + ++ - * < <= == && || ? ! % 0x1.8p3 1f 0b1f 017f 18446744073709551616 017 def and # half min iv
 """
 SAC_TOKENS = SAC_WORDS.split()
 
