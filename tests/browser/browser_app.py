@@ -54,7 +54,7 @@ _SWITCH = """async name => {
     const app = window.jupyterapp;
     for (const widget of Array.from(app.shell.widgets('main'))) widget.dispose();
     app.shell.collapseRight();
-    await app.serviceManager.sessions.shutdownAll();
+    await app.serviceManager.sessions.shutdownAll().catch(() => undefined);  // one may have gone already
     await app.commands.execute('docmanager:open', { path: name });
 }"""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import stand_in
-from browser_app import START, App
+from browser_app import FRONT, START, App
 
 GOOD = "%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = X(i + 1)\n}"
 BODY = GOOD.split("\n", 1)[1]
@@ -28,8 +28,7 @@ def output(bundle: dict[str, Any]) -> dict[str, Any]:
 def test_panel_follows_the_active_cell(app: App) -> None:
     app.ready("panel.ipynb", GOOD, "%%tc\ndef other(float(N) X) -> (Y) { Y(i) = X(i) }", "x = 1")
     app.focus(1)
-    app.command("tc-jupyter:show-panel")
-    panel = app.page.locator("[data-tc-panel]")
+    panel = app.panel()
     panel.get_by_text("0 <= i < N - 1").first.wait_for(timeout=10_000)
     app.focus(2)
     panel.locator(".tc-title b", has_text="other").wait_for(timeout=10_000)
@@ -42,8 +41,7 @@ def test_panel_follows_the_active_cell(app: App) -> None:
 def test_panel_tabs_by_keyboard_and_sizes(lab: App) -> None:
     lab.ready("tabs.ipynb", GOOD)
     lab.focus(1)
-    lab.command("tc-jupyter:show-panel")
-    panel = lab.page.locator("[data-tc-panel]")
+    panel = lab.panel()
     panel.locator("[data-tc-tab='Ranges']").click()
     lab.page.keyboard.press("ArrowRight")
     row = panel.locator("tr", has_text="K <= N")
@@ -82,6 +80,10 @@ def test_inspector_lists_all_defs_and_scrolls(app: App) -> None:
     app.command("tc-jupyter:show-inspector")
     tree = app.page.locator("[data-tc-inspector]")
     tree.locator("[data-tc-def=f][data-tc-state=analysed]").wait_for(timeout=10_000)
+    app.caret(1, "def f")
+    app.type_("irst")
+    tree.locator("[data-tc-def=first][data-tc-state=analysed]").wait_for(timeout=10_000)
+    assert tree.locator("[data-tc-def=f]").count() == 0
     tree.locator("[data-tc-def=bad][data-tc-state=failing]").wait_for(timeout=10_000)
     assert tree.locator("[data-tc-def=far]").count() == 1
     tree.locator("[data-tc-def=bad] button").click()
@@ -131,59 +133,99 @@ def test_live_widget_is_mounted_and_falls_back(app: App) -> None:
     assert card.locator(".widget-slider").count() == 0
 
 
-def test_bad_answers_and_large_cells(lab: App) -> None:
-    big = "%%tc\ndef f(float(N) X) -> (Y) { Y(i) = X(i) }\n" + "# filler\n" * 120_000
-    lab.ready("bad.ipynb", GOOD + "\n# junk", GOOD + "\n# flood", "x = 1")
-    lab.editor(2).locator(".cm-lintRange-error").first.wait_for(timeout=10_000)
-    lab.focus(3)
-    lab.page.evaluate(
+def test_a_flood_of_diagnostics_is_cut_and_counted(app: App) -> None:
+    app.ready("flood.ipynb", GOOD + "\n# flood")
+    app.editor(1).locator(".cm-lintRange-error").first.wait_for(timeout=10_000)
+    app.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.activateNextCell?.()")
+    note = app.hover(1, "%%tc").get_by_text("4500 more diagnostics are not drawn")
+    note.wait_for(timeout=10_000)
+    app.caret(1, "X(i")
+    app.type_("7")
+    assert "X(i7 + 1)" in app.text(1)
+
+
+def test_a_cell_of_a_megabyte_stays_usable(app: App) -> None:
+    line = "    Y(i) = X(i + 1) * 2 + X(i)\n"
+    big = "%%tc\ndef f(float(N) X) -> (Y) {\n" + line * (1_000_000 // len(line)) + "}"
+    app.ready("big.ipynb", "x = 1", GOOD)
+    app.focus(1)
+    app.page.evaluate(
         "text => window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.setSource(text)", big
     )
-    lab.editor(3).locator(".cm-lintRange-info").first.wait_for(timeout=15_000)
-    lab.command("tc-jupyter:show-panel")
-    lab.page.locator("[data-tc-panel]").get_by_text("too large").wait_for(timeout=10_000)
-    assert lab.own_errors() == []
+    app.editor(1).locator(".tok-meta").wait_for(timeout=30_000)
+    app.editor(1).locator(".cm-lintRange-info").first.wait_for(timeout=30_000)
+    app.panel().get_by_text("too large").first.wait_for(timeout=10_000)
+    app.editor(1).locator(".cm-line").first.click()
+    app.page.keyboard.press("End")
+    app.type_(" --strict")
+    assert app.text(1).startswith("%%tc --strict\n")
+    # the other cells go on
+    app.page.keyboard.press("Escape")
+    app.page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 2; }")
+    app.caret(2, "X(i", after=False)
+    app.type_("Q(i) + ")
+    app.editor(2).locator(".cm-lintRange-error", has_text="Q").wait_for(timeout=20_000)
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_themes(lab: App, theme: str) -> None:
-    lab.ready("theme.ipynb", GOOD)
-    lab.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
-    lab.focus(1)
-    lab.command("tc-jupyter:show-panel")
-    lab.page.locator("[data-tc-panel]").get_by_text("0 <= i < N - 1").first.wait_for(timeout=10_000)
-    lab.page.wait_for_timeout(300)
-    contrast = lab.page.evaluate(
-        """() => {
-            const parse = c => c.match(/[\\d.]+/g).slice(0, 3).map(Number);
-            const light = c => { const [r, g, b] = parse(c).map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-            const panel = getComputedStyle(document.querySelector('[data-tc-panel]'));
-            const back = light(panel.backgroundColor);
-            return [...document.querySelectorAll('[data-tc-panel] td, [data-tc-panel] p, [data-tc-panel] button')].map(e => {
-                const front = light(getComputedStyle(e).color);
-                return (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
-            }).reduce((a, b) => Math.min(a, b), 99);
-        }"""
+# the smallest contrast of what the front end draws, against the background behind it
+CONTRAST = """selectors => {
+    const rgb = css => (css.match(/[\\d.]+/g) ?? []).map(Number);
+    const light = c => { const [r, g, b] = c.slice(0, 3).map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const behind = node => { for (let at = node; at; at = at.parentElement) { const c = rgb(getComputedStyle(at).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
+    return [...document.querySelectorAll(selectors)].map(e => {
+        const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    }).reduce((a, b) => Math.min(a, b), 99);
+}"""
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_themes(app: App, theme: str) -> None:
+    app.ready("theme.ipynb", GOOD)
+    name = f"JupyterLab {theme}"
+    app.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", name)
+    app.page.wait_for_function("wanted => document.body.dataset.jpThemeName === wanted", arg=name, timeout=20_000)
+    app.focus(1)
+    app.panel().get_by_text("0 <= i < N - 1").first.wait_for(timeout=10_000)
+    assert app.page.evaluate(CONTRAST, "[data-tc-panel] td, [data-tc-panel] p, [data-tc-panel] button") >= 4.5
+    # the tokens have the colours that the application gives to Python, which are weaker than 4.5 here and there
+    assert app.page.evaluate(CONTRAST, f"{FRONT} .tc-editor [class*=tok-]") >= 2.5
+    keyword = app.editor(1).locator(".tok-keyword").first.evaluate("e => getComputedStyle(e).color")
+    plain = app.editor(1).evaluate("e => getComputedStyle(e).color")
+    assert keyword != plain
+    tip = app.hover(1, "i) = X").first
+    assert app.page.evaluate(CONTRAST, ".cm-tooltip-hover, .cm-tooltip-hover *") >= 4.5
+    assert tip.is_visible()
+    app.page.evaluate(
+        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' })"
     )
-    assert contrast >= 4.5
-    assert lab.own_errors() == []
 
 
-def test_three_hundred_cells_with_windowing(lab: App) -> None:
+@pytest.mark.parametrize("mode", ["full", pytest.param("contentVisibility", marks=pytest.mark.slow)])
+def test_three_hundred_cells_with_windowing(app: App, mode: str) -> None:
     cells = [START] + [GOOD.replace("def f", f"def f{i}") if i % 3 == 0 else f"x{i} = {i}" for i in range(299)]
-    lab.open(lab.server.notebook("many.ipynb", cells))
-    lab.idle()
-    lab.run_and_wait(0)
-    lab.editor(1).locator(".tok-keyword").first.wait_for(timeout=20_000)
-    lab.command("tc-jupyter:show-inspector")
-    entries = lab.page.locator("[data-tc-inspector] [data-tc-def]")
-    lab.page.wait_for_function(
-        "() => document.querySelectorAll('[data-tc-inspector] [data-tc-state=analysed]').length === 100", timeout=30_000
-    )
-    entries.last.locator("button").click()
-    lab.page.locator(".jp-Cell.jp-mod-active", has_text="def f297").wait_for(timeout=20_000)
-    lab.page.locator(".jp-Cell.jp-mod-active .tok-keyword").first.wait_for(timeout=10_000)
-    assert lab.own_errors() == []
+    with app.setting("@jupyterlab/notebook-extension", "tracker", {"windowingMode": mode}):
+        app.open(app.server.notebook("many.ipynb", cells))
+        assert (
+            app.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.notebookConfig.windowingMode")
+            == mode
+        )
+        app.idle()
+        app.run_and_wait(0)
+        app.editor(1).locator(".tok-keyword").first.wait_for(timeout=20_000)
+        app.command("tc-jupyter:show-inspector")
+        app.page.wait_for_function(
+            "() => document.querySelectorAll('[data-tc-inspector] [data-tc-state=analysed]').length === 100",
+            timeout=60_000,
+        )
+        app.page.locator("[data-tc-inspector] [data-tc-def]").last.locator("button").click()
+        active = app.page.locator(".jp-Cell.jp-mod-active", has_text="def f297")
+        active.wait_for(timeout=20_000)
+        active.locator(".tok-keyword").first.wait_for(timeout=10_000)
+        app.page.locator("[data-tc-inspector] [data-tc-def=f0] button").click()
+        app.page.locator(".jp-Cell.jp-mod-active", has_text="def f0").locator(".tok-keyword").first.wait_for(
+            timeout=20_000
+        )
 
 
 def test_new_notebook_command(lab: App) -> None:
