@@ -59,6 +59,7 @@ from tc_jupyter.schedule import (
     SymbolicBounds,
     Tile,
     constant_extent,
+    ends_inside,
     first_reduction,
     identity_of,
     loop_extent,
@@ -545,15 +546,16 @@ class _StageLoops:
         (read,) = statement.reads()
         place = nest.place(nest.graph.storage_name(read.tensor))
         tests: list[Expr] = []
-        for subscript, base, extent in zip(read.indices, place.base, place.buffer.shape, strict=True):
+        ends = ends_inside(nest.bounds, self.stage, read)
+        for subscript, base, extent, proved in zip(read.indices, place.base, place.buffer.shape, ends, strict=True):
             assert isinstance(subscript, IndexVar)
             position = values[subscript.name] - base
             if not nonnegative(position):
                 tests.append(Binary(">=", nest.expr(position), to_expr(constant(0)), DType.BOOL))
-            tests.append(Binary("<", nest.expr(position), extent, DType.BOOL))
+            if not proved:
+                tests.append(Binary("<", nest.expr(position), extent, DType.BOOL))
         inside = _joined("&&", tests)
-        assert inside is not None
-        return Select(inside, value, identity_of("+", value.dtype), value.dtype)
+        return value if inside is None else Select(inside, value, identity_of("+", value.dtype), value.dtype)
 
     def _folded(self, name: str, where: tuple[Expr, ...], value: Expr) -> Expr:
         """A user's function of the present content and the value of a point (`Statement.combine`)."""

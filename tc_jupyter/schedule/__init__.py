@@ -10,7 +10,7 @@ from .extents import loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root_of, total_dimensions
 from .moves import candidates, mutate
-from .padding import with_safe_padding
+from .padding import ends_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
 from .primitives import identity_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
@@ -69,5 +69,6 @@ __all__ = [
     "total_dimensions",
     "variable",
     "view_shift",
+    "ends_inside",
     "with_safe_padding",
 ]

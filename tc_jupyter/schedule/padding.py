@@ -48,19 +48,38 @@ def is_safe(bounds: SymbolicBounds, stage: Stage) -> bool:
 
 
 def _inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> bool:
+    loops = _loops_around(bounds, stage)
+    for local, length in _positions(bounds, stage, read):
+        if local is None or not nonnegative(local.substitute({variable(*loop): constant(0) for loop in loops})):
+            return False
+        if not any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops)):
+            return False
+    return True
+
+
+def ends_inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> tuple[bool, ...]:
+    """Per dimension, whether it is proved that a stage reads nothing beyond the last element."""
+    loops = _loops_around(bounds, stage)
+    return tuple(
+        local is not None and any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops))
+        for local, length in _positions(bounds, stage, read)
+    )
+
+
+def _loops_around(bounds: SymbolicBounds, stage: Stage) -> list[tuple[str, str]]:
+    """The loops of a stage and those around it, innermost first."""
+    return [(stage.name, leaf) for leaf in reversed(stage.leaves)] + list(bounds.graph.attach_path(stage.name))
+
+
+def _positions(bounds: SymbolicBounds, stage: Stage, read: Read) -> Iterator[tuple[SizeExpr | None, SizeExpr]]:
+    """Per dimension the storage position that is read, `None` where data decides, and the number of elements."""
     graph = bounds.graph
     values = dict(bounds[stage.name].lineage.values)
     shift = view_shift(graph, read.tensor)
     places = _allocated(bounds, graph.storage_name(read.tensor))
     for subscript, by, (base, length) in zip(read.indices, shift, places, strict=True):
-        if any(isinstance(node, Read) and node.indices for node in walk(subscript)):
-            return False
-        local = from_expr(subscript, scope_of(graph)).substitute(values) + by - base
-        loops = [(stage.name, leaf) for leaf in reversed(stage.leaves)] + list(graph.attach_path(stage.name))
-        lowest = local.substitute({variable(*loop): constant(0) for loop in loops})
-        if not nonnegative(lowest) or not any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops)):
-            return False
-    return True
+        by_data = any(isinstance(node, Read) and node.indices for node in walk(subscript))
+        yield None if by_data else from_expr(subscript, scope_of(graph)).substitute(values) + by - base, length
 
 
 def _allocated(bounds: SymbolicBounds, tensor: str) -> list[tuple[SizeExpr, SizeExpr]]:

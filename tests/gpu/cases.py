@@ -38,11 +38,13 @@ CASES = {
         "def f(float(N) X, float(N) Y, float a) -> (O) { O(i) = a * X(i) + Y(i) }",
         tuple({"N": n} for n in (1, 7, 2048, 2053)),
         ("tc_load<4>", "tc_store<4>"),
+        edges=({"N": 1029}, {"N": 3077}),
     ),
     "fused": Case(
         "def f(float(M,N) X, float(N) b) -> (O) { T(i,j) = X(i,j) + b(j)\n O(i,j) = T(i,j) > 3.0 ? T(i,j) : 0.1*T(i,j) }",
         ({"M": 5, "N": 37}, {"M": 9, "N": 128}),
         ("tc_store<4>",),
+        edges=({"M": 9, "N": 133}, {"M": 9, "N": 132}),
     ),
     "product": Case(
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
@@ -56,24 +58,28 @@ CASES = {
         ({"M": 34, "N": 9, "K": 33},),
         ("__shared__",),
         128,
+        edges=({"M": 35, "N": 37, "K": 61}, {"M": 5, "N": 9, "K": 3}),
     ),
     "epilogue": Case(
         "def f(float(M,K) A, float(K,N) B, float(N) b) -> (O) { C(i,j) +=! A(i,k) * B(k,j)\n O(i,j) = fmax(C(i,j) + b(j), 0.0) }",
         ({"M": 30, "N": 45, "K": 33},),
         ("__shared__",),
         128,
+        edges=({"M": 35, "N": 37, "K": 61}, {"M": 5, "N": 9, "K": 3}),
     ),
     "batched": Case(
         "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
         ({"B": 3, "M": 20, "N": 33, "K": 17},),
         ("__shared__", "blockIdx.z"),
         128,
+        edges=({"B": 2, "M": 35, "N": 37, "K": 61}, {"B": 1, "M": 5, "N": 9, "K": 3}),
     ),
     "convolution": Case(
         "def f(float(C,H,W) X, float(K,C,R,S) Y) -> (Z) { Z(k,h,w) +=! X(c, h + r, w + s) * Y(k,c,r,s) }",
         ({"C": 5, "H": 6, "W": 9, "K": 4, "R": 3, "S": 2},),
         ("__shared__",),
         128,
+        edges=({"C": 33, "H": 3, "W": 35, "K": 33, "R": 2, "S": 2}, {"C": 3, "H": 2, "W": 5, "K": 4, "R": 1, "S": 1}),
     ),
     "group convolution": Case(
         "def f(float(B,M,C,H,W) X, float(M,K,C,R,S) Y) -> (Z) { Z(b,g,k,h,w) +=! X(b,g,c,h+r,w+s) * Y(g,k,c,r,s) }",
@@ -98,12 +104,14 @@ CASES = {
         ({"M": 40, "N": 72, "K": 104}, {"M": 30, "N": 33, "K": 20}, {"M": 9, "N": 20, "K": 12}),
         ("tc_mma_m16n8k16_f16", "tc_ldmatrix", "tc_cp_async<16>"),
         128,
+        edges=({"M": 40, "N": 40, "K": 8}, {"M": 36, "N": 35, "K": 101}, {"M": 36, "N": 36, "K": 100}),
     ),
     "half product, transposed": Case(
         "def f(half(K,M) A, half(N,K) B) -> (C) { C(i,j) +=! A(k,i) * B(j,k) }",
         ({"M": 40, "N": 24, "K": 40},),
         ("tc_mma_m16n8k16_f16", "tc_ldmatrix_trans", "tc_cp_async<16>"),
         128,
+        edges=({"M": 40, "N": 40, "K": 104}, {"M": 8, "N": 8, "K": 8}),
     ),
     "half epilogue": Case(
         "def f(half(B,M,K) X, half(B,K,N) Y, float(N) b) -> (O) {"
@@ -111,6 +119,7 @@ CASES = {
         ({"B": 2, "M": 24, "N": 40, "K": 40},),
         ("tc_mma_m16n8k16_f16", "tc_cp_async<16>", "blockIdx.z"),
         128,
+        edges=({"B": 2, "M": 40, "N": 40, "K": 104}, {"B": 1, "M": 8, "N": 8, "K": 8}),
     ),
     "half convolution": Case(
         "def f(half(N,H,W,C) X, half(R,S,C,K) Y) -> (Z) { Z(n,h,w,k) +=! X(n, h+r, w+s, c) * Y(r,s,c,k) }",
@@ -123,12 +132,14 @@ CASES = {
         ({"M": 40, "N": 24, "K": 40}, {"M": 9, "N": 20, "K": 13}),
         ("tc_mma_m16n8k16_bf16", "tc_cp_async<16>"),
         128,
+        edges=({"M": 40, "N": 40, "K": 104}, {"M": 8, "N": 8, "K": 8}, {"M": 36, "N": 35, "K": 37}),
     ),
     "int8 product": Case(
         "def f(int8(M,K) A, int8(N,K) B) -> (C) { C(i,j) +=! int32(A(i,k)) * int32(B(j,k)) }",
         ({"M": 40, "N": 24, "K": 80}, {"M": 9, "N": 20, "K": 13}),
         ("tc_mma_m16n8k32_s8", "tc_cp_async<16>"),
         128,
+        edges=({"M": 40, "N": 40, "K": 208}, {"M": 8, "N": 8, "K": 16}, {"M": 36, "N": 35, "K": 69}),
     ),
     "TF32 product": Case(
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
@@ -136,6 +147,7 @@ CASES = {
         ("tc_mma_m16n8k8_tf32", "tc_cp_async<16>"),
         128,
         replace(TARGET, tf32=True),
+        edges=({"M": 40, "N": 40, "K": 52}, {"M": 8, "N": 8, "K": 4}, {"M": 36, "N": 35, "K": 53}),
     ),
     "double product": Case(
         "def f(double(M,K) A, double(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
@@ -147,34 +159,54 @@ CASES = {
         "def f(float(M,N) A) -> (O) { m(i) max=! A(i,j)\n e(i,j) = exp(A(i,j) - m(i))\n s(i) +=! e(i,j)\n O(i,j) = e(i,j) / s(i) }",
         ({"M": 5, "N": 37}, {"M": 3, "N": 1030}),
         ("tc_block_reduce",),
+        edges=({"M": 9, "N": 37}, {"M": 9, "N": 136}),
     ),
     "layer norm": Case(
         "def f(float(M,N) A, float(N) g) -> (O) { s(i) +=! A(i,j)\n u(i) = s(i) / float(N)\n"
         " v(i) +=! (A(i,j)-u(i))*(A(i,j)-u(i))\n O(i,j) = (A(i,j)-u(i)) * rsqrt(v(i)/float(N) + 0.00001) * g(j) }",
         ({"M": 5, "N": 37}, {"M": 3, "N": 1030}),
         ("tc_block_reduce",),
+        edges=({"M": 9, "N": 37}, {"M": 9, "N": 136}),
     ),
     "row sum": Case(
-        "def f(float(M,N) A) -> (O) { O(i) +=! A(i,j) }", ({"M": 5, "N": 300}, {"M": 1, "N": 1}), ("tc_block_reduce",)
+        "def f(float(M,N) A) -> (O) { O(i) +=! A(i,j) }",
+        ({"M": 5, "N": 300}, {"M": 1, "N": 1}),
+        ("tc_block_reduce",),
+        edges=({"M": 9, "N": 70},),
     ),
-    "column sum": Case("def f(float(M,N) A) -> (O) { O(j) +=! A(i,j) }", ({"M": 600, "N": 37},)),
+    "column sum": Case(
+        "def f(float(M,N) A) -> (O) { O(j) +=! A(i,j) }",
+        ({"M": 600, "N": 37},),
+        edges=({"M": 2100, "N": 3}, {"M": 5, "N": 260}),
+    ),
     "total": Case(
         "def f(float(N) A) -> (s) { s +=! A(i)*A(i) }", ({"N": 5}, {"N": 20000}), ("tc_block_reduce", "blockIdx.x")
     ),
-    "largest": Case("def f(float(M,N) A) -> (s) { s max=! A(i,j) }", ({"M": 7, "N": 300},), ("tc_block_reduce",)),
+    "largest": Case(
+        "def f(float(M,N) A) -> (s) { s max=! A(i,j) }",
+        ({"M": 7, "N": 300},),
+        ("tc_block_reduce",),
+        edges=({"M": 40, "N": 9},),
+    ),
     "short total": Case("def f(float(7) A) -> (s) { s +=! A(i) }", ({},)),
     "transpose": Case(
-        "def f(float(M,N) A) -> (O) { O(j,i) = A(i,j) }", ({"M": 70, "N": 45},), ("[32][33]", "__syncthreads")
+        "def f(float(M,N) A) -> (O) { O(j,i) = A(i,j) }",
+        ({"M": 70, "N": 45},),
+        ("[32][33]", "__syncthreads"),
+        edges=({"M": 33, "N": 65},),
     ),
     "axes turned": Case(
         "def f(float(B,M,N) A) -> (O) { O(j,b,i) = 2.0*A(b,i,j) }", ({"B": 3, "M": 40, "N": 35},), ("[33]",)
     ),
     "stencil": Case(
-        "def f(float(H,W) X) -> (Y) { Y(i,j) = X(i-1,j)+X(i+1,j)+X(i,j-1)+X(i,j+1)-4.0*X(i,j) }", ({"H": 20, "W": 70},)
+        "def f(float(H,W) X) -> (Y) { Y(i,j) = X(i-1,j)+X(i+1,j)+X(i,j-1)+X(i,j+1)-4.0*X(i,j) }",
+        ({"H": 20, "W": 70},),
+        edges=({"H": 10, "W": 40},),
     ),
     "gather": Case(
         "def f(float(E,D) L, int32(B,K) I) -> (O) { O(b,d) +=! L(max(min(I(b,k), E-1), 0), d) }",
         ({"E": 9, "D": 40, "B": 5, "K": 3},),
+        edges=({"E": 9, "D": 140, "B": 9, "K": 2},),
     ),
 }
 

@@ -519,7 +519,7 @@ class _Emitter:
         extent = bounds(loop.extent, self.scope.ranges)
         if loop.kind in ("unroll", "vectorize") and extent[1] is not None and extent[1] <= MAX_UNROLL:
             self._line("#pragma unroll")
-        with self._variable(loop) as name:
+        with self._variable(loop) as name, self._repeated():
             low = index(loop.min, self.scope).text
             most, limit = (0, None) if self._of_block(loop) else _unrolled_end(loop)
             high = self._end(loop) if limit is None else str(most)
@@ -552,6 +552,13 @@ class _Emitter:
             scope.tile = None
         self.names.taken.discard(register)
         self.active = before
+
+    @contextmanager
+    def _repeated(self) -> Generator[None]:
+        """What is written here runs several times."""
+        before, self.scope.repeated = self.scope.repeated, True
+        yield
+        self.scope.repeated = before
 
     def _type(self, loop: For) -> str:
         """Type of a loop variable in scope: `int` where it certainly suffices, one step beyond the end included."""
@@ -623,7 +630,8 @@ class _Emitter:
         )
         self.depth += 1
         self.alone = True
-        self._block(loop.body, guards)
+        with self._repeated():
+            self._block(loop.body, guards)
         if loop.kind in GRID_AXES and _uses_shared(loop.body):
             self._line("__syncthreads();  // the next round overwrites shared memory")
         self.depth -= 1
@@ -688,7 +696,7 @@ class _Emitter:
         if not private or loop.min != int64(0):
             return replace(loop, kind="serial")
         exists = Binary("<", IndexVar(loop.var), _at_least(loop.extent, width), DType.BOOL)
-        return replace(loop, kind="unroll", extent=int64(width), body=Block((If(exists, loop.body),)))
+        return replace(loop, kind="unroll", extent=int64(width - 1), body=Block((If(exists, loop.body),)))
 
     def _vector_stores(self, loop: For, stores: list[Store], plans: Sequence[VectorStore | None], width: int) -> None:
         whole = replace(loop, extent=int64(width), kind="unroll")

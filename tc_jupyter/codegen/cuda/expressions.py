@@ -104,6 +104,7 @@ class Scope:
         lanes: inside a vectorised statement: read -> text of its element.
         tile: inside loops over a tile of a fragment: variables of the row and the column, register of the element.
         block_threads: threads per block.
+        repeated: inside a loop, so that what uses shared memory finds it in use by the round before.
     """
 
     variables: dict[str, str]
@@ -117,6 +118,7 @@ class Scope:
     lanes: dict[Read, str] = field(default_factory=dict)
     tile: tuple[str, str, str] | None = None
     block_threads: int = 1
+    repeated: bool = False
 
     @property
     def index_type(self) -> str:

@@ -204,7 +204,6 @@ template <int THREADS, typename T, typename COMBINE> INLINE T tc_block_reduce(T 
     value = scratch[0];
 #pragma unroll
     for (int warp = 1; warp < THREADS / 32; warp++) value = combine(value, scratch[warp]);
-    __syncthreads();  // scratch may be written again
     return value;
 }
 """,
@@ -417,5 +416,6 @@ def _reduce(stmt: Intrinsic, scope: Scope) -> list[str]:
         "{",
         f"    {scratch}",
         "    " + stored(f"tc_block_reduce<{threads}>({term}, {combine}, {row})"),
+        *(["    __syncthreads();  // the next round writes to it again"] if scope.repeated else []),
         "}",
     ]
