@@ -6,6 +6,8 @@ Every program is one that hypothesis draws from `tests.strategies.programs`, tol
 * the CPU engine computes what the loop interpreter computes (which checks every subscript), or both refuse with the same code;
 * the elements around every argument, and the arguments, are as they were.
 
+With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead.
+
 A failure is written to the log with the program, its sizes and the seed of its data, and the campaign goes on; what it found
 is fixed and becomes an entry of FOUND in `tests/test_properties.py`. One seed gives 500 draws, so a campaign can be split and resumed.
 """
@@ -13,9 +15,11 @@ is fixed and becomes an entry of FOUND in `tests/test_properties.py`. One seed g
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -27,12 +31,16 @@ from tests.test_properties import compare
 
 DRAWS = 500
 
+Check = Callable[[str, dict[str, int], int], str]
+"""Checks one program at some sizes with data of a seed; says in a few words how far it came."""
+
 
 class Campaign:
     """What was run so far; `log` gets one block per failure."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, check: Check = compare) -> None:
         self.log = log
+        self.check = check
         self.seen: set[str] = set()
         self.count: Counter[str] = Counter()
 
@@ -42,7 +50,7 @@ class Campaign:
             return
         self.seen.add(text)
         try:
-            outcome = compare(text, numbers, number)
+            outcome = self.check(text, numbers, number)
         except UnsatisfiedAssumption:
             self.count["refused when compiled"] += 1
             return
@@ -78,14 +86,24 @@ class Campaign:
         each()
 
 
+def _on_five_architectures() -> Check:
+    """The check of CUDA kernels: they compile for all architectures, and the simulator agrees with the loop interpreter."""
+    sys.path.append(str(Path(__file__).parent / "codegen"))
+    from tests.codegen.test_cuda_programs import on_five_architectures
+
+    return on_five_architectures
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="many random programs: ranges, preconditions, both engines")
     parser.add_argument("--programs", type=int, default=50_000, help="how many different legal programs")
     parser.add_argument("--seed", type=int, default=0, help="the first seed; it is counted up")
     parser.add_argument("--log", type=Path, default=Path("campaign.log"))
+    parser.add_argument("--gpu", action="store_true", help="CUDA kernels: five architectures, and the simulator")
     options = parser.parse_args()
-    campaign, start, number = Campaign(options.log), time.monotonic(), options.seed
+    check = _on_five_architectures() if options.gpu else compare
+    campaign, start, number = Campaign(options.log, check), time.monotonic(), options.seed
     while campaign.compared() < options.programs:
         campaign.draw(number)
         number += 1

@@ -44,7 +44,7 @@ CASES = {
         "def f(float(M,N) X, float(N) b) -> (O) { T(i,j) = X(i,j) + b(j)\n O(i,j) = T(i,j) > 3.0 ? T(i,j) : 0.1*T(i,j) }",
         ({"M": 5, "N": 37}, {"M": 9, "N": 128}),
         ("tc_store<4>",),
-        edges=({"M": 9, "N": 133}, {"M": 9, "N": 132}),
+        edges=({"M": 9, "N": 135}, {"M": 9, "N": 132}),
     ),
     "product": Case(
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
@@ -98,6 +98,7 @@ CASES = {
         ({"M": 30, "N": 9, "K": 33},),
         ("__shared__",),
         128,
+        edges=({"M": 35, "N": 37, "K": 61}, {"M": 5, "N": 9, "K": 3}),
     ),
     "half product": Case(
         "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
@@ -154,6 +155,7 @@ CASES = {
         ({"M": 30, "N": 33, "K": 20},),
         (),
         255,
+        edges=({"M": 35, "N": 37, "K": 61}, {"M": 5, "N": 9, "K": 3}, {"M": 36, "N": 36, "K": 3}),
     ),
     "softmax": Case(
         "def f(float(M,N) A) -> (O) { m(i) max=! A(i,j)\n e(i,j) = exp(A(i,j) - m(i))\n s(i) +=! e(i,j)\n O(i,j) = e(i,j) / s(i) }",

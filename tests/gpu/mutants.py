@@ -196,12 +196,12 @@ class Variant:
         return ""
 
 
-def variants(name: str) -> list[Variant]:
-    """The texts of a template at its sizes."""
+def variants(name: str, only: tuple[Sizes, ...] = ()) -> list[Variant]:
+    """The texts of a template at its sizes, or at some of them."""
     case = CASES[name]
     program, schedule = scheduled(case, case.small)
     found: dict[tuple[str, ...], Variant] = {}
-    for sizes in (*case.sizes, *case.edges):
+    for sizes in only or (*case.sizes, *case.edges):
         made = kernels(schedule, sizes)
         sources = tuple(emit_cuda(each, case.target) for each in made)
         arrays = inputs(program, 1, sizes)
