@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tc_jupyter import cpu_suite
+from tc_jupyter import cpu_suite, sac_suite
 from tc_jupyter.compiler import analyze
 from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.function import Function, close, compile, gpu_available
@@ -79,7 +79,7 @@ def run_suite(
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
-        suite: `compile`, `cpu`, `gpu` or `tuning`.
+        suite: `compile`, `cpu`, `gpu`, `sac` or `tuning`.
         only: measure only lines whose name contains this.
         thread_count: of the suite `cpu`; `None`: all, then one.
         compiled: measure `torch.compile` in the suite `cpu` too.
@@ -97,7 +97,7 @@ def run_suite(
     )
     print(f"{'':44}  {'median':>8}  {'p10':>8}  {'p90':>8}")
     found: list[Entry] = []
-    suites = {"compile": _compile_suite, "tuning": _tuning_suite, "gpu": _gpu_suite}
+    suites = {"compile": _compile_suite, "tuning": _tuning_suite, "gpu": _gpu_suite, "sac": _sac_suite}
     for make in suites[suite]():
         for entry in make(only or ""):
             found.append(entry)
@@ -262,6 +262,33 @@ print(json.dumps(tuning_gain(workload, {seconds})))
 """
 TUNED_SECONDS = 30.0
 """How long the suite `tuning` searches per workload."""
+
+
+def _sac_suite() -> tuple[Measure, ...]:
+    """Examples of `%%sac` against the equivalent defs and NumPy; what a new rank costs."""
+
+    def measure(example: sac_suite.Example, only: str) -> list[Entry]:
+        if only not in example.name:
+            return []
+        found = sac_suite.compare(example)
+        ours, peers = found.sac, (found.tc, found.numpy)
+        others = "  ".join(f"{peer.name} {duration(peer.median)}" for peer in peers)
+        ratio = ours.median / min(peer.median for peer in peers)
+        detail = others if found.agrees else f"{others}  DIFFERS"
+        target = sac_suite.MOST_RATIO * found.tc.median
+        rows = tuple(Row(peer.name, peer.median, peer.p10, peer.p90, agrees=found.agrees) for peer in peers)
+        return [Entry(example.name, ours.median, ours.p10, ours.p90, target, ratio, detail, rows)]
+
+    def ranks(only: str) -> list[Entry]:
+        timings = sac_suite.specialisation_times()
+        return [
+            Entry(name, each.median, each.p10, each.p90, sac_suite.SPECIALISATION)
+            for name, each in timings.items()
+            if only in name
+        ]
+
+    examples = sac_suite.examples()
+    return *(lambda only, example=example: measure(example, only) for example in examples), ranks
 
 
 def _tuning_suite() -> tuple[Measure, ...]:

@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     explained.add_argument("code", metavar="TC301")
 
     bench = commands.add_parser("bench", help="measure against what else is installed")
-    bench.add_argument("--suite", choices=("cpu", "gpu", "compile", "tuning"), default="compile")
+    bench.add_argument("--suite", choices=("cpu", "gpu", "compile", "sac", "tuning"), default="compile")
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
     bench.add_argument("--json", metavar="FILE", help="write the numbers to a file")
     bench.add_argument("--threads", type=int, metavar="N", help="suite cpu: only with N threads")

@@ -247,12 +247,13 @@ class Definition:
         runners = load_runners(engine, made)
         return Ready(made, bind_kernel(self.program, self.numbers, made.kernels, runners, layout, engine, made.scans))
 
-    def dispatcher(self) -> Callable[..., Any]:
-        """The function of positional arguments that a call runs: the short way where there is one."""
+    def dispatcher(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
+        """The function of positional arguments that a call runs: the short way where there is one, else `general`."""
+        always = general or self.general
         plan = self._fast_plan()
         if plan is None or self.options.specialize or self.options.target not in (None, "cpu"):
-            return self.general
-        return FastCall(plan, lambda values: self.general(*values), self._fast_runners).dispatcher()
+            return always
+        return FastCall(plan, lambda values: always(*values), self._fast_runners).dispatcher()
 
     def general(self, *args: Any) -> Any:
         """A call with positional arguments only, by the general path."""

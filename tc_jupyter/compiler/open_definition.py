@@ -108,8 +108,34 @@ class OpenDefinition:
         return self.call(args, None)
 
     def dispatcher(self) -> Any:
-        """The function of positional arguments that a call runs."""
-        return self.general
+        """The function of positional arguments that a call runs: for types and ranks that came before, the short way of theirs."""
+        known: dict[tuple[Any, ...], tuple[Definition, Any]] = {}
+
+        def run(*args: Any) -> Any:
+            key = tuple([(each.dtype, each.ndim) if type(each) is np.ndarray else type(each) for each in args])
+            found = known.get(key)
+            if found is None:
+                result = self.general(*args)
+                if self._tells_the_code(args):
+                    known[key] = self._short(args)
+                return result
+            self.latest, call = found
+            return call(*args)
+
+        return run
+
+    def _tells_the_code(self, args: Sequence[Any]) -> bool:
+        """Whether the types and ranks of NumPy arguments decide which code runs; other libraries have types of their own."""
+        scalars = (bool, int, float, np.generic) if len(self.functions) == 1 else ()
+        return all((type(each) is np.ndarray and each.ndim) or isinstance(each, scalars) for each in args)
+
+    def _short(self, args: Sequence[Any]) -> tuple[Definition, Any]:
+        """The specialisation for a call that was made, and what calls of the same types and ranks may run."""
+        entry = self._entry(args)
+        bare = not entry.signature.values and all(each.extents is None for each in entry.signature.arguments)
+        if not bare or entry.definition.verify is not None:
+            return entry.definition, self.general
+        return entry.definition, entry.definition.dispatcher(self.general)
 
     def at(self, values: Sequence[object]) -> Definition:
         """The definition for the ranks, types and demanded values of these arguments.
@@ -117,6 +143,10 @@ class OpenDefinition:
         Raises:
             CallError: TC606, TC607, TC609, TC651, or an error that only these ranks show.
         """
+        self.latest = self._entry(values).definition
+        return self.latest
+
+    def _entry(self, values: Sequence[object]) -> _Entry:
         read = [self._read(position, value) for position, value in enumerate(values)]
         arguments = [_argument_type(item) for item in read]
         key = tuple((argument.dtype, argument.rank) for argument in arguments)
@@ -126,8 +156,7 @@ class OpenDefinition:
             if entry is None:
                 entry = self._specialize(arguments, read)
                 entries.append(entry)
-            self.latest = entry.definition
-            return entry.definition
+            return entry
 
     def rewrites(self, values: Sequence[object] = ()) -> tuple[Rewrites, ...]:
         """The three rewrites of every definition; with arguments, with the numbers of that call."""

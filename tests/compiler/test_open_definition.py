@@ -184,3 +184,50 @@ def test_a_temporary_whose_size_is_a_choice():
     a = np.arange(12.0).reshape(3, 4)
     for target in ("interpreter", "cpu"):
         np.testing.assert_allclose(tc.compile(cell, language="sac", target=target).f(a), a / 7)
+
+
+SECOND = [
+    np.arange(6.0),
+    np.arange(6.0).reshape(2, 3),
+    np.zeros((0, 3)),
+    np.zeros((2, 0)),
+    np.arange(12.0)[::2],
+    np.array(3.0),
+]
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_calls_of_types_that_came_before(target):
+    if target == "cpu":
+        pytest.importorskip("llvmlite")
+    text = "double[*] f(double[*] a) { return { iv -> a[iv] + 1 | 0*shape(a)+1 <= iv < shape(a); iv -> a[iv] }; }"
+    function = tc.compile(text, language="sac", target=target)["f"]
+    for _ in range(3):
+        for a in SECOND:
+            want = a.copy()
+            want[(slice(1, None),) * a.ndim] += 1
+            got = function(a)
+            assert got.shape == a.shape
+            np.testing.assert_array_equal(got, want)
+            assert function.program.tensor("a").rank == a.ndim
+    with pytest.raises(CallError, match="TC651"):
+        function(np.arange(3))
+
+
+def test_scalars_and_checks_of_calls_that_came_before():
+    pytest.importorskip("llvmlite")
+    text = """double[.] scaled(double[.] a, double by) { return a * by; }
+double[.] cut(double[.] a, int n) { return { [i] -> 0.0 | [i] < [n]; iv -> a[iv] }; }
+int[.] counted(int n) { return { [i] -> i | [i] < [n] }; }
+"""
+    module = tc.compile(text, language="sac", target="cpu")
+    a = np.arange(4.0)
+    for by in (2.0, 3, np.float64(4), 2.0):
+        np.testing.assert_array_equal(module.scaled(a, by), a * by)
+    for n in (1, 3, 0, 4):
+        np.testing.assert_array_equal(module.cut(a, n), np.where(np.arange(4) < n, 0, a))
+        np.testing.assert_array_equal(module.counted(n), np.arange(n))
+    with pytest.raises(CallError, match="TC655"):
+        module.counted(-1)
+    with pytest.raises(CallError, match="TC653"):
+        module.cut(a, 5)
