@@ -62,6 +62,8 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target) -> Schedule:
     return general.default(schedule, name, target)
 
 
+LARGE = 64
+"""Sizes above this one differ for a tile only in whether they are multiples of it."""
 SMALL = 8
 """Windows of up to this size are constants of the code."""
 
@@ -72,14 +74,16 @@ def size_class(
     """What code for a call may assume of its sizes: constants, and typical values to choose tiles by.
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
-    in a subscript (`h + kh`). Typical values are kept for sizes of results of reductions, up to a factor of two below 64; above,
-    only whether they are multiples of 64. Programs without reductions have one class.
+    in a subscript (`h + kh`). Typical values are kept for sizes of results of reductions, up to a factor of two below 64 (and as
+    they are where a window slides over a row, since its tiles have to fit); above, only whether they are multiples of 64. Programs
+    without reductions have one class.
 
     Returns:
         Names with values that the code is made for, and names with typical values.
     """
     windows: set[str] = set()
     shaped: set[str] = set()
+    slid: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
         if not statement.reduction_indices:
@@ -90,12 +94,17 @@ def size_class(
             names = (index.upper - index.lower).names
             if index.kind == "output":
                 shaped |= names
+                slid |= names if _is_window(statement, name) else set()
             elif _is_window(statement, name):
                 windows |= names
     known = [(name, sizes[name]) for name in program.sizes if name in sizes]
     constants = tuple((name, value) for name, value in known if name in windows and 1 <= value <= SMALL)
     fixed = {name for name, _ in constants}
-    return constants, tuple((name, _typical(value)) for name, value in known if name in shaped and name not in fixed)
+    return constants, tuple(
+        (name, value if name in slid and value <= LARGE else _typical(value))
+        for name, value in known
+        if name in shaped and name not in fixed
+    )
 
 
 def _is_window(statement: Statement, index: str) -> bool:
@@ -110,6 +119,6 @@ def _is_window(statement: Statement, index: str) -> bool:
 
 def _typical(value: int) -> int:
     """A value of the same class: 4, 8, 16, 32, 64, or 4096 and 4095 for larger ones that are multiples of 64 or not."""
-    if value > 64:
+    if value > LARGE:
         return 4096 if value % 64 == 0 else 4095
     return max(4, 1 << max(0, value - 1).bit_length())

@@ -478,13 +478,13 @@ class _Function:
         """An element, or one element per lane."""
         storage = self.storages[read.tensor]
         offset = self.offset(storage, read.indices)
-        if storage.buffer.scope != "argument" or storage.buffer.role != "input":
-            return arith.cast(self.b, self.element(storage, offset), read.dtype, self.f16c)
-        # Nobody writes to an input, so unrolled and jammed loops share what they read.
         key = (storage.buffer.name, frozenset(offset.terms), self.vector, self.tail, self.mask)
         for known in reversed(self.loads):
             if key in known:
                 return arith.cast(self.b, known[key], read.dtype, self.f16c)
+        if storage.buffer.scope != "argument" or storage.buffer.role != "input":
+            return arith.cast(self.b, self.element(storage, offset), read.dtype, self.f16c)
+        # Nobody writes to an input, so unrolled and jammed loops share what they read.
         value = self.loads[-1][key] = self.element(storage, offset)
         return arith.cast(self.b, value, read.dtype, self.f16c)
 
@@ -945,7 +945,9 @@ class _Function:
         """The body once per iteration, with numbers in the place of the variable."""
         first = self.resolve(stmt.min)
         self.b.comment(f"{_heading(stmt)}  (unroll)")
+        before = frozenset(self.loads[-1])
         self.turn_blocks(stmt, extent)
+        turned = [key for key in self.loads[-1] if key not in before]
         for iteration in range(extent):
             number = plus(first, int64(iteration))
             folded = constant_value(number)
@@ -955,6 +957,8 @@ class _Function:
             self.b.quiet += iteration == 0
         self.b.quiet -= extent > 0
         self.constants.pop(stmt.var, None)
+        for key in turned:
+            del self.loads[-1][key]
 
     def turn_blocks(self, stmt: For, extent: int) -> None:
         """Read blocks that the vectorised loop inside would gather across rows; its iterations find them as known elements."""
@@ -963,7 +967,7 @@ class _Function:
         inner = stmt.body.body[0]
         if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(self.resolve(inner.min)) != 0:
             return
-        lanes = constant_value(self.resolve(inner.extent))
+        lanes = upper_limit(self.resolve(inner.extent))
         if (
             lanes is None
             or lanes % extent
@@ -976,25 +980,33 @@ class _Function:
             for s in walk_statements(inner.body)
         ):
             return
+        length = self.resolve(inner.extent)
+        if constant_value(length) is None and not (self.masks(inner.body) and has_iterations(length, self.extents)):
+            return
         inputs = {name: storage.buffer for name, storage in self.storages.items()}
         for read in dict.fromkeys(crossing_reads(inner, stmt.var, inputs)):
-            self.turn_block(read, stmt, inner.var, extent, lanes)
+            self.turn_block(read, stmt, inner.var, extent, lanes, inner.extent)
 
-    def turn_block(self, read: Read, stmt: For, lane: str, extent: int, lanes: int) -> None:
-        """Load `lanes` pieces of `extent` elements and transpose them."""
+    def turn_block(self, read: Read, stmt: For, lane: str, extent: int, lanes: int, length: Expr) -> None:
+        """Load `lanes` pieces of `extent` elements and transpose them; beyond `length` lanes the last piece again."""
         storage, start = self.storages[read.tensor], self.resolve(stmt.min)
         vector = _Vector(lane, int64(0), lanes, 0)
+        count = self.resolve(length)
+        tail = None if constant_value(count) is not None else self.inside(count, lanes, self.value(count))
 
         def offset_at(row: Expr, column: Expr) -> Polynomial:
             values = {stmt.var: column, lane: row}
             return self.offset(storage, tuple(self.resolve(substitute(where, values)) for where in read.indices))
 
+        def row_at(k: int) -> Expr:
+            return int64(k) if tail is None else minimum(int64(k), plus(count, int64(-1)))
+
         rows = [
-            self.plain_load(storage, self.address(storage, offset_at(int64(k), start)), extent) for k in range(lanes)
+            self.plain_load(storage, self.address(storage, offset_at(row_at(k), start)), extent) for k in range(lanes)
         ]
         for column, value in enumerate(turn(self.b, rows)):
             offset = offset_at(IndexVar(lane), plus(start, int64(column)))
-            self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, None, None] = value
+            self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, tail, None] = value
 
     def indexes_registers(self, stmt: For) -> bool:
         """Whether a short loop selects registers: it is written out, since registers have no addresses."""
@@ -1247,20 +1259,20 @@ class _Function:
             return
         if has_iterations(self.resolve(stmt.extent), self.extents):
             with self.scope():
-                self.lanes(stmt, limit, self.inside(stmt, limit, count))
+                self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count))
             return
         body, end = self.b.name("tail"), self.b.name("tail.end")
         some = arith.compare(self.b, ">", count, index(0))
         self.b.branch_if(some, body, end)
         self.b.label(body)
         with self.scope():
-            self.lanes(stmt, limit, self.inside(stmt, limit, count))
+            self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count))
         self.b.branch(end)
         self.b.label(end)
 
-    def inside(self, stmt: For, limit: int, count: Value) -> Value:
+    def inside(self, extent: Expr, limit: int, count: Value) -> Value:
         """Which of `limit` lanes are before the end of a loop; known from where its length is known."""
-        extent, key = self.resolve(stmt.extent), ("inside", count.text, limit)
+        key = ("inside", count.text, limit)
         level = self.depth(extent) if _movable(extent) else len(self.levels) - 1
         memo = self.levels[level].memo if _movable(extent) else {}
         if key not in memo:

@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, walk_statements
+from tc_jupyter.loops import Allocate, Block, Buffer, For, Stmt, Store, walk_statements
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64
 from tc_jupyter.schedule import Target
 
 from .builder import Builder, Value
 from .polynomial import mentions, polynomial, step
-from .prepare import constant_value, map_block, map_blocks, plus, substitute, times
+from .prepare import constant_value, map_block, map_blocks, plus, substitute, times, upper_limit
 
 
 def blocked(block: Block, buffers: Mapping[str, Buffer], target: Target) -> Block:
     """Cut loops over the contiguous index of such reads into written-out blocks and a rest."""
+    own = {s.buffer.name: s.buffer for s in block.body if isinstance(s, Allocate)}
+    buffers = {**buffers, **own} if own else buffers
     body: list[Stmt] = []
     for stmt in block.body:
         body += _blocked(stmt, buffers, target)
@@ -33,12 +35,12 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     inner = _single(stmt)
     if inner is None or not isinstance(stmt, For) or stmt.kind != "serial":
         return (map_blocks(stmt, lambda child: blocked(child, buffers, target)),)
-    limit = constant_value(inner.extent)
+    limit = upper_limit(inner.extent)
     reads = tuple(crossing_reads(inner, stmt.var, buffers))
     count = constant_value(stmt.extent)
     if not reads or limit is None or (count is not None and count < 4):
         return (stmt,)
-    width = min(target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads)), limit)
+    width = min(8, target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads)), limit)
     if width < 2 or limit % width or width & (width - 1):
         return (stmt,)
     outer, step_name = f"{stmt.var}.o", f"{stmt.var}.i"
@@ -66,12 +68,16 @@ def _single(stmt: Stmt) -> For | None:
 
 
 def crossing_reads(inner: For, var: str, buffers: Mapping[str, Buffer]) -> Iterator[Read]:
-    """Unconditional reads of contiguous inputs whose last index is `var + ...` and whose row is chosen by the vectorised loop."""
+    """Unconditional reads of contiguous buffers whose last index is `var + ...` and whose row is chosen by the vectorised loop.
+
+    The buffer is an input, or memory of the task that the loop does not write to.
+    """
+    written = {stmt.buffer for stmt in walk_statements(inner.body) if isinstance(stmt, Store)}
     for stmt in walk_statements(inner.body):
         if isinstance(stmt, Store):
             for read in _plain_reads(stmt.value):
                 buffer = buffers.get(read.tensor)
-                if buffer is not None and _crosses(read, buffer, inner.var, var):
+                if buffer is not None and read.tensor not in written and _crosses(read, buffer, inner.var, var):
                     yield read
 
 
@@ -88,7 +94,10 @@ def _plain_reads(expr: Expr) -> Iterator[Read]:
 
 
 def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
-    if buffer.role != "input" or buffer.scope != "argument" or buffer.strided or len(read.indices) < 2:
+    own = buffer.scope == "local" and not buffer.pad
+    if not (own or (buffer.role == "input" and buffer.scope == "argument" and not buffer.strided)):
+        return False
+    if len(read.indices) < 2:
         return False
     if buffer.dtype is DType.BOOL or any(mentions(where, var) for where in read.indices[:-1]):
         return False

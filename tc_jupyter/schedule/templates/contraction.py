@@ -29,6 +29,10 @@ BLOCK_TILES = 8
 TASKS_PER_THREAD = 4
 MOST_STEPS = 160
 """Multiply-adds of vectors in an unrolled loop body."""
+PIECE = 256
+"""Positions of a long row that are collected before they are turned around."""
+TURNING = 1.1
+"""What turning a row of the result around costs, as a factor."""
 MASKED_VECTORS = 4
 """Vectors of a tile whose last lanes may be masked: the widest loop that is one vector."""
 MOST_ROWS_ALONE = 64
@@ -88,7 +92,8 @@ class Roles:
         column: last output index, along vectors.
         row_reads: tensors read along rows only.
         panels: tensors read along columns at plain indices.
-        windows: tensors read along columns in unit steps of the last subscript, shifted by other indices.
+        windows: tensors read along columns in even steps of the last subscript, shifted by other indices.
+        step: of the windows; more than 1 only where every element is read by itself.
     """
 
     row: str | None
@@ -96,6 +101,7 @@ class Roles:
     row_reads: tuple[str, ...]
     panels: tuple[str, ...]
     windows: tuple[str, ...]
+    step: int = 1
 
 
 def roles_of(stage: Stage) -> Roles | None:
@@ -111,7 +117,22 @@ def roles_of(stage: Stage) -> Roles | None:
             found = _roles(reads, row, column)
             if found is not None:
                 return found
-    return _vector_roles(reads, column)
+    return _vector_roles(reads, column) or _strided_roles(stage, reads, outputs)
+
+
+def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str]) -> Roles | None:
+    """A window in wider steps along the columns, and an operand along a row index."""
+    if _depends_on_data(reads) or _uses_index_values(stage):
+        return None
+    steps = {step_of(from_expr(read.indices[-1]), outputs[-1]) or 0 for read in reads} - {0}
+    if len(steps) != 1 or min(steps) < 2:
+        return None
+    (width,) = steps
+    for row in reversed(outputs[:-1]):
+        found = _roles(reads, row, outputs[-1], width)
+        if found is not None and found.windows and not found.panels:
+            return replace(found, step=width)
+    return None
 
 
 def _vector_roles(reads: list[Read], column: str) -> Roles | None:
@@ -136,7 +157,7 @@ def _uses_index_values(stage: Stage) -> bool:
     return any(isinstance(node, IndexVar) and id(node) not in subscripts for node in walk(stage.statement.value))
 
 
-def _roles(reads: list[Read], row: str | None, column: str) -> Roles | None:
+def _roles(reads: list[Read], row: str | None, column: str, width: int = 1) -> Roles | None:
     rows: list[str] = []
     panels: list[str] = []
     windows: list[str] = []
@@ -146,7 +167,7 @@ def _roles(reads: list[Read], row: str | None, column: str) -> Roles | None:
         if any(move != 0 for move in moves):
             if any(across):
                 return None
-            kind = panels if _is_plain(read) else windows if moves[-1] == 1 and not any(moves[:-1]) else None
+            kind = panels if _is_plain(read) else windows if moves[-1] == width and not any(moves[:-1]) else None
             if kind is None:
                 return None
             kind.append(read.tensor)
@@ -180,6 +201,9 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
+    found = _channels(schedule, name, user, roles, target, sizes or {})
+    if found is not None or roles.step != 1:
+        return found
     try:
         return _scheduled(schedule, name, user, roles, target, sizes or {})
     except CompileError:
@@ -271,6 +295,77 @@ def _scheduled(
     for index in rows:
         schedule = schedule.unroll(cache, f"{index}.inner")
     return schedule.vectorize(cache, f"{roles.column}.inner")
+
+
+def _channels(
+    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, sizes: Mapping[str, int]
+) -> Schedule | None:
+    """A convolution with vectors along the channels of the result, where short rows would leave lanes without work.
+
+    The register tile is some positions of a row by some vectors of channels; the window is read element by element, so a row needs
+    no more lanes than it has. A row of the result is collected in the first cache and turned around when it is written.
+    """
+    stage = schedule.graph.stage(name)
+    names = [index.name for index in stage.statement.output_indices]
+    dtype = schedule.graph.program.tensor(stage.target).dtype.compute
+    extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
+    if roles.row is None or not roles.windows or roles.panels or len(roles.row_reads) != 1:
+        return None
+    channel, place = roles.row, roles.column
+    channels, places = extents[channel], extents[place]
+    tile = tile_of(target, dtype.bits, places, channels)
+    if roles.step == 1:
+        if channels is None or places is None or places > MOST_ROWS_ALONE:
+            return None
+        along = tile_of(target, dtype.bits, channels, places)
+        if _cycles(tile, places, channels) * TURNING >= _cycles(along, channels, places):
+            return None
+    if user is None:
+        schedule, copy = schedule.cache_write(name), name
+        row = last_stage(schedule, name, ".cache")
+    else:
+        copy, row = user, name
+    schedule = schedule.cache_write(row)
+    cache = last_stage(schedule, row, ".cache")
+    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    rest = [index for index in names if index not in (channel, place)]
+    own, across = theirs[channel], theirs[place]
+    *outer, line = [theirs[index] for index in rest] or [""]
+    tasks = (*outer, f"{own}.outer", *([line] if line else []))
+    schedule, lines = schedule.split(copy, own, tile.columns), [f"{across}.outer"]
+    piece = across
+    if places is None or places > MOST_ROWS_ALONE:
+        schedule, piece = schedule.split(copy, across, PIECE), f"{across}.inner"
+        lines.append(f"{piece}.outer")
+    schedule = schedule.split(copy, piece, tile.lanes)
+    schedule = schedule.reorder(copy, *tasks, *lines, f"{own}.inner", f"{piece}.inner")
+    for leaf in tasks:
+        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.vectorize(copy, f"{piece}.inner").compute_at(
+        row, copy, lines[0] if len(lines) > 1 else tasks[-1]
+    )
+    order = [*(number for number, index in enumerate(names) if index in rest), names.index(place), names.index(channel)]
+    schedule = schedule.storage(row, "local", layout=tuple((number, 0) for number in order), padded=True)
+    schedule = schedule.split(row, place, tile.rows).split(row, channel, tile.columns)
+    schedule = schedule.reorder(row, *rest, f"{channel}.outer", f"{place}.outer", f"{place}.inner", f"{channel}.inner")
+    schedule = schedule.unroll(row, f"{place}.inner").vectorize(row, f"{channel}.inner")
+    schedule = schedule.compute_at(cache, row, f"{place}.outer")
+    schedule = _pack_columns(schedule, roles.row_reads[0], cache, channel, tile, None)
+    for tensor in roles.windows:
+        schedule = _pad_rows(schedule, tensor, cache, replace(tile, vectors=-(-tile.rows * roles.step // tile.lanes)))
+    inner = [index.name for index in stage.statement.reduction_indices]
+    layout = tuple((number, 0) for number in order)
+    schedule = schedule.reorder(cache, *rest, *inner, place, channel).storage(
+        cache, "register", layout=layout, padded=True
+    )
+    schedule = schedule.split(cache, place, tile.rows).split(cache, channel, tile.columns)
+    return schedule.unroll(cache, f"{place}.inner").vectorize(cache, f"{channel}.inner")
+
+
+def _cycles(tile: Tile, rows: int, columns: int) -> float:
+    """Cycles of multiply-adds per step of the reduction, over all tiles."""
+    steps = -(-rows // tile.rows) * -(-columns // tile.columns)
+    return steps * max(tile.rows * tile.vectors / 2, 4.0)
 
 
 def _is_masked(stage: Stage, roles: Roles, target: Target) -> bool:
