@@ -79,7 +79,7 @@ CASES = {
         ({"C": 5, "H": 6, "W": 9, "K": 4, "R": 3, "S": 2},),
         ("__shared__",),
         128,
-        edges=({"C": 33, "H": 3, "W": 35, "K": 33, "R": 2, "S": 2}, {"C": 3, "H": 2, "W": 5, "K": 4, "R": 1, "S": 1}),
+        edges=({"C": 41, "H": 3, "W": 35, "K": 33, "R": 2, "S": 1}, {"C": 3, "H": 2, "W": 5, "K": 4, "R": 1, "S": 1}),
     ),
     "group convolution": Case(
         "def f(float(B,M,C,H,W) X, float(M,K,C,R,S) Y) -> (Z) { Z(b,g,k,h,w) +=! X(b,g,c,h+r,w+s) * Y(g,k,c,r,s) }",
