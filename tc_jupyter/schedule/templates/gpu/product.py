@@ -50,7 +50,7 @@ MEDIUM = Tile(64, 64, 16, 4, 4)
 SMALL = Tile(32, 32, 16, 2, 2)
 VECTOR_BYTES = 16
 STAGES = 3
-"""Tiles in shared memory at once: one is read while copies of two are under way."""
+"""Tiles in shared memory at once: one is read while copies of two are under way; of 64-bit elements there are two tiles."""
 ASYNCHRONOUS_BYTES = 4
 """The smallest element that a device copies without a register."""
 FEWEST = 8
@@ -156,6 +156,8 @@ def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, 
     least = min(4096 if extent is None else extent for extent in bits)
     if least <= FEWEST:
         return ()
+    if least > 64 and any(read.dtype.bytes > 4 for read in stage.statement.reads()):
+        return MEDIUM, SMALL  # 8 x 8 sums of 64 bits would take all registers of a thread
     return (LARGE, MEDIUM, SMALL) if least > 64 else (MEDIUM, SMALL) if least > 32 else (SMALL,)
 
 
@@ -232,7 +234,7 @@ def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Rol
     copy = added(before, schedule)
     leaves = list(schedule.leaves(copy))
     size = read.dtype.bytes
-    stages = STAGES if size >= ASYNCHRONOUS_BYTES else 1
+    stages = 1 if size < ASYNCHRONOUS_BYTES else STAGES if size == ASYNCHRONOUS_BYTES else 2
     schedule = schedule.compute_at(copy, total, f"{roles.inner}.outer")
     schedule = schedule.storage(copy, "shared", padded=True, double=stages)
     contiguous = [number for number, index in enumerate(read.indices) if _names_in(index) & {roles.row, roles.column}]
