@@ -305,33 +305,48 @@ def summary(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def markdown(results: Sequence[Result]) -> str:
-    """The table of the README: a line per workload, a ratio per number of threads."""
-    counts = list(dict.fromkeys(each.threads for each in results))
-    keys = dict.fromkeys((each.name, each.sizes) for each in results if each.named)
-    found = {(each.name, each.sizes, each.threads): each for each in results}
-    head = [*(f"{count} thread{'s' * (count > 1)}" for count in counts)]
+def markdown(runs: Sequence[Sequence[Result]]) -> str:
+    """The table of the README: per workload and number of threads the shortest time, and the ratio of every run."""
+    first = [each for each in runs[0] if each.named]
+    counts = list(dict.fromkeys(each.threads for each in first))
     lines = [
-        "| | " + " | ".join(f"{h} | over the best peer" for h in head) + " |",
+        "| | " + " | ".join(f"{count} thread{'s' * (count > 1)} | over the best peer" for count in counts) + " |",
         "|---" * (1 + 2 * len(counts)) + "|",
     ]
-    for name, sizes in keys:
+    for name, sizes in dict.fromkeys((each.name, each.sizes) for each in first):
         cells = [f"{name}, {sizes}"]
         for count in counts:
-            each = found.get((name, sizes, count))
-            if each is None or each.best is None:
-                cells += ["", ""]
-                continue
-            rival = min(each.rows[1:], key=lambda row: row.best or float("inf"))
-            cells += [duration(each.rows[0].best or 0.0), f"{each.best:.2f} {rival.name}"]
+            found = [
+                each for run in runs for each in run if (each.name, each.sizes, each.threads) == (name, sizes, count)
+            ]
+            cells += _cells(found)
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *(f"* {line}" for line in _means(runs, counts))])
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print the README's table of a file that `--json` wrote: `python -m tc_jupyter.cpu_suite FILE`."""
-    entries = json.loads(Path(arguments[0]).read_text())["entries"]
-    print(markdown([result_of(entry) for entry in entries]))
+def _cells(found: Sequence[Result]) -> list[str]:
+    """Time and ratios of one workload in every run."""
+    if not found or found[0].best is None:
+        return ["", ""]
+    rival = min(found[0].rows[1:], key=lambda row: row.best or float("inf"))
+    shortest = min(each.rows[0].best or float("inf") for each in found)
+    return [duration(shortest), f"{', '.join(f'{each.best or 0:.2f}' for each in found)} {rival.name}"]
+
+
+def _means(runs: Sequence[Sequence[Result]], counts: Sequence[int]) -> Iterator[str]:
+    for count in counts:
+        mine = [[each for each in run if each.named and each.threads == count] for run in runs]
+        best = ", ".join(f"{geometric_mean([each.best for each in run if each.best]):.2f}" for run in mine)
+        eager = ", ".join(f"{geometric_mean([each.eager for each in run if each.eager]):.2f}" for run in mine)
+        yield (
+            f"{count} thread{'s' * (count > 1)}: geometric mean over the best peer {best} (aim {TARGETS['best']}), over the better "
+            f"of NumPy and PyTorch {eager} (aim {TARGETS['eager']})"
+        )
+
+
+def main(files: Sequence[str]) -> int:
+    """Print the README's table of files that `--json` wrote, one per run: `python -m tc_jupyter.cpu_suite FILE FILE`."""
+    print(markdown([[result_of(entry) for entry in json.loads(Path(file).read_text())["entries"]] for file in files]))
     return 0
 
 

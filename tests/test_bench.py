@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -136,8 +137,11 @@ def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     ours, numpy, halide = entry["rows"]
     assert (ours["name"], numpy["name"], halide["name"]) == ("tc_jupyter", "numpy", "Halide (recorded)")
     assert halide["best"] == numpy["best"] / 2
-    assert cpu_suite.main([str(target)]) == 0
-    assert "| a, N=4 M=3 |" in capsys.readouterr().out
+    assert cpu_suite.main([str(target), str(target)]) == 0
+    table = capsys.readouterr().out
+    ratio = f"{entry['best']:.2f}"
+    assert re.search(rf"^\| a, N=4 M=3 \| .*s \| {ratio}, {ratio} Halide \(recorded\) \|$", table, re.MULTILINE)
+    assert "* 1 thread: geometric mean over the best peer" in table
     assert bench.run_suite("cpu", only="something else", thread_count=1) == 0
 
 

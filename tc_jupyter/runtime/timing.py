@@ -75,10 +75,10 @@ def _nothing() -> None:
     """The CPU needs no synchronisation."""
 
 
-_TRIES = 4
-"""How often a disturbed sample is taken again."""
-_WAITS = 40
-"""How often the processors are asked whether they are free before a sample, a millisecond apart."""
+_TRIES = 3
+"""How often a disturbed sample is taken."""
+_PATIENCE = 0.04
+"""Seconds that a sample waits for free processors: longer than the threads of other libraries spin."""
 
 
 def _sample(
@@ -88,10 +88,9 @@ def _sample(
     shortest = float("inf")
     for _ in range(1 if quiet is None else _TRIES):
         if quiet is not None:
-            waited = 0
-            while not quiet() and waited < _WAITS:  # threads of the last candidate may still spin
+            end = time.perf_counter() + _PATIENCE
+            while not quiet() and time.perf_counter() < end:  # threads of the last candidate may still spin
                 time.sleep(1e-3)
-                waited += 1
             call()
         start = time.perf_counter()
         for _ in range(count):
