@@ -79,7 +79,14 @@ class TuningLog:
     def rows(self) -> list[tuple[str, str, str]]:
         """Name, time, and what happened, fastest first."""
         ordered = sorted(self.trials, key=lambda trial: trial.seconds or float("inf"))
-        return [(t.name, "-" if t.seconds is None else duration(t.seconds), t.dropped) for t in ordered]
+        return [
+            (
+                f"default: {t.name}" if t is self.trials[0] and t.schedule.steps else t.name,
+                "-" if t.seconds is None else duration(t.seconds),
+                t.dropped,
+            )
+            for t in ordered
+        ]
 
     def __str__(self) -> str:
         head = f"{len(self.trials)} of {self.total} candidates, {self.gain:.2f} times the default ({self.stopped})"

@@ -1,8 +1,8 @@
 r"""Pygments lexers `tc` and `sac`: colours in nbconvert, Sphinx and terminals.
 
-nbconvert colours the cells when it is told their languages, and when the notebook names `ipython3` as its lexer:
+`jupyter nbconvert --to tc_html notebook.ipynb` uses them (`export`); for another exporter of nbconvert:
 
-    jupyter nbconvert --to html --HighlightMagicsPreprocessor.enabled=True \
+    jupyter nbconvert --to slides --HighlightMagicsPreprocessor.enabled=True \
         --HighlightMagicsPreprocessor.languages="{'%%tc': 'tc', '%%sac': 'sac'}" notebook.ipynb
 
 Worked example: `TcLexer().get_tokens("def f(float(N) X) -> (Y) { Y(i) = X(i) }")` begins with `Token.Keyword "def"`.

@@ -102,11 +102,10 @@ class Report:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         del include, exclude
         bundle = self.bundle()
-        return (
-            with_widget(bundle, lambda: live_card(bundle["text/html"], self.functions, bundle["text/plain"]))
-            if self.functions
-            else bundle
-        )
+        if not self.functions:
+            return bundle
+        html, text = bundle["text/html"], bundle["text/plain"]
+        return with_widget(bundle, lambda: live_card(html, self.functions, text, self.predict))
 
     def __repr__(self) -> str:
         return text_form(self.analysis, self.engine)

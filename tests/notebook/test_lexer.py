@@ -70,21 +70,20 @@ def test_legal_programs_have_no_error_token():
 
 
 def test_nbconvert_colours_cells():
-    exporters = pytest.importorskip("nbconvert.exporters")
+    pytest.importorskip("nbconvert")
     from nbformat.v4 import new_code_cell, new_notebook
+    from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
-    from traitlets.config import Config
+
+    from tc_jupyter.notebook.export import TcHTMLExporter
 
     try:
-        from pygments.lexers import get_lexer_by_name
-
         get_lexer_by_name("tc")
     except ClassNotFound:
         pytest.skip("the package is not installed: its entry points are unknown")
-    languages = {"%%tc": "tc", "%%sac": "sac"}
-    config = Config({"HighlightMagicsPreprocessor": {"enabled": True, "languages": languages}})
     cell = new_code_cell("%%tc\ndef f(float(N) X) -> (Y) { Y(i) = X(i) }")
     notebook = new_notebook(cells=[cell], metadata={"language_info": {"name": "python", "pygments_lexer": "ipython3"}})
-    page, _ = exporters.HTMLExporter(config=config).from_notebook_node(notebook)
+    page, _ = TcHTMLExporter().from_notebook_node(notebook)
     assert '<span class="kt">float</span>' in page
     assert '<span class="nf">f</span>' in page
+    assert "http" not in page[page.index("<body") : page.index("</body")]

@@ -27,6 +27,7 @@ Ints = NDArray[np.int64]
 _AT_ONCE = ("parallel", "vectorize", *GPU_AXES)
 _MOST_CELLS = 10_000
 _MOST_LABELS = 300
+_MOST_BLOCKS = 80
 _LISTED = 12
 
 
@@ -151,7 +152,9 @@ def _svg(found: Execution, time: int, said: str) -> str:
     parts += [f'<path d="{grid}" stroke="{LINE}" fill="none"/>'] if step >= 5 else []
     ringed = "".join(
         f"M{at(n % width, 0)[0] + 1:.1f} {at(0, n // width)[1] + 1:.1f}h{k * step - 2:.1f}v{step - 2:.1f}h{2 - k * step:.1f}z"
-        for n, k, _ in _runs(sorted(now), width, lambda n: "now" if step < 12 else n)
+        for n, k, _ in _runs(
+            sorted(now) if len(now) < len(present) or step >= 12 else [], width, lambda n: "now" if step < 12 else n
+        )
     )
     parts.append(f'<path data-now="{len(now)}" d="{ringed}" stroke="currentColor" stroke-width="2" fill="none"/>')
     if found.mapped and step >= 22 and len(present) <= _MOST_LABELS:
@@ -160,6 +163,11 @@ def _svg(found: Execution, time: int, said: str) -> str:
             for line, (mark, values) in enumerate((("b", found.block[first[n]]), ("t", found.thread[first[n]]))):
                 text = f"{mark}{_said(values)}" if len(values) else ""
                 parts.append(f'<text x="{x + step / 2:.1f}" y="{y + step / 2 - 2 + 9 * line:.1f}" font-size="8" text-anchor="middle" fill="currentColor">{text}</text>')  # fmt: skip
+    elif found.mapped and found.block.shape[1]:
+        blocks, starts = np.unique(found.block[first[present]], axis=0, return_index=True)
+        for block, start in list(zip(blocks, starts.tolist(), strict=True))[:_MOST_BLOCKS]:
+            x, y = at(int(present[start]) % width, int(present[start]) // width)
+            parts.append(f'<text data-block="{_said(block)}" x="{x + 2:.1f}" y="{y + 8:.1f}" font-size="8" fill="currentColor">b{_said(block)}</text>')  # fmt: skip
     if not found.mapped and 1 < len(present) <= _MOST_LABELS:
         visited = present[np.argsort(first[present], kind="stable")]
         route = "L".join(

@@ -114,7 +114,10 @@ class Tuning(Picture):
             f"{': ' + escape(log.stopped) if log.stopped else ''}</div><div>best: {code(log.best.name)}</div>"
         )
         parts.append(progress_svg(log))
-        rows = [[time, code(name[:200]), escape(why)] for name, time, why in log.rows()[:_LISTED]]
+        rows = [
+            [f'<span style="white-space:nowrap">{time}</span>', code(name[:200]), escape(why)]
+            for name, time, why in log.rows()[:_LISTED]
+        ]
         parts.append(table(["time", "schedule", "dropped"], rows, "schedules that were tried"))
         if len(log.trials) > _LISTED:
             parts.append(f"<div>and {len(log.trials) - _LISTED} more</div>")

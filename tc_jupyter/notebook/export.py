@@ -1,0 +1,66 @@
+"""Export to HTML with the bodies of `%%tc` and `%%sac` cells highlighted: `jupyter nbconvert --to tc_html notebook.ipynb`.
+
+nbconvert colours the cells of other languages when it is told which; this exporter is its HTML exporter with that said. Cards and
+views are exported in their static form: a live widget would need its kernel, and scripts from another host. The notebook must name
+`ipython3` as its lexer, as every notebook that was saved with a kernel does.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from nbconvert.exporters import HTMLExporter
+from nbconvert.preprocessors import Preprocessor
+from traitlets.config import Config
+
+from .widgets.live import MIME, WIDGET
+
+LANGUAGES = {"%%tc": "tc", "%%sac": "sac"}
+
+
+class TcHTMLExporter(HTMLExporter):
+    """HTML with colours for the two languages, and cards in their static form."""
+
+    export_from_notebook = "HTML with colours for tc_jupyter"
+
+    @property
+    def default_config(self) -> Any:
+        """The default of the HTML exporter and the two languages."""
+        own = Config(
+            {
+                "HighlightMagicsPreprocessor": {"enabled": True, "languages": LANGUAGES},
+                "TcHTMLExporter": {"preprocessors": [StaticCards]},
+            }
+        )
+        own.merge(super().default_config)
+        return own
+
+
+class StaticCards(Preprocessor):
+    """Leaves the live form of cards and views out, also of those that the export has just run."""
+
+    enabled = True
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """A notebook without them; the given one stays as it is."""
+        return static_cards(nb), resources
+
+
+def static_cards(notebook: Any) -> Any:
+    """A copy of a notebook without the live form of cards and views, and without the saved state of their widgets."""
+    copy = deepcopy(notebook)
+    dropped: set[str] = set()
+    for cell in copy.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if MIME in data and WIDGET in data:
+                dropped.add(str(data.pop(WIDGET).get("model_id", "")))
+    saved = copy.metadata.get("widgets", {})
+    state = saved.get("application/vnd.jupyter.widget-state+json", {}).get("state", {})
+    for model in dropped:
+        layout = str(state.pop(model, {}).get("state", {}).get("layout", "")).removeprefix("IPY_MODEL_")
+        state.pop(layout, None)
+    if saved and not state:
+        del copy.metadata["widgets"]
+    return copy
