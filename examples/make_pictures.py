@@ -1,8 +1,9 @@
 """Draw the pictures of the README: cells as JupyterLab shows them, in Chromium.
 
-    python examples/make_pictures.py            # writes examples/cell.png and examples/call_error.png
+    python examples/make_pictures.py            # writes examples/*.png
 
-Needs the extra `test` and Chromium. The notebook, the settings and the server's folders are temporary.
+Two pictures are of cells below, the others of live views in the example notebooks, which are run for it from top to bottom. Needs the
+extra `test` and Chromium. The notebooks, the settings and the server's folders are temporary copies.
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ CELLS = [
     "blur(np.ones((480, 640), np.float32), np.ones(900, np.float32))",
 ]
 PICTURES = {"cell.png": 1, "call_error.png": 2}
+VIEWS = {
+    "seeing_ranges.ipynb": {
+        "iteration_space.png": "tc.view(conv, 'iteration_space'",
+        "ranges.png": "short = tc.view(window, 'ranges'",
+        "schedule.png": "s = stencil.schedule()",
+    },
+    "benchmarking.ipynb": {"benchmark.png": "swept = tc.view(matmul"},
+}
+"""Of each notebook: the picture, and how the source of its cell begins."""
 
 
 def free_port() -> int:
@@ -47,6 +57,7 @@ def write(folder: Path) -> None:
 def serve(folder: Path, port: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.token="]
     command += [f"--ServerApp.root_dir={folder}", "--LabApp.news_url=", f"--LabApp.workspaces_dir={folder / 'workspaces'}"]
+    command += ["--LabApp.expose_app_in_browser=True"]
     private = {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "RUNTIME")}
     settings = folder / "config" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
@@ -98,6 +109,37 @@ def draw(page: Page, url: str) -> None:
         print(f"{name}: {(HERE / name).stat().st_size // 1000} kB")
 
 
+RUN_ALL = """async () => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    await panel.sessionContext.ready;
+    await window.jupyterapp.commands.execute('notebook:run-all-cells');
+}"""
+SHOW = """async begins => {
+    const notebook = window.jupyterapp.shell.currentWidget.content;
+    const index = notebook.widgets.findIndex(cell => cell.model.sharedModel.getSource().startsWith(begins));
+    notebook.activeCellIndex = index;
+    await notebook.scrollToItem(index, 'start');
+    return index;
+}"""
+
+
+def draw_views(page: Page, url: str, notebook: str, pictures: dict[str, str]) -> None:
+    page.goto(f"{url}/lab/tree/{notebook}?reset")
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell .cm-content", timeout=60_000)
+    page.get_by_text("| Idle").wait_for(timeout=60_000)
+    page.keyboard.press("Control+b")
+    page.evaluate(RUN_ALL)
+    for name, begins in pictures.items():
+        index = page.evaluate(SHOW, begins)
+        assert index >= 0, f"{notebook} has no cell {begins!r}"
+        view = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}'] .tcw").first
+        view.wait_for(timeout=60_000)
+        page.mouse.move(5, 5)
+        page.wait_for_timeout(500)
+        view.screenshot(path=HERE / name)
+        print(f"{name}: {(HERE / name).stat().st_size // 1000} kB")
+
+
 def main() -> None:
     chromium = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
@@ -109,6 +151,9 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
             page = browser.new_page(viewport={"width": 1000, "height": 1200}, device_scale_factor=1.5)
             draw(page, f"http://127.0.0.1:{port}")
+            for notebook, pictures in VIEWS.items():
+                shutil.copy(HERE / notebook, folder / notebook)
+                draw_views(page, f"http://127.0.0.1:{port}", notebook, pictures)
             browser.close()
         finally:
             server.terminate()

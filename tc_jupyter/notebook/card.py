@@ -30,8 +30,19 @@ from tc_jupyter.compiler.text_form import (
 from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span
 
 SIGNS = {Severity.ERROR: "✗ error", Severity.WARNING: "⚠ warning", Severity.NOTE: "ℹ note"}
-COLOURS = {Severity.ERROR: "#dc4440", Severity.WARNING: "#b26a00", Severity.NOTE: "#3a7fd0"}
-GOOD, CHECKED, BAD = "#2e8b57", "#3a7fd0", "#dc4440"
+
+
+def _readable(tone: str) -> str:
+    """A tone mixed with the colour of the text around: darker on a light page, lighter on a dark one."""
+    return f"color-mix(in srgb,{tone} 55%,currentColor)"
+
+
+COLOURS = {
+    Severity.ERROR: _readable("#dc4440"),
+    Severity.WARNING: _readable("#b26a00"),
+    Severity.NOTE: _readable("#3a7fd0"),
+}
+GOOD, CHECKED, BAD = _readable("#2e8b57"), _readable("#3a7fd0"), _readable("#dc4440")
 STATUS_SIGNS = {"proved": "✓", "refuted": "✗", "checked_at_call": "◷", "data_dependent": "◷"}
 SOURCE_LIMIT = 30_000
 """Characters of generated text kept in the saved card; more is a call of `%tc source` away."""

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from browser_app import App
 
 SETUP = "%load_ext tc_jupyter\nimport tc_jupyter as tc, numpy as np"
@@ -51,10 +52,10 @@ def expected_dots(n: int, k: int) -> dict[int, tuple[int, str]]:
     return {e: (loops.count(e), colour_of(e)) for e in set(loops)}
 
 
-def until(page: Any, test: Any, seconds: float = 15) -> None:
+def until(page: Any, test: Any, seconds: float = 15, what: str = "it") -> None:
     end = time.monotonic() + seconds
     while not test():
-        assert time.monotonic() < end, "it did not happen"
+        assert time.monotonic() < end, f"{what} did not happen"
         page.wait_for_timeout(50)
 
 
@@ -73,6 +74,13 @@ def point(app: App, root: Any, x: float, y: float, said: str) -> None:
         return said in root.locator("[data-readout]").inner_text()
 
     until(app.page, tried)
+
+
+def code_lines(kind: str) -> list[int | None]:
+    from tc_jupyter.notebook.widgets.code import Code
+
+    picture = Code(function(TWO), kind)
+    return picture.lines(picture.text() or "")
 
 
 def clean(app: App) -> None:
@@ -155,6 +163,8 @@ def test_reload_and_restart_show_the_right_picture(lab: App) -> None:
 
 
 TWO = "def two(float(M, N) A) -> (C) {\n    B(i, j) = A(i, j) + 1\n    C(i, j) = B(i, j) * 3\n}"
+STENCIL = "def st(float(N) X) -> (O) {\n    T(i) = X(i)\n    O(i) = T(i) + T(i + 1) + T(i + 2)\n}"
+MAKE_STENCIL = f"st = tc.compile('''{STENCIL}''').st"
 MAKE_TWO = f"two = tc.compile('''{TWO}''').two"
 
 
@@ -171,80 +181,122 @@ def test_ranges_by_mouse_and_keyboard(app: App) -> None:
     until(app.page, lambda: root.locator("[data-holds=true]").count() > 0 and "empty" in root.inner_text())
     app.page.keyboard.press("ArrowRight")
     until(app.page, lambda: root.locator("[data-holds=false]").count() > 0)
+    assert root.locator("[data-witness=i]").get_attribute("aria-label").startswith("range of i: it would begin at 0")
+    assert root.locator("math").first.inner_text().replace("\n", "") == "0≤i<N−K+1"
     shot(app, "ranges")
     clean(app)
 
 
-def test_predicting_a_range(lab: App) -> None:
-    root = shown(lab, "predict.ipynb", "tc.view(conv, 'ranges', predict=True)")
-    field = root.locator("[data-control=guess]")
-    field.fill("0, N")
-    field.press("Enter")
-    until(lab.page, lambda: "you say" in root.inner_text())
-    field = root.locator("[data-control=guess]")
-    field.fill("0, N - K + 1")
-    field.press("Enter")
-    until(lab.page, lambda: "✓ right" in root.inner_text())
-    clean(lab)
+def test_a_card_that_asks_first(app: App) -> None:
+    source = ["%load_ext tc_jupyter\n%config TcMagics.predict = True", f"%%tc\n{CONV}"]
+    app.open(app.server.notebook("predict.ipynb", source))
+    app.idle()
+    app.run_and_wait(0)
+    app.run_and_wait(1)
+    root = app.page.locator("[data-tc-card-content=live] .tcw")
+    root.wait_for(timeout=30_000)
+    assert "N - K + 1" not in root.inner_text()
+    for answer, said in (
+        ("0, N", "you say"),
+        ("0, N - K + 1", "range of k"),
+        ("0, K", "shape of"),
+        ("N - K + 1", "predicted"),
+    ):
+        field = root.locator("[data-control=guess]")
+        field.focus()
+        app.page.keyboard.press("Control+a")
+        app.page.keyboard.type(answer)
+        app.page.keyboard.press("Enter")
+        until(app.page, lambda said=said: said in root.inner_text())
+    assert "3 of 3 predicted, 4 answers" in root.inner_text()
+    assert "checked at call" in root.inner_text()
+    clean(app)
 
 
-def test_schedule_edits_by_mouse_and_keyboard(lab: App) -> None:
-    root = shown(lab, "schedule.ipynb", "tc.view(two, 'schedule', M=4, N=4)", MAKE_TWO)
+def test_schedule_edits_by_mouse_and_keyboard(app: App) -> None:
+    root = shown(app, "schedule.ipynb", "tc.view(two, 'schedule', M=4, N=4)", MAKE_TWO)
     python = root.locator("[data-python]")
     root.locator("[data-key='C[j]']").click()
     root.locator("[data-field=factor]").fill("2")
     root.locator("[data-field=factor]").press("Enter")
     root.locator("[data-control=apply]").click()
-    until(lab.page, lambda: "split('C', 'j', factor=2)" in python.inner_text())
+    until(app.page, lambda: "split('C', 'j', factor=2)" in python.inner_text())
     root.locator("[data-control=primitive]").select_option(label="compute_at")
     root.locator("[data-control=other]").wait_for()
     root.locator("[data-control=stage]").select_option(label="B")
-    until(lab.page, lambda: root.locator("[data-control=second]").count() == 1)
+    until(app.page, lambda: root.locator("[data-control=second]").count() == 1)
     root.locator("[data-control=second]").select_option(label="j.outer")
     root.locator("[data-control=apply]").focus()
-    lab.page.keyboard.press("Enter")
-    until(lab.page, lambda: "compute_at('B', 'C', 'j.outer')" in python.inner_text())
+    app.page.keyboard.press("Enter")
+    until(app.page, lambda: "compute_at('B', 'C', 'j.outer')" in python.inner_text())
     f = function(TWO)
+    from tc_jupyter.notebook.widgets.execution import execution
+
     bounds = f.schedule().split("C", "j", factor=2).compute_at("B", "C", "j.outer").bounds(M=4, N=4)
     said = root.locator("table[aria-label^='elements that every stage']").inner_text()
     need = bounds.stage("B")
     assert f"{need.visits}\t{need.elements}\t{need.hull}\t{need.tvm}" in said
     visit = root.locator("[data-control=visit]")
     visit.focus()
-    lab.page.keyboard.press("ArrowRight")
-    until(lab.page, lambda: "visit 2 of 8" in root.inner_text())
+    app.page.keyboard.press("ArrowRight")
+    until(app.page, lambda: "visit 2 of 8" in root.inner_text())
     assert root.locator("[data-exact]").get_attribute("data-exact") == str(need.elements_per_visit[1])
-    shot(lab, "schedule")
+    shot(app, "schedule")
+    found = execution(bounds, "B")
+    step = root.locator("[data-control=time]")
+    step.focus()
+    app.page.keyboard.press("End")
+    until(app.page, lambda: f"step {found.steps} of {found.steps}" in root.inner_text())
+    assert f"1 point ({', '.join(map(str, found.points[-1].tolist()))})" in root.inner_text()
     root.locator("[data-control=undo]").click()
-    until(lab.page, lambda: "compute_at" not in python.inner_text())
+    until(app.page, lambda: "compute_at" not in python.inner_text())
     root.locator("[data-control=redo]").click()
-    until(lab.page, lambda: "compute_at" in python.inner_text())
+    until(app.page, lambda: "compute_at" in python.inner_text())
     root.locator("[data-control=primitive]").select_option(label="compute_inline")
     root.locator("[data-control=stage]").select_option(label="C")
-    lab.page.wait_for_timeout(300)
+    app.page.wait_for_timeout(300)
     root.locator("[data-control=apply]").click()
     root.locator("[data-refused]").wait_for()
-    clean(lab)
+    root.locator("[data-control=plain]").click()
+    until(app.page, lambda: "compute_at" not in python.inner_text())
+    root = shown(app, "refused.ipynb", "tc.view(st, 'schedule', N=9)", MAKE_STENCIL)
+    root.locator("[data-control=primitive]").select_option(label="compute_with")
+    root.locator("[data-control=second]").wait_for()
+    root.locator("[data-control=apply]").click()
+    ringed = root.locator("[data-refused-points='2'] [data-point]")
+    ringed.first.wait_for()
+    assert ringed.evaluate_all("l => l.map(c => c.dataset.point)") == ["0", "1"]
+    clean(app)
 
 
-def test_code_and_benchmark(lab: App) -> None:
-    root = shown(lab, "code.ipynb", "tc.view(two, 'code')", MAKE_TWO)
+def test_code_and_benchmark(app: App) -> None:
+    root = shown(app, "code.ipynb", "tc.view(two, 'code')", MAKE_TWO)
     made = root.locator("[data-listing=made] [data-line='2']").first
     made.hover()
-    until(lab.page, lambda: root.locator("[data-listing=source] [data-line='2'][data-linked]").count() == 1)
-    shot(lab, "code")
+    until(app.page, lambda: root.locator("[data-listing=source] [data-line='2'][data-linked]").count() == 1)
+    made.focus()
+    app.page.keyboard.press("ArrowUp")
+    until(app.page, lambda: root.locator("[data-listing=source] [data-line='2'][data-linked]").count() == 0)
+    shown_kind = root.locator("[data-control=kind]")
+    for label, kind in (("assembly", "asm"), ("PTX", "ptx"), ("CUDA C++", "cuda")):
+        shown_kind.select_option(label=label)
+        count = len([n for n in code_lines(kind) if n is not None])
+        until(app.page, lambda count=count: root.locator("[data-listing=made] [data-line]").count() == count, 30)
+    assert "registers" in root.inner_text()
+    root.locator("[data-execution]").first.wait_for()
+    shot(app, "code")
     root = shown(
-        lab,
+        app,
         "bench.ipynb",
         "tc.view(two, 'benchmark', M=64, N=64, seconds=0.5, against={'numpy': lambda a: (a + 1) * 3})",
         MAKE_TWO,
     )
     root.locator("[data-control=run]").click()
     root.locator("svg[data-chart=roofline]").wait_for(timeout=60_000)
-    until(lab.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
+    until(app.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
     assert "✓ equal" in root.inner_text()
     assert root.locator("[data-samples]").count() == 2
-    clean(lab)
+    clean(app)
 
 
 def test_a_sweep_is_drawn_saved_as_files_and_kept_in_the_notebook(app: App) -> None:
@@ -351,17 +403,226 @@ def test_a_busy_kernel_is_told(lab: App) -> None:
     clean(lab)
 
 
-def test_tuning_and_partitions(lab: App) -> None:
-    root = shown(lab, "tuning.ipynb", "tc.view(conv, 'tuning', N=1000, K=5, seconds=3)")
+def test_tuning_and_partitions(app: App) -> None:
+    root = shown(app, "tuning.ipynb", "tc.view(conv, 'tuning', N=1000, K=5, seconds=3)")
     root.locator("[data-control=run]").click()
     root.locator("[data-trial]").first.wait_for(timeout=60_000)
-    until(lab.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
+    until(app.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
     assert "candidates; best" in root.inner_text()
-    shot(lab, "tuning")
+    shot(app, "tuning")
     sac = "int[.] f() { return { iv -> 1 | [0] <= iv < [5]; iv -> 2 | [6] <= iv < [10] }; }"
     root = shown(
-        lab, "partitions.ipynb", "tc.view(f, 'partitions')", f"f = tc.compile('''{sac}''', language='sac').f\nf()"
+        app, "partitions.ipynb", "tc.view(f, 'partitions')", f"f = tc.compile('''{sac}''', language='sac').f\nf()"
     )
     assert root.locator("[data-partition]").count() == 10
-    shot(lab, "partitions")
+    shot(app, "partitions")
+    clean(app)
+
+
+FIFTY = [f"%%tc\n{CONV.replace('conv', f'conv{n}')}" for n in range(50)]
+
+
+def test_fifty_cards(app: App) -> None:
+    """All are drawn, alive and from the file; a page with them still answers to keys."""
+    app.open(app.server.notebook("fifty.ipynb", ["%load_ext tc_jupyter", *FIFTY, "x = 1"]))
+    app.idle()
+    app.command("notebook:run-all-cells")
+    app.page.wait_for_function("() => document.querySelectorAll('.jp-InputPrompt').length > 3")
+    last = app.cell(51).locator(".jp-InputPrompt")
+    until(app.page, lambda: (last.scroll_into_view_if_needed(), "52" in last.inner_text())[1], 90)
+    for number in (50, 25, 1):
+        app.cell(number).scroll_into_view_if_needed()
+        live = app.cell(number).locator("[data-tc-card-content=live] .tcw")
+        live.wait_for(timeout=30_000)
+        live.locator(f"[data-key='conv{number - 1}.ranges']").click()
+        live.get_by_text("at these sizes").first.wait_for(timeout=30_000)
+    app.command("docmanager:save")
+    clean(app)
+    app.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    app.open("fifty.ipynb")
+    app.errors.clear()  # of widgets that were still loading when the page was left
+    for number in (1, 25, 50):
+        app.cell(number).scroll_into_view_if_needed()
+        app.cell(number).locator("[data-tc-card-content=static] [data-tc=card]").wait_for(timeout=30_000)
+    app.cell(51).scroll_into_view_if_needed()
+    app.focus(51)
+    app.page.keyboard.press("End")
+    app.page.keyboard.type(" + 41")
+    until(app.page, lambda: app.text(51) == "x = 1 + 41")
+    clean(app)
+
+
+TEXTS = """(root) => {
+    const pen = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d', { willReadFrequently: true });
+    const rgb = css => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = '#000'; pen.fillStyle = css; pen.fillRect(0, 0, 1, 1); const d = pen.getImageData(0, 0, 1, 1).data; return [d[0], d[1], d[2], d[3] / 255]; };
+    const light = c => { const [r, g, b] = c.slice(0, 3).map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const over = (top, below) => { const a = top[3] ?? 1; return [0, 1, 2].map(k => a * top[k] + (1 - a) * below[k]); };
+    const backs = at => { const list = []; for (let e = at; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length && (c[3] ?? 1) > 0) { list.push(c); if ((c[3] ?? 1) === 1) break; } } return list.reverse().reduce((below, c) => over(c, below), [255, 255, 255]); };
+    const found = [];
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    for (let n = walker.nextNode(); n; n = walker.nextNode()) {
+        const e = n.parentElement;
+        if (!n.data.trim() || e.closest('[aria-hidden=true], style, option, :disabled') || !e.getClientRects().length) continue;
+        if (e.closest('g[stroke]')) continue; // white in a black outline: readable on every colour
+        let opacity = 1;
+        for (let a = e; a; a = a.parentElement) opacity *= Number(getComputedStyle(a).opacity);
+        const back = backs(e), style = getComputedStyle(e);
+        const own = rgb(e.namespaceURI.endsWith('svg') ? style.fill : style.color);
+        const front = over([...own.slice(0, 3), (own[3] ?? 1) * opacity], back);
+        const [a, b] = [light(front), light(back)];
+        found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), n.data.trim().slice(0, 40)]);
+    }
+    return found;
+}"""
+EVERY = [
+    ("ranges", "tc.view(conv, 'ranges', N=3, K=6)"),
+    ("space", "tc.view(conv, 'iteration_space', N=8, K=3)"),
+    ("schedule", "tc.view(conv, 'schedule', N=8, K=3)"),
+    ("code", "tc.view(conv, 'code')"),
+    ("tuning", "tc.view(conv, 'tuning')"),
+    ("partitions", "f"),
+    ("benchmark", "b = tc.view(conv, 'benchmark', N=64, K=4, seconds=0.2)\nb.picture.run()\nb"),
+]
+SAC = "int[.] f() { return { iv -> 1 | [0] <= iv < [5]; iv -> 2 | [6] <= iv < [10] }; }"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_picture_is_said_in_words_reached_by_keys_and_readable(lab: App, theme: str) -> None:
+    cells = [
+        f"{SETUP}\n{MAKE}\nf = tc.view(tc.compile('''{SAC}''', language='sac').f, 'partitions')",
+        *(source for _, source in EVERY),
+    ]
+    lab.page.emulate_media(reduced_motion="reduce")
+    lab.open(lab.server.notebook(f"every-{theme}.ipynb", cells))
+    lab.idle()
+    if theme == "dark":
+        lab.page.evaluate(
+            "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
+        )
+        lab.page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    for number in range(len(cells)):
+        lab.run_and_wait(number)
+    for number, (name, _) in enumerate(EVERY, 1):
+        lab.cell(number).scroll_into_view_if_needed()
+        root = lab.cell(number).locator(".tcw").first
+        root.wait_for(timeout=30_000)
+        root.evaluate("r => r.querySelectorAll('details').forEach(d => { d.open = true; })")
+        unsaid = root.locator("svg:not([aria-label]):not([aria-hidden]), canvas:not([aria-label]):not([aria-hidden])")
+        assert unsaid.count() == 0, name
+        assert root.locator("table, [data-python], [data-listing], [data-tc-words]").count() > 0, name
+        faint = [text for ratio, text in root.evaluate(TEXTS) if ratio < 4.5]
+        assert faint == [], (name, theme, faint)
+        moving = "l => l.filter(e => getComputedStyle(e).transitionDuration !== '0s' || getComputedStyle(e).animationName !== 'none').length"
+        assert root.locator("*").evaluate_all(moving) == 0, name
+        control = root.locator("input, select, button:not([disabled]), [tabindex='0']").first
+        if control.count():
+            seen = "e => e.matches(':focus-visible') && getComputedStyle(e).outlineStyle !== 'none'"
+
+            def focused(control: Any = control, seen: str = seen) -> bool:
+                lab.page.keyboard.press("Tab")  # keys are in use, not the pointer
+                control.focus()
+                return control.evaluate(seen)
+
+            until(lab.page, focused, 5, f"focus in {name}")
+        shot(lab, f"every-{theme}-{name}")
+    if theme == "dark":
+        lab.page.evaluate(
+            "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' })"
+        )
     clean(lab)
+
+
+def test_large_programs_and_a_narrow_window_degrade_in_words(lab: App) -> None:
+    names = "abcdefgh"
+    eight = f"def all8(float({', '.join(names.upper())}) X) -> (Y) {{ Y(a, b) +=! X({', '.join(names)}) }}"
+    chain = "\n".join(f"T{n + 1}(i) = T{n}(i) + 1" for n in range(30))
+    make = f"e = tc.compile('''{eight}''').all8\ng = tc.compile('''def g(float(N) T0) -> (T30) {{ {chain} }}''').g"
+    views = [f"tc.view({f}, '{v}')" for f in "eg" for v in ("ranges", "iteration_space", "schedule")]
+    lab.open(lab.server.notebook("large.ipynb", [f"{SETUP}\n{make}", *views]))
+    lab.idle()
+    for number in range(len(views) + 1):
+        lab.run_and_wait(number)
+    lab.command("application:toggle-left-area")
+    lab.page.set_viewport_size({"width": 420, "height": 700})
+    for number in range(1, len(views) + 1):
+        lab.cell(number).scroll_into_view_if_needed()
+        root = lab.cell(number).locator(".tcw").first
+        root.wait_for(timeout=30_000)
+        until(lab.page, lambda root=root: len(root.inner_text()) > 100, 60, f"view {number}")
+        assert "failed" not in root.inner_text()
+        field = root.locator("[data-field^='size:']").first
+        for typed, said in (
+            ("1000000000", None),
+            ("-5", "whole number"),
+            ("99999999999999", "whole number"),
+            ("", "whole number"),
+        ):
+            field.fill(typed)
+            field.press("Enter")
+            if said is not None:
+                until(lab.page, lambda root=root, said=said: said in root.inner_text(), 60, f"{said} in view {number}")
+            assert "this view failed" not in root.inner_text()
+    shot(lab, "large-narrow")
+    clean(lab)
+
+
+def test_a_dead_kernel_is_told_and_the_last_state_stays(lab: App) -> None:
+    root = shown(lab, "dead.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
+    root.locator("[data-control='size:N']").focus()
+    lab.page.keyboard.press("ArrowRight")
+    until(lab.page, lambda: dots(root) == expected_dots(9, 3))
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    drawn = lab.page.locator("[data-tc-card-content]:visible")
+    until(lab.page, lambda: dots(drawn) == expected_dots(9, 3))
+    live = lab.page.locator("[data-tc-card-content=live] [data-control='size:N']")
+    if live.count():
+        live.focus()
+        lab.page.keyboard.press("ArrowRight")
+        until(
+            lab.page,
+            lambda: (
+                "no kernel" in lab.page.locator(".tcw-said").inner_text()
+                or "busy" in lab.page.locator(".tcw-said").inner_text()
+            ),
+        )
+    assert dots(drawn) == expected_dots(9, 3)
+    clean(lab)
+
+
+def test_without_widgets_the_static_view_is_there(lab: App) -> None:
+    hide = "import sys\nsys.modules['anywidget'] = sys.modules['ipywidgets'] = None\n"
+    lab.open(
+        lab.server.notebook(
+            "bare.ipynb", [hide + SETUP + "\n" + MAKE, "tc.view(conv, 'iteration_space', N=8, K=3)", f"%%tc\n{CONV}"]
+        )
+    )
+    lab.idle()
+    for number in range(3):
+        lab.run_and_wait(number)
+    static = lab.page.locator("[data-tc-card-content=static]")
+    static.nth(1).wait_for(timeout=30_000)
+    assert dots(static.first) == expected_dots(8, 3)
+    assert lab.page.locator(".tcw").count() == 0
+    assert lab.page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
+    clean(lab)
+
+
+def test_an_exported_page_is_complete(lab: App, tmp_path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("nbconvert")
+    from tc_jupyter.notebook.export import TcHTMLExporter
+
+    shown(lab, "export.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
+    lab.command("docmanager:save")
+    path = lab.server.folder / "export.ipynb"
+    until(lab.page, lambda: "data-dots" in path.read_text())
+    page, _ = TcHTMLExporter().from_notebook_node(nbformat.read(path, as_version=4))
+    saved = tmp_path / "export.html"
+    saved.write_text(page)
+    asked: list[str] = []
+    lab.page.route("http*://*/**", lambda route: (asked.append(route.request.url), route.abort()))
+    lab.page.goto(f"file://{saved}")
+    assert dots(lab.page) == expected_dots(8, 3)
+    # MathJax and require.js are nbconvert's own
+    assert all("mathjax" in url or "require" in url for url in asked), asked
+    assert lab.page.locator("button, input, .tcw").count() == 0

@@ -17,11 +17,10 @@ from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks
 from tc_jupyter.runtime import cpu, cuda, jit
 from tc_jupyter.runtime.nvrtc import BackendError
-from tc_jupyter.schedule import Bounds
 from tc_jupyter.schedule.visits import TooManyPoints
 
 from .code_lines import Lines, lines_of, lines_of_locations, located, with_assignments, without_debug
-from .execution import execution, execution_html
+from .execution import execution, execution_html, points_of
 from .picture import BAD, CODE, MUTED, Content, Control, Picture, code, folded, one_line, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
@@ -151,7 +150,7 @@ class Code(Picture):
             made = self.function.definition().build(cuda.cuda_target())
             bounds = made.schedule.bounds(**{name: self.sizes[name] for name in self.known.found.program.sizes})
             for stage in bounds.symbolic.graph.stages:
-                if _points(bounds, stage.name) > _MOST_MAPPED:
+                if points_of(bounds, stage.name) > _MOST_MAPPED:
                     parts.append(
                         words(f"`{stage.name}` has too many points at these sizes to draw its blocks and threads")
                     )
@@ -174,11 +173,6 @@ class Code(Picture):
             return f'<div style="{MUTED}">resources are not known: {escape(one_line(problem))}</div>'
         head = ["kernel", "registers", "shared bytes", "spilled bytes", "occupancy"]
         return folded("resources", table(head, rows, "resources of the kernels"), True)
-
-
-def _points(bounds: Bounds, stage: str) -> int:
-    """How many iterations the loops of a stage have, about."""
-    return math.prod(max(1, int(str(bounds[stage][leaf].extent))) for leaf in bounds.symbolic[stage].stage.leaves)
 
 
 def _mapped_sizes(known: SizeNames, given: Mapping[str, int]) -> dict[str, int]:

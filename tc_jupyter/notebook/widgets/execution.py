@@ -9,6 +9,7 @@ different blocks with the same place inside have the same step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -85,6 +86,21 @@ def execution(bounds: Bounds, stage: str) -> Execution:
         _columns(columns, notes, GPU_AXES[:3], len(points)), _columns(columns, notes, GPU_AXES[3:], len(points)),
         tuple((f"{owner}[{leaf}]", note) for (owner, leaf), note in zip(around, notes, strict=True)),
     )  # fmt: skip
+
+
+def points_of(bounds: Bounds, stage: str) -> int:
+    """How many points a stage runs, about; without a list of them where its loops have constant lengths.
+
+    Raises:
+        TooManyPoints: it cannot be counted at these sizes.
+    """
+    found = bounds.symbolic[stage].stage
+    extents = [bounds[stage][leaf].extent for leaf in found.leaves]
+    if all(isinstance(extent, int) for extent in extents):
+        return math.prod(max(1, int(str(extent))) for extent in extents)
+    reductions = [bounds[stage][root.name].extent for root in found.roots if root.kind == "reduction"]
+    inner = math.prod(max(1, extent) for extent in reductions if isinstance(extent, int))
+    return len(bounds.needs[stage].elements) * inner
 
 
 def _numbered(columns: Sequence[Ints], count: int) -> tuple[Ints, int]:

@@ -61,8 +61,8 @@ function enliven(body, view) {
   function light(tensor, number, write) {
     const picture = body.querySelector(`svg[data-tensor="${CSS.escape(tensor)}"]`);
     if (picture === null) return;
-    const step = Number(picture.dataset.step), across = Number(picture.dataset.columns);
-    const size = Math.max(step, 5), x = (number % across) * step + (step - size) / 2, y = Math.floor(number / across) * step + (step - size) / 2;
+    const step = Number(picture.dataset.step), down = Number(picture.dataset.down), across = Number(picture.dataset.columns);
+    const size = Math.max(down, 5), x = (number % across) * step + (step - size) / 2, y = Math.floor(number / across) * down + (down - size) / 2;
     const lit = svgElement('g', { 'data-lit': number });
     lit.append(svgElement('rect', { x, y, width: size, height: size, fill: 'none', stroke: 'currentColor', 'stroke-width': 2.5 }));
     lit.append(svgElement('rect', { x: x + 2, y: y + 2, width: Math.max(1, size - 4), height: Math.max(1, size - 4), fill: 'none', stroke: 'var(--jp-layout-color1, #fff)', 'stroke-width': 1, 'stroke-dasharray': write ? '' : '2 1.5' }));

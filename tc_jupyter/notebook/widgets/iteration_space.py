@@ -76,6 +76,7 @@ class IterationSpace(Picture):
         self.colour = -1
         self.arrows = False
         self.dragging = False
+        self._counted: tuple[Space, list[tuple[str, int, int, str]]] | None = None
         try:
             found = function.analysis
         except OpenRanks as problem:
@@ -243,6 +244,12 @@ class IterationSpace(Picture):
         return "\n".join(lines)
 
     def _counts(self, space: Space) -> list[tuple[str, int, int, str]]:
+        """Per access how many elements it touches; counted once for a picture of many points."""
+        if self._counted is None or self._counted[0] is not space:
+            self._counted = space, self._count(space)
+        return self._counted[1]
+
+    def _count(self, space: Space) -> list[tuple[str, int, int, str]]:
         rows: list[tuple[str, int, int, str]] = []
         for touch in space.touches:
             real = touch.numbers[touch.numbers >= 0]
@@ -341,10 +348,13 @@ def touched(space: Space) -> list[TensorBox]:
 
 
 def _different(numbers: Ints) -> int:
-    """How many different elements; counting is much faster than sorting for the many points of a canvas."""
-    if not len(numbers) or int(numbers.max()) > 4_000_000:
-        return len(np.unique(numbers))
-    return int(np.count_nonzero(np.bincount(numbers)))
+    """How many different elements: by counting where numbers are small, else by sorting (hashing is slow on regular numbers)."""
+    if not len(numbers):
+        return 0
+    if int(numbers.max()) <= 4_000_000:
+        return int(np.count_nonzero(np.bincount(numbers)))
+    ordered = np.sort(numbers)
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 
 def _ordinal(number: int) -> str:
@@ -531,9 +541,12 @@ def tensor_grid(box: TensorBox) -> tuple[int, int]:
 def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
     """A tensor as a grid of its elements; those that the drawn points touch are filled."""
     rows, columns = tensor_grid(box)
-    step = max(min(13.0, 230 / max(columns, 1), 150 / max(rows, 1)), 0.05)
-    width, height = max(columns * step, 4), max(rows * step, 4)
     few = rows * columns <= _CELLS
+    step = min(13.0, 230 / max(columns, 1), 150 / max(rows, 1)) if few else min(13.0, 230 / columns)
+    down = (
+        step if few else min(step, 150 / rows)
+    )  # a tensor of many elements fits as well; its elements are no squares then
+    width, height = max(columns * step, 4), max(rows * down, 4)
     lines = f"M0 0h{_n(width)}v{_n(height)}h{_n(-width)}z"
     if few:
         lines += "".join(f"M0 {_n(r * step)}h{_n(width)}" for r in range(1, rows))
@@ -554,7 +567,7 @@ def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
     shown = f"{_n(width + 2)}", f"{_n(height + 2)}"
     return (
         f'<div style="margin:0 0 8px"><div>{code(box.name)} <span style="{MUTED}">{escape(said[len(box.name) + 1 :])}{folds}</span></div>'
-        f'<svg data-tensor="{escape(box.name)}" data-step="{step}" data-columns="{columns}" role="img" aria-label="{escape(said)}" '
+        f'<svg data-tensor="{escape(box.name)}" data-step="{step}" data-down="{down}" data-columns="{columns}" role="img" aria-label="{escape(said)}" '
         f'width="{shown[0]}" height="{shown[1]}" viewBox="-1 -1 {shown[0]} {shown[1]}" style="color:inherit">'
         f'{cells}<path d="{lines}" fill="none" stroke="{LINE}"/></svg></div>'
     )

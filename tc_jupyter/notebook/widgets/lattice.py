@@ -25,6 +25,8 @@ DRAG_LIMIT = 50_000
 THINNED = 12_000
 """Points while dragging, if there are more."""
 CANVAS_LIMIT = 1_000_000
+MOST_SHOWN = (1_200, 920, 60)
+"""Values of an axis that are drawn to the right, down, and as panels; a larger picture would have no place in a page."""
 NOT_MADE, OUTSIDE, UNKNOWN = -1, -2, -3
 """In place of an element number: the condition around the access is false; it leaves its tensor; it depends on data."""
 
@@ -183,8 +185,8 @@ def space_of(
 
 
 def _strides(extents: Sequence[int], limit: int) -> tuple[int, ...]:
-    """Thin the longest axes first until the product fits."""
-    strides = [1] * len(extents)
+    """Thin every axis to what a screen shows, then the longest first until the product fits."""
+    strides = [max(1, -(-e // most)) for e, most in zip(extents, MOST_SHOWN, strict=False)]
     while math.prod(-(-e // s) for e, s in zip(extents, strides, strict=True)) > limit:
         longest = max(range(len(extents)), key=lambda n: -(-extents[n] // strides[n]))
         over = math.prod(-(-e // s) for e, s in zip(extents, strides, strict=True)) / limit

@@ -21,7 +21,8 @@ from tc_jupyter.function import Function
 
 LINE = "rgba(128,128,128,.45)"
 MUTED = "opacity:.78"
-GOOD, BAD, NOTE = "#2e8b57", "#dc4440", "#3a7fd0"
+# mixed with the colour of the text around: darker on a light page, lighter on a dark one, so always readable
+GOOD, BAD, NOTE = (f"color-mix(in srgb,{tone} 55%,currentColor)" for tone in ("#2e8b57", "#dc4440", "#3a7fd0"))
 ACCENT = "var(--jp-brand-color1,#1976d2)"
 CODE = (
     "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:.93em;"

@@ -10,7 +10,7 @@ Worked example: for `conv`, choosing `i` marks `B(i + k)`, and lowering `N` belo
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice, product
 from typing import Any
@@ -276,8 +276,8 @@ class Ranges(Picture):
                 escape(box.kind),
                 code(box.name),
                 " × ".join(mathml(to_python(e)) for e in found[box.name].shape),
-                str(tuple(box.shape)),
-                str(tuple(box.origin)),
+                _tuple(box.shape),
+                _tuple(box.origin),
             ]
             for box in shown
         ]
@@ -332,6 +332,17 @@ def marked_spans(known: SizeNames, key: tuple[str, str]) -> list[Span]:
     return kept
 
 
+def _tuple(values: Sequence[int]) -> str:
+    return f"({', '.join(map(str, values))})"
+
+
+def last_of(box: TensorBox) -> str:
+    """` … (3, 4)`, the last element, or that there is none."""
+    if not all(box.shape):
+        return " none: empty"
+    return f" … {_tuple([o + e - 1 for o, e in zip(box.origin, box.shape, strict=True)])}"
+
+
 def boxes_svg(boxes: list[TensorBox]) -> str:
     """Boxes of tensors (of their last two dimensions) on common coordinates: inputs dashed, computed ones solid."""
     drawn = boxes
@@ -356,7 +367,7 @@ def boxes_svg(boxes: list[TensorBox]) -> str:
             f'<rect data-box="{escape(box.name)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
             f'fill="{ACCENT}" fill-opacity=".13" stroke="currentColor"{dash}/>'
             f'<text x="{x + 3:.1f}" y="{y + height + 10:.1f}" font-size="9" fill="currentColor">{box.element(0)[len(box.name) :]}'
-            f" … {escape(str(tuple(o + e - 1 for o, e in zip(box.origin, box.shape, strict=True))))}</text>"
+            f"{last_of(box)}</text>"
         )
         y += height + 16
     label = "; ".join(f"{box.name} starts at {tuple(box.origin)} with shape {tuple(box.shape)}" for box in drawn)

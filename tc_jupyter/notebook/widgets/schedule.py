@@ -10,7 +10,6 @@ Worked example: in `ScheduleView(f)`, `apply({"primitive": "split", "stage": "C"
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -27,7 +26,7 @@ from tc_jupyter.schedule.phases import phases
 from tc_jupyter.schedule.visits import Enumeration, Need, TooManyPoints
 
 from .axes import hypergraph_svg, refused_witness, witness_points_svg
-from .execution import Execution, execution, execution_html
+from .execution import Execution, execution, execution_html, points_of
 from .picture import (
     ACCENT,
     BAD,
@@ -367,12 +366,8 @@ class ScheduleView(Picture):
 
     def _execution(self, bounds: Bounds) -> Execution | None:
         """The order of the chosen stage, if it can be enumerated in a moment."""
-        stage = bounds.symbolic[self.stage].stage
         try:
-            points = math.prod(
-                max(1, int(str(span.extent))) for axis, span in bounds[self.stage].items() if axis in stage.leaves
-            )
-            return execution(bounds, self.stage) if points <= _MOST_ORDERED else None
+            return execution(bounds, self.stage) if points_of(bounds, self.stage) <= _MOST_ORDERED else None
         except (TooManyPoints, CompileError, KeyError, TypeError, ValueError):
             return None
 

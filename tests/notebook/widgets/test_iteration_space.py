@@ -106,6 +106,20 @@ def test_huge_sizes_are_thinned_in_words_and_empty_ranges_are_said():
     assert "empty" in picture.content(live=True).html
 
 
+@pytest.mark.parametrize("sizes", [(10**9, 10**9, 10**9), (10**9, 3, 2), (2, 10**9, 3), (3, 2, 10**9), (10**6, 1, 1)])
+def test_no_picture_is_larger_than_a_page(sizes):
+    f = function("def t(float(A, B, C) X) -> (Y) { Y(a, b) +=! X(a, b, c) }")
+    picture = IterationSpace(f, A=2, B=2, C=2)
+    picture.apply({"z": 2} | {f"size:{name}": size for name, size in zip("ABC", sizes, strict=True)})
+    data = picture.content(live=True).data
+    assert data["layout"]["width"] <= 1_200
+    assert data["layout"]["height"] <= 32_000
+    assert 0 < data["count"] <= 1_000_000
+    heights = re.findall(r'<svg data-tensor[^>]* width="([\d.]+)" height="([\d.]+)"', picture.content(live=True).html)
+    assert len(heights) == 2
+    assert all(float(w) <= 250 and float(h) <= 170 for w, h in heights)
+
+
 def test_eight_axes_and_thirty_statements():
     names = "abcdefgh"
     f = function(f"def all8(float({', '.join(names.upper())}) X) -> (Y) {{ Y() +=! X({', '.join(names)}) }}")

@@ -190,3 +190,11 @@ def test_messages_of_the_phases_are_stepped_through():
     assert f"message 4 of {lines.group(1)}" in picture.content(live=True).html
     picture.apply({"message": 10**6})
     assert f"message {lines.group(1)} of {lines.group(1)}" in picture.content(live=True).html
+
+
+def test_the_order_of_loops_with_shorter_last_parts_is_drawn():
+    f = function(STENCIL)
+    picture = ScheduleView(f, schedule=f.schedule().split("O", "i", factor=3).compute_at("T", "O", "i.outer"), N=14)
+    picture.apply({"stage": "T"})
+    expected = picture.bounds().stage("T").elements
+    assert f'data-execution="{expected}"' in picture.content().html
