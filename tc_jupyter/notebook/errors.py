@@ -12,19 +12,28 @@ from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceTe
 
 _HOOK = "_render_traceback_"
 """What IPython asks an exception for, instead of its traceback."""
+_RED, _BOLD = "\x1b[1;31m", "\x1b[1m"
 
 
 class CellError(CompileError):
     """A cell with mistakes; shown as its messages, without a Python traceback."""
 
     def __init__(
-        self, diagnostics: tuple[Diagnostic, ...], source: SourceText, rendered: str, color: bool = False
+        self,
+        diagnostics: tuple[Diagnostic, ...],
+        source: SourceText,
+        rendered: str,
+        color: bool = False,
+        on_red: bool = False,
     ) -> None:
+        """`on_red`: the text will stand on red, as front ends show errors, where red letters are hard to read."""
         super().__init__(diagnostics, source, rendered)
         self.color = color
+        self.on_red = on_red
 
     def _render_traceback_(self) -> list[str]:
-        return render(self.diagnostics, self.source, self.color).splitlines()
+        text = render(self.diagnostics, self.source, self.color)
+        return (text.replace(_RED, _BOLD) if self.on_red else text).splitlines()
 
 
 def colored(shell: Any) -> bool:

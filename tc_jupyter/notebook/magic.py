@@ -96,7 +96,8 @@ class TcMagics(Magics, Configurable):
     def _error(self, analysis: Analysis) -> CompileError:
         if not self.short_errors:
             return CompileError(analysis.diagnostics, analysis.source, analysis.render())
-        return CellError(analysis.diagnostics, analysis.source, analysis.render(), colored(self.shell))
+        on_red = getattr(self.shell, "kernel", None) is not None
+        return CellError(analysis.diagnostics, analysis.source, analysis.render(), colored(self.shell), on_red)
 
     def _namespace(self) -> dict[str, Any]:
         return {} if self.shell is None else self.shell.user_ns

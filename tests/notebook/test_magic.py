@@ -36,6 +36,17 @@ def test_the_text_of_the_value_is_the_card(session):
     assert "engine: " in session.out
 
 
+def test_no_red_letters_on_the_red_ground_of_a_front_end(session, monkeypatch):
+    session.shell.colors = "linux"
+    red, bold = "\x1b[1;31merror[TC204]", "\x1b[1merror[TC204]"
+    shown = session.fails(WRONG)
+    assert red in shown
+    monkeypatch.setattr(session.shell, "kernel", object(), raising=False)
+    shown = session.fails(WRONG)
+    assert bold in shown
+    assert "\x1b[1;31m" not in shown
+
+
 def test_a_mistake_raises_with_messages_and_without_a_traceback(session):
     shown = session.fails(WRONG)
     assert "error[TC204]" in shown
