@@ -222,11 +222,20 @@ class Evaluator:
         if name in ("dim", "_dim_A_") and "dim" not in self.functions:
             self.skipped = True
             return scalar(len(self.shape(e.arguments[0], env)))
-        operands = [self.value(a, env) for a in e.arguments]
+        operands = [self.argument(a, env, name) for a in e.arguments]
         own = self.own(name, operands)
         if own:
             return self.run(own, operands)[0]
         return self.builtin(name, operands)
+
+    def argument(self, e, env, function):
+        """The value of an argument; of one that has none only the shape, which may be all that a function of the cell asks for."""
+        try:
+            return self.value(e, env)
+        except SacError:
+            if function not in self.functions:
+                raise
+            return Shaped(self.shape(e, env))
 
     def builtin(self, name, operands):
         first = operands[0]
@@ -674,7 +683,7 @@ BASES = {bool: ("bool",), int: ("int", "long"), float: ("double", "float")}
 
 def fits_base(type_, array):
     """Whether the elements may have this base type; of an empty array anything is possible."""
-    return not array.data or type_.base in BASES[type(array.data[0])]
+    return isinstance(array, Shaped) or not array.data or type_.base in BASES[type(array.data[0])]
 
 
 def accepts(type_, array):

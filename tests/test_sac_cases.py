@@ -1,6 +1,7 @@
 """The literate cases of `tests/cases/sac`: every `call` line is run with and without fixed sizes, and against the evaluator.
 
-The fences `rendering` and `refused CALL` hold the messages of a definition and of a call; `--update-golden` rewrites them.
+The fences `rendering` and `refused CALL` hold the messages of a definition and of a call, `rewrites` the steps of a translation,
+`demands` the levels of the arguments; `--update-golden` rewrites them.
 """
 
 import re
@@ -87,15 +88,29 @@ def refused(case, options):
     return re.sub("\x1b\\[[0-9;]*m", "", str(caught.value))
 
 
-FENCES["refused"] = refused
-MESSAGES = [case for path in sorted(FOLDER.glob("*.md")) for case in read_cases(path) if case.expectations]
+def rewrites(case, options):
+    """All steps of the translation of the last function."""
+    module = tc.compile(case.program, language="sac", target="interpreter", allow=["TC322", "TC323", "TC355"])
+    return list(module.values())[-1].source("rewrites")
 
 
-@pytest.mark.parametrize("case", MESSAGES, ids=[case.name for case in MESSAGES])
-def test_messages(case, update_golden):
+def demands(case, options):
+    """One line per function: the level that is needed of every argument."""
+    found = {name: each[0].demands for name, each in case.analysis.open_functions.items()}
+    return "\n".join(
+        f"{name}: {', '.join(f'{a} {level}' for a, level in each.items())}" for name, each in found.items()
+    )
+
+
+FENCES |= {"refused": refused, "rewrites": rewrites, "demands": demands}
+FENCED = [case for path in sorted(FOLDER.glob("*.md")) for case in read_cases(path) if case.expectations]
+
+
+@pytest.mark.parametrize("case", FENCED, ids=[case.name for case in FENCED])
+def test_fences(case, update_golden):
     if update_golden:
         update(case.path)
         return
     for expectation in case.expectations:
         assert actual(case, expectation) == expectation.text
-        assert "help: " in expectation.text
+        assert expectation.kind in ("rewrites", "demands") or "help: " in expectation.text

@@ -165,7 +165,7 @@ class Calls(WithLoops):
     def apply(self, node: Apply[SacExpression], env: Env, context: Context) -> Value:
         """A call by name: the cell's own functions first, then the built-in ones, then functions that were handed over."""
         name = node.function.name
-        operands = [self.expr(argument, env, context) for argument in node.arguments]
+        operands = self.operands(node, env, context)
         user = self.own_function(name, operands)
         if user is not None:
             return self.call(user, operands, node.span, context)
@@ -196,6 +196,16 @@ class Calls(WithLoops):
             f"`{name}` is not a function",
             help=f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does",
         )
+
+    def operands(self, node: Apply[SacExpression], env: Env, context: Context) -> list[Value]:
+        """The arguments of a call; of those of `shape` and `dim` no element is read."""
+        name = primitive(node.function.name) or node.function.name
+        looks = name in ("shape", "dim") and node.function.name not in self.cell.functions
+        self.shapes_only += looks
+        try:
+            return [self.expr(argument, env, context) for argument in node.arguments]
+        finally:
+            self.shapes_only -= looks
 
     def no_overload(self, node: Apply[SacExpression], operands: list[Value]) -> NoReturn:
         """Say that no definition takes these values."""

@@ -14,7 +14,7 @@ from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import Expr, IndexVar, Read, int64
 from .sac_emit import Draft, NotSolvable, zero
-from .sac_helpers import item_or_single, memory_order, read, unconditional
+from .sac_helpers import item_or_single, memory_order, read
 from .sac_sizes import ONE, ZERO, Interval, add, ends, index_names, is_nonnegative, same, sub, substitute
 from .sac_sizes import value as number_of
 from .sac_values import (
@@ -30,6 +30,7 @@ from .sac_values import (
     scalar,
     storage,
     to_index,
+    unconditional,
 )
 from .sac_work import MOST_ITEMS, MOST_VALUES, Context, NeedMore, Work
 
@@ -47,6 +48,11 @@ class Elements(Work):
                 help="select an element, or reduce it with `sum`, `minval`, `maxval`",
             )
         return found if found.expr is not None else scalar(self.element(found, (), context), found.kind)
+
+    def outside(self, at: int, extent: Expr, span: Span) -> None:
+        """Say that a constant index leaves an axis."""
+        message = f"index {at} leaves an axis of {self.show(extent)} elements"
+        self.say(codes.SELECTION_OUT_OF_BOUNDS, span, message, help="indices start at 0")
 
     def items(self, found: Value, context: Context) -> tuple[Expr, ...]:
         """All elements of a small array, row-major."""

@@ -9,15 +9,15 @@ statement on `out`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
 
 from .expr import Binary, Call, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, rewrite, walk
 from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
-from .sac_sizes import ONE, Interval, add, ends, fold, index_names, is_nonnegative, same, sub, substitute
-from .sac_values import reads_of
+from .sac_sizes import ONE, Interval, add, ends, fold, index_names, is_nonnegative, same, sub, substitute, value
+from .sac_values import reads_of, unconditional
 
 FOLD_LEFT, FOLD_RIGHT = "fold.left", "fold.right"
 """Names of the two operands in `Statement.combine`: `Read(FOLD_LEFT, ())` is the accumulator."""
@@ -196,6 +196,21 @@ class Emitter:
 
     # The program
 
+    def outside(self, results: tuple[str, ...]) -> Iterator[tuple[Span, int, Expr]]:
+        """Reads that the results need and that leave their tensor whatever the sizes: place, constant index, extent."""
+        self._drop_unread(results)
+        for draft in self.drafts:
+            if not isinstance(draft, Draft) or not all(_has_steps(interval) for _, interval in draft.indices):
+                continue
+            for node in unconditional(draft.value):
+                if not isinstance(node, Read):
+                    continue
+                for dimension, index in enumerate(node.indices):
+                    at, extent = value(index), self.extent(node.tensor, dimension)
+                    size = None if extent is None else value(extent)
+                    if extent is not None and at is not None and (at < 0 or (size is not None and at >= size)):
+                        yield (node.span if node.span != NO_SPAN else draft.span), at, extent
+
     def finish(
         self,
         name: str,
@@ -330,6 +345,10 @@ class Emitter:
             new.append(replace(draft, target=target, value=value))
         self.drafts = new
         del self.temps[source]
+
+
+def _has_steps(interval: Interval) -> bool:
+    return is_nonnegative(sub(sub(interval[1], interval[0]), ONE))
 
 
 class NotSolvable(Exception):

@@ -5,7 +5,7 @@ Worked example: `expr_text` of `N - 1` is `"N - 1"`; `read` of a 16-bit float is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
@@ -13,7 +13,7 @@ from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_tree import SacExpression, SacParam, SetExpr, WithLoop, sac_children
 from tc_jupyter.syntax.tree import Name
 
-from .expr import LOGICAL, Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 from .sac_bounds import fill_pending
 from .sac_emit import Draft, identity
 from .sac_ranks import Rank
@@ -102,29 +102,6 @@ def closeness(param: SacParam, operand: Value) -> int:
 def located(expr: Expr, span: Span) -> Expr:
     """A read with the place of its selection."""
     return replace(expr, span=span) if isinstance(expr, Read) else expr
-
-
-def unconditional(expr: Expr | None) -> Iterable[Expr]:
-    """Nodes that are evaluated whenever `expr` is."""
-    stack = [expr] if expr is not None else []
-    while stack:
-        node = stack.pop()
-        yield node
-        match node:
-            case Select():
-                stack.append(node.condition)
-            case Binary() if node.op in LOGICAL:
-                stack.append(node.left)
-            case Binary():
-                stack += [node.left, node.right]
-            case Unary() | Cast():
-                stack.append(node.operand)
-            case Call():
-                stack += node.arguments
-            case Read():
-                stack += node.indices
-            case Const() | Size() | IndexVar():
-                pass
 
 
 def several(count: int, word: str, many: str | None = None) -> str:

@@ -21,7 +21,7 @@ from .sac_helpers import chained, located, several
 from .sac_sizes import ONE, ZERO, is_nonnegative, sub
 from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value, Weak, alone, arithmetic, compute, convert, scalar, storage
-from .sac_work import MOST_ITEMS, Context, Env
+from .sac_work import MOST_ITEMS, Context, Env, Refused
 
 
 class Selections(Elements):
@@ -78,27 +78,24 @@ class Selections(Elements):
                 items = (zero(compute(array.kind)),) * stride
             return Value(array.kind, shape, items=items) if shape else scalar(items[0], array.kind)
         axes = self.axes(shape)
-        return Value(
-            array.kind, shape, axes, self.element(array, (*indices, *(IndexVar(axis) for axis in axes)), context)
-        )
+        element = self.element(array, (*indices, *(IndexVar(axis) for axis in axes)), context)
+        return Value(array.kind, shape, axes, element)
 
     def check_constant_index(
         self, index: Expr, extent: Expr, rest: Sequence[Expr], span: Span, context: Context, *, is_vector: bool
     ) -> None:
         """Refuse an index that leaves the axis whatever the sizes, unless a condition or an empty loop may protect it."""
         at, size = number_of(index), number_of(extent)
-        if at is None or context.guards or (at >= 0 and (size is None or at < size)):
+        if at is None or context.guards or self.shapes_only or (at >= 0 and (size is None or at < size)):
             return
+        if not is_vector:
+            return  # what is read in the end is looked at in `Emitter.outside`; not everything is
         counts = [*(sub(*reversed(self.out.box[name])) for name in context.indices), *rest]
-        if not all(is_nonnegative(sub(count, ONE)) for count in counts) and (size is None or not is_vector):
-            return  # for other arrays the range of the statement decides
+        if size is None and not all(is_nonnegative(sub(count, ONE)) for count in counts):
+            return
         if not any(is_nonnegative(sub(ZERO, count)) for count in counts):
-            self.refuse(
-                codes.SELECTION_OUT_OF_BOUNDS,
-                span,
-                f"index {at} leaves an axis of {self.show(extent)} elements",
-                help="indices start at 0",
-            )
+            self.outside(at, extent, span)
+            raise Refused
 
     def kept_axes(self, node: Selection, array: Value, env: Env, context: Context) -> Value:
         """`a[., j]`: the dotted axes stay, the others are fixed."""

@@ -8,7 +8,7 @@ Worked example: `A + 1` for a matrix of `float32` is `Value(FLOAT32, (A_0, A_1),
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -18,7 +18,24 @@ from typing import TypeAlias
 from tc_jupyter.diagnostics import NO_SPAN, Span
 
 from . import typing
-from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Unary, children, int64, rebuild, walk
+from .expr import (
+    LOGICAL,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    children,
+    int64,
+    rebuild,
+    walk,
+)
 from .sac_sizes import Interval, add, convert_const, fold, linear, mul, sub, substitute, value
 
 
@@ -259,3 +276,26 @@ def weight(expr: Expr, limit: int = 400) -> int:
 def reads_of(expr: Expr) -> tuple[Read, ...]:
     """All reads in an expression, also those in subscripts."""
     return tuple(node for node in walk(expr) if isinstance(node, Read))
+
+
+def unconditional(expr: Expr | None) -> Iterable[Expr]:
+    """Nodes that are evaluated whenever `expr` is."""
+    stack = [expr] if expr is not None else []
+    while stack:
+        node = stack.pop()
+        yield node
+        match node:
+            case Select():
+                stack.append(node.condition)
+            case Binary() if node.op in LOGICAL:
+                stack.append(node.left)
+            case Binary():
+                stack += [node.left, node.right]
+            case Unary() | Cast():
+                stack.append(node.operand)
+            case Call():
+                stack += node.arguments
+            case Read():
+                stack += node.indices
+            case Const() | Size() | IndexVar():
+                pass

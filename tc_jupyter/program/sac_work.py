@@ -90,6 +90,7 @@ class Work(ABC):
         self.checks: list[Check] = []
         self.constraints: list[Constraint] = []
         self.assumed: list[Expr] = []  # conditions on sizes and scalar arguments, of the branches around
+        self.shapes_only = 0  # how many `shape` or `dim` are around: nothing there is read
         self.open: dict[str, str] = {}  # open index -> name as written
         self.stack: list[SacFunction] = []
         self.calls = 0

@@ -99,6 +99,8 @@ class _Specializer(Calls):
         results: tuple[ResultInfo, ...] = ()
         if not self._has_errors():
             results = self.results(function, env)
+            for span, at, extent in self.out.outside(tuple(r.tensor for r in results)):
+                self.outside(at, extent, span)
         if self._has_errors():
             return Specialized(None, self._ordered())
         program = self.out.finish(
