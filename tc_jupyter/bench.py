@@ -301,8 +301,10 @@ def _tuning_suite() -> tuple[Measure, ...]:
             os.chmod(cache, 0o700)
             found = _child(_GAIN.format(name=workload.name, seconds=TUNED_SECONDS), cache)
         shown = " ".join(f"{name}={value}" for name, value in workload.sizes[0].items())
+        kept = found["schedule"] == "default"
+        gain = f"gain {found['gain']:.2f} (of the shortest {found['gain_best']:.2f})"
         detail = (
-            f"default {duration(found['default'])}  gain {found['gain']:.2f} (of the shortest {found['gain_best']:.2f})  "
+            f"default {duration(found['default'])}  {'gain 1: the default stays' if kept else gain}  "
             f"{found['trials']} candidates, {found['dropped']} dropped  {found['schedule']}"
         )
         return [_entry(f"tuned {workload.name}, {shown}", found["samples"], None, detail)]

@@ -1,7 +1,8 @@
 """The search: candidates in the order of their estimates, each built, checked against the default's result, timed, recorded.
 
 A candidate that cannot be built, crashes, does not end, differs in its result or is far slower is dropped and named. Whenever a
-better one is found it is written to the store at once, so a search that is stopped or killed keeps its best.
+better one is found it is written to the store at once, so a search that is stopped or killed keeps its best; at the end the best is
+timed once more, for longer, and gives way if its gain was luck.
 
 Worked example: `search(candidates, workers, seconds=10)` returns a `TuningLog` whose `best` is the fastest trial.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 
 from tc_jupyter.runtime.timing import duration
@@ -67,7 +68,7 @@ class TuningLog:
     @property
     def best(self) -> Trial:
         """The fastest trial; the default schedule where no other is clearly faster."""
-        timed = [trial for trial in self.trials[1:] if trial.seconds is not None]
+        timed = [trial for trial in self.trials[1:] if trial.seconds is not None and not trial.dropped]
         fastest = min(timed, key=lambda trial: trial.seconds or 0.0, default=self.trials[0])
         return fastest if (fastest.seconds or 0.0) * _CERTAIN < self.baseline else self.trials[0]
 
@@ -140,21 +141,48 @@ def search(
         for number, dropped in _built(candidates, workers):
             if stopped():
                 log.stopped = "stopped"
-                return log
+                break
             if time.perf_counter() - start > seconds:
                 log.stopped = "time is over"
-                return log
+                break
             if dropped:
                 add(number, None, dropped)
                 continue
             found = workers.measure(number, log.best.seconds)
             add(number, found.seconds, found.dropped)
-        log.stopped = "all candidates tried"
+        log.stopped = log.stopped or "all candidates tried"
+        _confirm(log, candidates, workers, store, key)
+        on_trial(log)
     except Stopped:
         log.stopped = "stopped"
     except KeyboardInterrupt:
         log.stopped = "interrupted"
     return log
+
+
+def _confirm(
+    log: TuningLog,
+    candidates: Sequence[tuple[float, Schedule]],
+    workers: Workers,
+    store: ScheduleStore | None,
+    key: StoreKey | None,
+) -> None:
+    """Time the best once more, until one is confirmed or the default is left; the store then has that one."""
+    numbers = {id(schedule): number for number, (_, schedule) in enumerate(candidates)}
+    while (best := log.best) is not log.trials[0]:
+        found = workers.confirm(numbers[id(best.schedule)], best.seconds)
+        place = log.trials.index(best)
+        if found.seconds is not None and found.seconds * _CERTAIN < log.baseline:
+            log.trials[place] = replace(best, seconds=found.seconds)
+            return
+        why = found.dropped or "no gain when it was timed once more"
+        log.trials[place] = replace(best, seconds=found.seconds, dropped=why)
+        if store is not None and key is not None:
+            record = store.best(key)
+            if record is not None and record.steps == best.schedule.steps:
+                store.remove(key)
+            if log.best is not log.trials[0]:
+                store.put(key, log.best.schedule.steps, log.best.seconds or log.baseline)
 
 
 def _built(candidates: Sequence[tuple[float, Schedule]], workers: Workers) -> Iterator[tuple[int, str]]:

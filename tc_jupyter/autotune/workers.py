@@ -36,6 +36,7 @@ PATIENCE = 5.0
 _BUILD = 60.0
 _START = 120.0
 _SLICE = 0.05
+_LONG = 0.8
 _MOST = 4
 _TICK = 0.1
 _LENGTH = struct.Struct("<Q")
@@ -103,6 +104,18 @@ class Server:
         if best is not None and ratio * base < best:
             ratio = max(ratio, _ratio(default, run, 6 * _SLICE))
         return Measured(ratio * base)
+
+    def confirm(self, number: int, base: float) -> Measured:
+        """Time a candidate once more, for longer; what looked best of many was also the luckiest.
+
+        Args:
+            base: seconds of the default schedule.
+        """
+        default, _ = self.default()
+        try:
+            return Measured(_ratio(default, self.job.run_of(number), _LONG) * base)
+        except Exception as problem:  # whatever a candidate does, the search goes on
+            return Measured(None, _failed(problem))
 
 
 def _seconds(run: Callable[[], Any], enough: float) -> float:
@@ -358,17 +371,30 @@ class Workers:
             Stopped: the search is over.
             RuntimeError: the default schedule cannot be measured.
         """
+        found = self._timed("measure", number, best)
+        if number == 0:
+            if found.dropped:
+                raise RuntimeError(f"the default schedule cannot be measured: {found.dropped}")
+            self._default = found.seconds or 0.0
+        return found
+
+    def confirm(self, number: int, best: float | None) -> Measured:
+        """Time a candidate for longer.
+
+        Raises:
+            Stopped: the search is over.
+        """
+        return self._timed("confirm", number, best)
+
+    def _timed(self, request: str, number: int, best: float | None) -> Measured:
         # the process runs the default schedule first when it is new
         limit = self._patience + 60 * max(self._default, best or 0.0) if number else _BUILD
+        arguments = (number, self._default, best) if request == "measure" else (number, self._default)
         try:
-            found = self._ask(0, "measure", (number, self._default, best), limit)
+            found = self._ask(0, request, arguments, limit)
         except _Gone as problem:
-            if number == 0:
-                raise RuntimeError(f"the default schedule cannot be measured: {problem}") from None
             return Measured(None, str(problem))
         assert isinstance(found, Measured)
-        if number == 0:
-            self._default = found.seconds or 0.0
         return found
 
 

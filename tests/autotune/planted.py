@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+LUCK: list[int] = []
+
 
 def slow(value: Any, steps: int) -> Any:
     for _ in range(steps):
@@ -33,6 +35,9 @@ class PlantedJob:
 
     def run_of(self, number: int) -> Any:
         found = self.behaviour[number]
+        if found == "lucky":
+            LUCK.append(number)
+            found = (1, 10) if len(LUCK) == 1 else (1, 40_000)
         return lambda: slow(*found) if isinstance(found, tuple) else self.misbehave(found)
 
     def misbehave(self, found: str) -> Any:

@@ -71,6 +71,14 @@ def test_the_default_stays_where_nothing_is_faster(tmp_path):
     assert store.best(key) is None
 
 
+def test_a_gain_that_was_luck_is_taken_back(tmp_path):
+    # fast while it is searched, slow when it is timed once more
+    log, _, store, key = planted(tmp_path, [MIDDLE, "lucky", (1, 3_000)])
+    assert log.trials[1].dropped == "no gain when it was timed once more"
+    assert log.best is log.trials[0]
+    assert store.best(key) is None
+
+
 def test_an_interruption_keeps_the_best(tmp_path):
     def interrupt(log):
         if len(log.trials) == 3:
@@ -160,7 +168,7 @@ def test_tune_stores_what_later_calls_and_processes_use(tmp_path):
     x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
     seen = []
     log = f.tune(x, seconds=0.5, on_trial=lambda log: seen.append(len(log.trials)))
-    assert seen == list(range(1, len(log.trials) + 1))
+    assert seen == [*range(1, len(log.trials) + 1), len(log.trials)]  # the last time after the best was confirmed
     assert log.baseline > 0
     assert np.array_equal(f(x), 2 * x + 1)
     script = f"import numpy as np, tc_jupyter as tc\nx = np.ones((64, 64), 'f4')\nassert (tc.compile({SCALE!r}).scale(x) == 3).all()"
