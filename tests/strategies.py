@@ -204,7 +204,7 @@ def random_schedule(data: st.DataObject, schedule, steps: int = 6):
 def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...]):
     kind = data.draw(st.sampled_from(
         ("split", "split", "fuse", "reorder", "compute_at", "compute_at", "compute_inline", "cache_read", "cache_write", "rfactor",
-         "annotate", "compute_with", "layout")
+         "annotate", "compute_with", "layout", "scope", "bind")
     ))  # fmt: skip
     stages = schedule.stages
     if kind == "compute_inline":
@@ -234,6 +234,12 @@ def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...
         return getattr(schedule, kind)(stage, other, data.draw(st.sampled_from(schedule.leaves(other))))
     if kind == "rfactor":
         return schedule.rfactor(stage, leaf)
+    if kind == "scope":
+        return schedule.storage(stage, data.draw(st.sampled_from(("global", "local", "shared", "register", "auto"))))
+    if kind == "bind":
+        return schedule.bind(
+            stage, leaf, data.draw(st.sampled_from(("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y")))
+        )
     if kind == "layout":
         rank = schedule.graph.program.tensor(schedule.graph.stage(stage).target).rank
         if rank == 0:

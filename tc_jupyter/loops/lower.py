@@ -59,6 +59,7 @@ from tc_jupyter.schedule import (
     SymbolicBounds,
     Tile,
     constant_extent,
+    decided_at,
     ends_inside,
     first_reduction,
     identity_of,
@@ -266,7 +267,7 @@ class _Nest:
         """Storage at the attach point, large enough for every visit."""
         bounds = self.bounds[stage.name]
         extents = [self.largest(extent, stage) for _, extent in bounds.box]
-        scope = stage.storage.scope if stage.storage.scope != "global" else "local"
+        scope = self.graph.scope(stage)
         tensor = self.graph.program.tensor(self._storage(stage.target))
         place = self._allocation(tensor, stage, bounds, scope, extents)
         return replace(place, buffer=replace(place.buffer, threads=1)) if scope == "threads" else place
@@ -389,7 +390,8 @@ class _Nest:
         result: Block = Block((*produced, block, *beside))
         for family in reversed(families):
             place = self.places[self._storage(family[0].target)]
-            result = Block((Allocate(place.buffer, result),))
+            if place.buffer.scope != "global":  # which is memory of the whole kernel
+                result = Block((Allocate(place.buffer, result),))
         return result
 
     def _is_repeated(self, stage: Stage, leaf: str) -> bool:
@@ -406,7 +408,7 @@ class _Nest:
         open_tensors: set[str] = set()
         started = not repeated
         for family in families:
-            is_shared = family[0].storage.scope == "shared"
+            is_shared = self.graph.scope(family[0]) in ("shared", "global")
             if (is_shared and not started) or open_tensors & self._reads_inside(family):
                 produced.append(Barrier())
                 open_tensors.clear()
@@ -436,6 +438,7 @@ class _StageLoops:
     bounds: StageBounds
     accumulator: Buffer | None = None
     fragment: Sequence[SizeExpr] = ()
+    decided: tuple[tuple[SizeExpr, SizeExpr], ...] = ()
 
     @property
     def statement(self) -> Statement:
@@ -474,10 +477,20 @@ class _StageLoops:
 
     def _loop(self, leaf: str, depth: int, placed: frozenset[str], body: object) -> Block:
         assert callable(body)
+        tests = [
+            each
+            for each in decided_at(self.nest.graph, self.stage, self.bounds.lineage, leaf)
+            if each not in self.decided
+        ]
+        self.decided = (*self.decided, *tests)
         inner = body()
         assert isinstance(inner, Block)
         inner = self.nest.around(self.stage, leaf, inner)
-        return self._for(leaf, placed, inner)
+        exists = _joined("&&", [self._below(*each) for each in tests])
+        return self._for(leaf, placed, inner if exists is None else Block((If(exists, inner),)))
+
+    def _below(self, value: SizeExpr, limit: SizeExpr) -> Expr:
+        return Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
 
     def _for(self, leaf: str, placed: frozenset[str], body: Block) -> Block:
         extent = loop_extent(self.stage, self.bounds.lineage, leaf, placed)
@@ -489,10 +502,8 @@ class _StageLoops:
 
     def _guard(self, reductions: bool) -> Expr | None:
         """What no loop extent guarantees, as one condition."""
-        tests = [
-            Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
-            for value, limit in open_constraints(self.stage, self.bounds.lineage, reductions)
-        ]
+        found = open_constraints(self.stage, self.bounds.lineage, reductions)
+        tests = [self._below(*each) for each in found if each not in self.decided]
         needed = self._needed()
         return _joined("&&", tests if needed is None else [*tests, needed])
 

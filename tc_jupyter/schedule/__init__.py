@@ -6,7 +6,7 @@ A schedule never changes ranges, shapes or results. No loops exist here; `loops.
 
 from .bounds import Bounds, Range, StageNeed, infer_bound
 from .exact_sets import ExactNeed, ExactSets, Piece
-from .extents import loop_extent, open_constraints
+from .extents import decided_at, loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root_of, total_dimensions
 from .moves import candidates, mutate
@@ -49,6 +49,7 @@ __all__ = [
     "all_phases",
     "candidates",
     "constant_extent",
+    "decided_at",
     "default_schedule",
     "first_reduction",
     "identity_of",

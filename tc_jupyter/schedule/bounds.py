@@ -269,7 +269,7 @@ class Bounds(Mapping[str, AxisRanges]):
         tvm = self._boxes_per_visit(self.tvm[name], need)
         found = self.symbolic[name]
         tested = not found.exact and self._generated.guard(name) is not None
-        computed = exact if tested else self._boxes_per_visit(found, need)
+        computed = exact if tested else self._computed_per_visit(need, name)
         distinct = len(np.unique(need.elements, axis=0))
         nbytes = max(1, self.graph_of(name).program.tensor(found.stage.target).dtype.bits // 8)
         same = exact == computed
@@ -298,6 +298,12 @@ class Bounds(Mapping[str, AxisRanges]):
     def _boxes_per_visit(self, bounds: StageBounds, need: Need) -> tuple[int, ...]:
         """Number of elements of a symbolic box at every visit."""
         return Enumeration(self.sized, self.sizes).box_counts(need.path, bounds.box, need.visits)
+
+    def _computed_per_visit(self, need: Need, name: str) -> tuple[int, ...]:
+        """What the loops run over: the box, at visits that are reached."""
+        counts = self._boxes_per_visit(self.symbolic[name], need)
+        reached = Enumeration(self.symbolic, self.sizes).reached(need.path, need.visits)
+        return tuple(count if here else 0 for count, here in zip(counts, reached, strict=True))
 
     @property
     def has_numbers(self) -> bool:
@@ -382,8 +388,7 @@ class Bounds(Mapping[str, AxisRanges]):
                 if each.attach.kind == "at" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     if graph.stages_on(each.target)[0].name == each.name:
                         box = " x ".join(self.region(each.name))
-                        scope = "local" if each.storage.scope == "global" else each.storage.scope
-                        lines.append("  " * depth + f"allocate {each.target} {box}   # {scope}")
+                        lines.append("  " * depth + f"allocate {each.target} {box}   # {graph.scope(each)}")
                     self._nest(each, depth, keep, lines)
                 if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     after.append((each, depth))
@@ -435,7 +440,7 @@ class Bounds(Mapping[str, AxisRanges]):
             "output": name in self.sized.graph.outputs,
             "attach": {"kind": attach.kind, "stage": attach.stage, "axis": attach.axis},
             "path": [list(loop) for loop in self.sized.graph.attach_path(name)],
-            "scope": found.stage.storage.scope,
+            "scope": self.sized.graph.scope(found.stage),
             "intrinsic": found.stage.tensorize.intrinsic if found.stage.tensorize else None,
             "axes": self._axes_json(name),
             "relations": [_relation_json(relation) for relation in found.stage.relations],

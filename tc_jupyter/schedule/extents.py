@@ -10,7 +10,7 @@ from tc_jupyter.ranges import SizeExpr, constant, floor_div, minimum, nonnegativ
 
 from .infer_bound import variable
 from .lineage import Lineage
-from .stage import GPU_AXES, Split, Stage
+from .stage import GPU_AXES, Split, Stage, StageGraph
 
 Constraint = tuple[SizeExpr, SizeExpr]
 """`value < limit`."""
@@ -42,6 +42,30 @@ def open_constraints(stage: Stage, related: Lineage, reductions: bool = True) ->
         (value, limit)
         for value, limit in related.constraints
         if (reductions or not _involves_reduction(stage, value)) and not _is_implied(stage, related, value)
+    )
+
+
+def decided_at(graph: StageGraph, stage: Stage, related: Lineage, leaf: str) -> tuple[Constraint, ...]:
+    """The open constraints that are tested around the whole body of a loop: those that its variable decides, where stages run in it.
+
+    Where they do not hold nobody reads what these stages would compute. Threads that share memory must all come to its barriers, so
+    stages on GPU axes test at each point, and so do stages that share loops.
+    """
+    attached = list(graph.attached(stage.name))
+    if not any(each.attach.axis == leaf for each in attached) or any(
+        other in GPU_AXES for _, other in stage.annotations
+    ):
+        return ()
+    if stage.attach.kind == "with" or any(each.attach.kind == "with" for each in attached):
+        return ()
+    around = {variable(stage.name, each) for each in stage.leaves[: stage.leaves.index(leaf) + 1]}
+    inside = {variable(stage.name, each) for each in stage.leaves} - around
+    return tuple(
+        (value, limit)
+        for value, limit in open_constraints(stage, related)
+        if not value.indices & inside
+        and not _involves_reduction(stage, value)
+        and all(stage.kind(each) == "output" for each in stage.leaves[: stage.leaves.index(leaf) + 1])
     )
 
 

@@ -5,6 +5,7 @@ inside the loops of another stage,
 
 - no loop runs on blocks: the reader needs what the other blocks make;
 - the threads that make a tensor must be able to show it to each other: it is in shared memory, or spread over the threads;
+- what has global storage is complete before the blocks start, so no other loop is around it;
 - a thread axis that a loop around has used up is free again only for such a tensor, which all threads make together.
 
 Source: TVM, "InferBound Pass", section on thread axes and memory scopes; CUDA C++ Programming Guide, "Thread Hierarchy".
@@ -12,6 +13,7 @@ Source: TVM, "InferBound Pass", section on thread axes and memory scopes; CUDA C
 
 from __future__ import annotations
 
+from .infer_bound import path_points
 from .stage import Stage, StageGraph
 
 
@@ -19,7 +21,8 @@ def grid_problem(graph: StageGraph) -> tuple[str, str, str] | None:
     """The first rule that the nests break: name of the stage, what is wrong, what would be legal; `None` if none is."""
     for stage in graph.stages:
         if stage.attach.kind in ("at", "with"):
-            problem = _own_loops_problem(graph, stage) or _loops_around_problem(graph, stage)
+            problem = _global_problem(graph, stage) if graph.scope(stage) == "global" else None
+            problem = problem or _own_loops_problem(graph, stage) or _loops_around_problem(graph, stage)
             if problem is not None:
                 return (stage.name, *problem)
     return None
@@ -41,15 +44,26 @@ def _own_loops_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | Non
             return reason, "compute it at root, or bind other loops"
         if not axis.startswith("threadIdx"):
             continue
-        together = stage.attach.kind == "at" and stage.storage.scope in ("shared", "threads")
+        together = stage.attach.kind == "at" and graph.scope(stage) in ("shared", "threads", "global")
         if axis in around and not together:
             return f"`{leaf}` is bound to `{axis}`, and so is `{around[axis]}` around it", "bind one of them only"
         if stage.attach.kind == "at" and not together and stage.kind(leaf) == "output":
-            reason = (
-                f"`{leaf}` runs on threads (`{axis}`), and no other thread sees its `{stage.storage.scope}` storage"
-            )
+            reason = f"`{leaf}` runs on threads (`{axis}`), and no other thread sees its `{graph.scope(stage)}` storage"
             return reason, f'`storage("{stage.name}", "shared")` first, then `bind`'
     return None
+
+
+def _global_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
+    """Loops around global storage: all of them are blocks, threads or tasks, which see one copy, or none of them is."""
+    seen = path_points(graph, stage)
+    path = graph.attach_path(stage.name)
+    if stage.attach.kind != "at" or len(seen) in (0, len(path)):
+        return None
+    owner, leaf = seen[0]
+    other, bound = next(loop for loop in path if loop not in seen)
+    kind = graph.stage(other).annotation(bound)
+    reason = f"all iterations of `{other}[{bound}]` (`{kind}`) see its global storage, but `{owner}[{leaf}]` around it runs in order"
+    return reason, f'`storage("{stage.name}", "local")`, or attach it outside `{leaf}`'
 
 
 def _loops_around_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:

@@ -278,13 +278,17 @@ def _unit_steps(subscript: Expr) -> bool:
 def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ...]:
     """The loops on the attach path that are points for the producer's storage: thread axes and memory scopes.
 
-    Shared storage is read by all threads of the block, so loops bound to `threadIdx` are relaxed; global storage by all blocks.
+    Shared storage is read by all threads of the block, so loops bound to `threadIdx` are relaxed; global storage by all blocks (and
+    by all tasks of a CPU), so those bound to `blockIdx` are as well.
+
+    Source: TVM, "InferBound Pass", phase 1 (`NeedRelax` by the rank of thread and storage).
     """
     path = graph.attach_path(producer.name)
-    scope = producer.storage.scope
-    relaxed: tuple[str, ...] = ()
-    if scope in ("shared", "threads"):
-        relaxed = GPU_AXES[3:]
+    relaxed: tuple[str, ...] = {
+        "shared": GPU_AXES[3:],
+        "threads": GPU_AXES[3:],
+        "global": (*GPU_AXES, "parallel"),
+    }.get(graph.scope(producer), ())
     return tuple(loop for loop in path if graph.stage(loop[0]).annotation(loop[1]) not in relaxed)
 
 

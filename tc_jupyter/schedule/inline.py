@@ -1,4 +1,7 @@
-"""Puts inlined producers into their consumers, before bounds are inferred.
+"""Puts inlined producers into their consumers, and what all blocks of a launch see before it, before bounds are inferred.
+
+A stage with `global` storage inside loops over blocks, threads or tasks must be complete when any of them reads it, and blocks do not
+wait for each other. All loops around it are relaxed then, so it is computed once, before the launch: at root.
 
 Worked example: `T(i) = 2*X(i)` inlined into `O(i) = T(i) + T(i+1)` leaves `O(i) = 2*X(i) + 2*X(i+1)`.
 
@@ -13,16 +16,31 @@ from dataclasses import replace
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, rewrite
 from tc_jupyter.ranges import constant, to_expr
 
-from .infer_bound import scope_of, view_shift
-from .stage import Stage, StageGraph
+from .infer_bound import path_points, scope_of, view_shift
+from .stage import Attach, Stage, StageGraph
 
 
 def inject_inline(graph: StageGraph) -> StageGraph:
-    """The graph without inlined stages: every read of one is replaced by its expression at the read's indices."""
+    """The graph without inlined stages: every read of one is replaced by its expression at the read's indices.
+
+    What runs before the launch (`runs_before_launch`) is at root.
+    """
+    early = [stage.name for stage in graph.stages if runs_before_launch(graph, stage)]
     for stage in graph.stages:
         if stage.attach.kind == "inline":
             graph = _remove(graph, graph.stage(stage.name))
+    for name in early:
+        graph = graph.replace_stage(replace(graph.stage(name), attach=Attach()))
     return graph
+
+
+def runs_before_launch(graph: StageGraph, stage: Stage) -> bool:
+    """Whether a stage is attached inside loops over blocks, threads or tasks that all see its storage."""
+    return (
+        stage.attach.kind == "at"
+        and len(path_points(graph, stage)) < len(graph.attach_path(stage.name))
+        and (graph.scope(stage) == "global")
+    )
 
 
 def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:

@@ -310,10 +310,10 @@ def _warp_problem(graph: StageGraph, stage: Stage, step: MatrixStep) -> Iterator
         for leaf, kind in other.annotations:
             if kind == "threadIdx.x" and graph.runs_in(other.name) == root and constant_extent(other, leaf) != 32:
                 yield f"`{other.name}[{leaf}]` is `threadIdx.x` with another length than the 32 threads of a warp"
-    if stage.attach.kind == "at" and stage.storage.scope != "shared":
+    if graph.scope(stage) not in ("shared", "global"):
         yield f"each thread would hold only a part of `{stage.target}`: `storage` it as `shared`, or compute it at root"
     for read in _factors(stage.statement.value):
-        if any(each.storage.scope == "threads" for each in graph.stages_on(read.tensor)):
+        if any(graph.scope(each) == "threads" for each in graph.stages_on(read.tensor)):
             yield f"`{read.tensor}` is spread over threads"
 
 

@@ -229,12 +229,14 @@ class _Phases:
     def _leaf(self, user: Stage, leaf: str, path: frozenset[str]) -> LeafRow:
         span = self.bounds[user.name][leaf]
         name = variable(user.name, leaf)
-        around = name in {variable(*loop) for loop in self.bounds.sized.graph.attach_path(self.stage.name)}
+        # as it was attached, also where it runs before the launch
+        written = self.bounds.graph
+        around = name in {variable(*loop) for loop in written.attach_path(self.stage.name)}
         if span.extent == 1:
             return LeafRow(leaf, str(span), "point", str(span))
         if name in path:
             return LeafRow(leaf, str(span), "on the path", name)
-        why = f"`{self.stage.storage.scope}` storage is read by all of {user.annotation(leaf)}" if around else ""
+        why = f"`{written.scope(self.stage)}` storage is read by all of {user.annotation(leaf)}" if around else ""
         return LeafRow(leaf, str(span), "relaxed", str(span), why)
 
     def _relation(

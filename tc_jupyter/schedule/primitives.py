@@ -29,7 +29,7 @@ from tc_jupyter.program import (
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .grid import grid_problem
-from .inline import inject_inline
+from .inline import inject_inline, runs_before_launch
 from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem, outside_read
 from .lineage import leaf_domain
@@ -742,11 +742,31 @@ def check_grid(old: StageGraph, new: StageGraph) -> None:
     Raises:
         CompileError: TC401.
     """
-    problem = grid_problem(new)
+    problem = grid_problem(new) or _early_problem(new)
     if problem is not None:
         name, reason, help = problem
         known = next((stage for stage in old.stages if stage.name == name), None)
         raise refuse(old, codes.BAD_ATTACH, known, f"`{name}` cannot run there: {reason}", help)
+
+
+def _early_problem(graph: StageGraph) -> tuple[str, str, str] | None:
+    """Why what all blocks see cannot be computed before they start; `None` if it can."""
+    early = [stage for stage in graph.stages if runs_before_launch(graph, stage)]
+    if not early:
+        return None
+    plain = inject_inline(graph)
+    help = '`storage(..., "local")`, or `compute_root` what it reads'
+    for stage in (plain.stage(stage.name) for stage in early):
+        root = graph.runs_in(stage.name)
+        if plain.position(root) < plain.position(stage.name):
+            return stage.name, f"all blocks see its global storage, and the loops of `{root}` start before it", help
+        for tensor in plain.reads(stage):
+            late = next((each for each in plain.stages_on(tensor) if each.attach.kind == "at"), None)
+            if late is not None and late.name != stage.name and plain.runs_in(late.name) != stage.name:
+                reason = f"all blocks see its global storage, and it reads `{tensor}`, which is computed inside a block"
+                return stage.name, reason, help
+    problem = graph_problem(plain)
+    return None if problem is None else (*problem, help)
 
 
 def attach_points(graph: StageGraph, producer: Stage) -> str:

@@ -19,7 +19,7 @@ from tc_jupyter.ranges import Box, Ranges, SizeExpr
 
 GPU_AXES = tuple(f"{grid}.{dim}" for grid in ("blockIdx", "threadIdx") for dim in "xyz")
 ANNOTATIONS = ("parallel", "vectorize", "unroll", *GPU_AXES)
-SCOPES = ("global", "shared", "local", "register", "threads", "fragment")
+SCOPES = ("auto", "global", "shared", "local", "register", "threads", "fragment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,9 @@ class Storage:
     """Where the elements of a stage live.
 
     Attributes:
-        scope: `global`, `shared` (one copy per GPU block), `local` (per task or thread), `register`, `threads` (one array spread
-            over the threads of a block: the first entry of `layout` is the tile that runs over `threadIdx.x`).
+        scope: `auto` (`global` at root, `local` at an attach point), `global` (one copy, which all blocks and tasks see), `shared`
+            (one copy per GPU block), `local` (per task or thread), `register`, `threads` (one array spread over the threads of a
+            block: the first entry of `layout` is the tile that runs over `threadIdx.x`).
         layout: order of dimensions in memory with tiles: entry `(dimension, tile)`; tile 0 is the rest of the dimension, a
             positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. `None`: row-major.
         padded: compute whole tiles: loops over the stage's innermost tiles run to the factor, not to the true end. Only legal
@@ -89,7 +90,7 @@ class Storage:
         double: number of copies, for a pipeline that fills the next while the present one is read.
     """
 
-    scope: str = "global"
+    scope: str = "auto"
     layout: tuple[tuple[int, int], ...] | None = None
     padded: bool = False
     whole: bool = False
@@ -262,6 +263,12 @@ class StageGraph:
         """The stage at root in whose loops a stage runs: itself, or the end of its attach path."""
         path = self.attach_path(name)
         return path[-1][0] if path else name
+
+    def scope(self, stage: Stage) -> str:
+        """Where the elements of a stage live; `auto` is decided by where it runs."""
+        if stage.storage.scope != "auto":
+            return stage.storage.scope
+        return "local" if stage.attach.kind == "at" else "global"
 
     def replace_stage(self, new: Stage, name: str | None = None) -> StageGraph:
         """The graph with one stage exchanged; the program's statement follows."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, walk
 from tc_jupyter.ranges import SizeExpr
 
-from .extents import loop_extent
+from .extents import decided_at, loop_extent
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
 from .stage import Split, Stage, StageGraph
 
@@ -122,6 +122,17 @@ class Enumeration:
         for _, extent in box:
             total *= np.maximum(self.number(extent, loops, len(rows)), 0)
         return tuple(map(int, total))
+
+    def reached(self, path: tuple[tuple[str, str], ...], visits: Ints) -> list[bool]:
+        """Whether the tests around the loops of a path hold at every visit (`extents.decided_at`)."""
+        loops = {variable(*loop): visits[:, column] for column, loop in enumerate(path)}
+        found = np.ones(len(visits), bool)
+        for owner, leaf in path:
+            stage, related = self.graph.stage(owner), self.bounds[owner].lineage
+            for value, limit in decided_at(self.graph, stage, related, leaf):
+                if value.indices | limit.indices <= loops.keys():
+                    found &= self.number(value, loops, len(visits)) < self.number(limit, loops, len(visits))
+        return [bool(each) for each in found]
 
     # --- one stage ---------------------------------------------------------------------------------------------------
 
