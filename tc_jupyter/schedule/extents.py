@@ -46,7 +46,7 @@ def open_constraints(stage: Stage, related: Lineage, reductions: bool = True) ->
 
 
 def decided_at(graph: StageGraph, stage: Stage, related: Lineage, leaf: str) -> tuple[Constraint, ...]:
-    """The open constraints that are tested around the whole body of a loop: those that its variable decides, where stages run in it.
+    """The open constraints that are tested around the whole body of a loop in which stages run: those that its variable decides.
 
     Where they do not hold nobody reads what these stages would compute. Threads that share memory must all come to its barriers, so
     stages on GPU axes test at each point, and so do stages that share loops.

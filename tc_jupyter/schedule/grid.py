@@ -62,7 +62,8 @@ def _global_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
     owner, leaf = seen[0]
     other, bound = next(loop for loop in path if loop not in seen)
     kind = graph.stage(other).annotation(bound)
-    reason = f"all iterations of `{other}[{bound}]` (`{kind}`) see its global storage, but `{owner}[{leaf}]` around it runs in order"
+    seen_by = f"all iterations of `{other}[{bound}]` (`{kind}`) see its global storage"
+    reason = f"{seen_by}, but `{owner}[{leaf}]` around it runs in order"
     return reason, f'`storage("{stage.name}", "local")`, or attach it outside `{leaf}`'
 
 

@@ -1,7 +1,7 @@
 """Puts inlined producers into their consumers, and what all blocks of a launch see before it, before bounds are inferred.
 
-A stage with `global` storage inside loops over blocks, threads or tasks must be complete when any of them reads it, and blocks do not
-wait for each other. All loops around it are relaxed then, so it is computed once, before the launch: at root.
+A stage with `global` storage inside loops over blocks, threads or tasks must be complete when any of them reads it, and blocks do
+not wait for each other. All loops around it are relaxed then, so it is computed once, before the launch: at root.
 
 Worked example: `T(i) = 2*X(i)` inlined into `O(i) = T(i) + T(i+1)` leaves `O(i) = 2*X(i) + 2*X(i+1)`.
 

@@ -39,11 +39,11 @@ from tc_jupyter.ranges import (
 
 from .exact_sets import Alternative, ExactSets, alternatives, axis_values, conditions_around, root_dim
 from .extents import loop_extent
-from .infer_bound import infer_symbolic, scope_of, variable, view_shift
+from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .inline import inject_inline
 from .lineage import Lineage, default_domain, lineage
 from .stage import Attach, Fuse, Stage, StageGraph
-from .visits import evaluate, reached
+from .visits import Enumeration, TooManyPoints, evaluate, reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Witness:
         first, second: stages in the order of the text.
         here, there: values of their indices (roots).
         kind: `reads`: `second` reads what `first` makes; `overwrites`: `second` writes what `first` reads or writes; `outside`:
-            `second` reads it where the storage of `first` does not exist (`here` is empty).
+            `second` reads it where the storage of `first` does not exist (`here` is empty, and `there` for the caller).
     """
 
     sizes: dict[str, int]
@@ -72,6 +72,8 @@ class Witness:
         element = f"{self.tensor}({', '.join(map(str, self.element))})" if self.element else self.tensor
         at = f"with {sizes}, " if sizes else ""
         here, there = (f"({', '.join(map(str, point))})" for point in (self.here, self.there))
+        if self.kind == "outside" and not self.there:
+            return f"{at}{self.second} reads {element} when its loops have ended"
         if self.kind == "outside":
             return f"{at}`{self.second}` at {there} reads {element} outside that loop"
         if self.kind == "reads":
@@ -161,33 +163,89 @@ def default_lineage(stage: Stage) -> Lineage:
 def outside_read(graph: StageGraph, producer: Stage, user: Stage) -> Witness | None:
     """A point at which `user` reads an element of `producer`: what a place inside some other loop cannot serve.
 
-    Looks at sizes from 1 to `SMALL` and at the first points of each; `None` if none of them reads.
+    Looks at sizes from 1 to `SMALL` and at the first points of each that somebody needs; `None` if none of them reads.
     """
-    graph = inject_inline(graph)
+    if producer.attach.kind == "inline":
+        graph = graph.replace_stage(replace(producer, attach=Attach()))
+    graph = _flat(inject_inline(graph))
     if user.name not in {stage.name for stage in graph.stages}:
         return None
-    user, storage = graph.stage(user.name), graph.storage_name(producer.target)
+    user, symbolic = graph.stage(user.name), infer_symbolic(graph)
     for size in range(1, SMALL + 1):
         sizes = {name: size for name in graph.program.sizes}
-        known = {**sizes, **{name: value.evaluate(sizes) for name, value in scope_of(graph).sizes.items()}}
-        for point in _first_points(user, sizes):
-            columns = {name: np.array([value], np.int64) for name, value in point.items()}
-            for read in user.statement.reads():
-                if graph.storage_name(read.tensor) != storage or any(map(_on_data, read.indices)):
-                    continue
-                if reached(user.statement.value, read, columns, known, 1)[0]:
-                    shift = (by.evaluate(sizes) for by in view_shift(graph, read.tensor))
-                    element = tuple(
-                        int(evaluate(subscript, columns, known, 1)[0]) + by
-                        for subscript, by in zip(read.indices, shift, strict=True)
-                    )
-                    there = tuple(point.values())
-                    return Witness(sizes, producer.target, element, producer.name, (), user.name, there, "outside")
+        for point in _needed_points(symbolic, user, sizes):
+            element = _read_at(graph, producer, user, point, sizes)
+            if element is not None:
+                there = tuple(point.values())
+                return Witness(sizes, producer.target, element, producer.name, (), user.name, there, "outside")
     return None
 
 
-SMALL = 4
-FIRST_POINTS = 8
+def _flat(graph: StageGraph) -> StageGraph:
+    """The graph with all stages at root: which points exist does not depend on where they run."""
+    return graph.with_stages(tuple(replace(stage, attach=Attach()) for stage in graph.stages))
+
+
+def _needed_points(symbolic: SymbolicBounds, stage: Stage, sizes: dict[str, int]) -> Iterator[dict[str, int]]:
+    """The first points of a stage whose result somebody reads; all of the first where that is not known."""
+    outputs = [root.name for root in stage.roots if root.kind == "output"]
+    try:
+        needed = {tuple(map(int, row)) for row in Enumeration(symbolic, sizes).run()[stage.name].elements}
+    except (TooManyPoints, KeyError, ZeroDivisionError):
+        needed = None
+    for point in _first_points(stage, sizes):
+        if needed is None or tuple(point[name] for name in outputs) in needed:
+            yield point
+
+
+def _read_at(
+    graph: StageGraph, producer: Stage, user: Stage, point: dict[str, int], sizes: dict[str, int]
+) -> tuple[int, ...] | None:
+    """An element of the producer's tensor that a point of `user` reads, if it reads one."""
+    storage = graph.storage_name(producer.target)
+    known = {**sizes, **{name: value.evaluate(sizes) for name, value in scope_of(graph).sizes.items()}}
+    columns = {name: np.array([value], np.int64) for name, value in point.items()}
+    for read in user.statement.reads():
+        if graph.storage_name(read.tensor) != storage or any(map(_on_data, read.indices)):
+            continue
+        if reached(user.statement.value, read, columns, known, 1)[0]:
+            shift = (by.evaluate(sizes) for by in view_shift(graph, read.tensor))
+            values = (int(evaluate(subscript, columns, known, 1)[0]) for subscript in read.indices)
+            return tuple(value + by for value, by in zip(values, shift, strict=True))
+    return None
+
+
+def result_read(graph: StageGraph, producer: Stage) -> Witness | None:
+    """An element of a result, which the caller reads when all loops have ended."""
+    for size in range(1, SMALL + 1):
+        sizes = {name: size for name in graph.program.sizes}
+        for point in _first_points(producer, sizes):
+            shift = (by.evaluate(sizes) for by in view_shift(graph, producer.target))
+            outputs = [point[root.name] for root in producer.roots if root.kind == "output"]
+            element = tuple(value + by for value, by in zip(outputs, shift, strict=True))
+            return Witness(sizes, producer.target, element, producer.name, (), "the caller", (), "outside")
+    return None
+
+
+def find_conflict(graph: StageGraph, first: Stage, second: Stage) -> Witness | None:
+    """An element that `first` reads and `second`, after it in the text, writes; `None` if there is none for any sizes.
+
+    Raises:
+        Unknown: the set library is absent or does not answer.
+    """
+    flat = _flat(graph)
+    first, second = flat.stage(first.name), flat.stage(second.name)
+    for read in first.statement.reads():
+        tensor = graph.storage_name(read.tensor)
+        if tensor == graph.storage_name(second.target):
+            witness = find_witness(flat, first, second, _Conflict(tensor, read, None), 0, strict=False)
+            if witness is not None:
+                return witness
+    return None
+
+
+SMALL = 5
+FIRST_POINTS = 256
 
 
 def _first_points(stage: Stage, sizes: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -540,4 +598,14 @@ def _never_later(graph: StageGraph, writer: Stage, reader: Stage, read: Read, de
     return nonnegative(start - here)
 
 
-__all__ = ["Problem", "Witness", "check_with", "default_lineage", "find_witness", "order_problem", "outside_read"]
+__all__ = [
+    "Problem",
+    "Witness",
+    "check_with",
+    "default_lineage",
+    "find_conflict",
+    "find_witness",
+    "order_problem",
+    "outside_read",
+    "result_read",
+]

@@ -31,8 +31,9 @@ from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_
 from .grid import grid_problem
 from .inline import inject_inline, runs_before_launch
 from .intrinsics import match_intrinsic, step_problem
-from .legality import Problem, check_with, order_problem, outside_read
+from .legality import Problem, check_with, order_problem
 from .lineage import leaf_domain
+from .placement import attach_points, attach_problem, attached_family, graph_problem, shared_depth
 from .stage import (
     ANNOTATIONS,
     GPU_AXES,
@@ -251,9 +252,9 @@ def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> Stage
     _leaf(graph, user, axis)
     problem = attach_problem(graph, producer, user, axis)
     if problem is not None:
-        message = f"`{stage}` cannot be computed at `{consumer}[{axis}]`: {problem[0]}"
-        raise refuse(graph, codes.BAD_ATTACH, producer, message, problem[1])
-    return _valid(graph, _attach(graph, producer, Attach("at", consumer, axis)), producer)
+        message = f"`{stage}` cannot be computed at `{consumer}[{axis}]`: {problem.message}"
+        raise refuse(graph, problem.code, producer, message, problem.help)
+    return _valid(graph, attached_family(graph, producer, Attach("at", consumer, axis)), producer)
 
 
 def compute_root(graph: StageGraph, stage: str) -> StageGraph:
@@ -263,7 +264,7 @@ def compute_root(graph: StageGraph, stage: str) -> StageGraph:
         CompileError: TC411 (no such stage).
     """
     old = find_stage(graph, stage)
-    return _valid(graph, _attach(graph, old, Attach()), old)
+    return _valid(graph, attached_family(graph, old, Attach()), old)
 
 
 def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
@@ -294,7 +295,7 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"`{inside.name}` is computed in its loops"
     if problem is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
-    return _valid(graph, _attach(graph, old, Attach("inline")), old)
+    return _valid(graph, attached_family(graph, old, Attach("inline")), old)
 
 
 def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageGraph:
@@ -321,11 +322,10 @@ def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageG
     if problem is not None:
         raise refuse(graph, problem.code, late, problem.message, problem.help)
     shared = graph.replace_stage(replace(late, attach=Attach("with", other, axis)))
-    problem = graph_problem(shared)
-    if problem is not None:
-        raise refuse(
-            graph, codes.BAD_ATTACH, late, f"`{problem[0]}` cannot run there: {problem[1]}", "`compute_root` it"
-        )
+    placed = graph_problem(shared)
+    if placed is not None:
+        name, found = placed
+        raise refuse(graph, found.code, late, f"`{name}` cannot run there: {found.message}", "`compute_root` it")
     return shared
 
 
@@ -622,63 +622,6 @@ def _reads_by_data(statement: Statement) -> bool:
     return False
 
 
-def shared_depth(graph: StageGraph, stage: Stage) -> int:
-    """How many outer loops of a stage are shared with others (`compute_with`)."""
-    sharing = [other for other in graph.attached(stage.name) if other.attach.kind == "with"]
-    depths = [stage.leaves.index(other.attach.axis) + 1 for other in sharing]
-    if stage.attach.kind == "with":
-        depths.append(graph.stage(stage.attach.stage).leaves.index(stage.attach.axis) + 1)
-    return max(depths, default=0)
-
-
-def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> tuple[str, str] | None:
-    """Why `compute_at` is not legal, and what would be; `None` if it is."""
-    name = producer.name
-    legal = f"legal: {attach_points(graph, producer)}"
-    if name in graph.outputs:
-        return "it writes a result", "results are computed at root; use `cache_write`, or `compute_with` to share loops"
-    family = {stage.name for stage in graph.stages_on(producer.target)}
-    if consumer.attach.kind == "inline":
-        return f"`{consumer.name}` is inlined and has no loops", legal
-    if consumer.attach.kind == "with" and consumer.leaves.index(axis) < shared_depth(graph, consumer):
-        return f"it is a loop of `{consumer.attach.stage}`, which `{consumer.name}` shares", legal
-    if consumer.name in family or any(stage in family for stage, _ in graph.attach_path(consumer.name)):
-        return f"`{consumer.name}` runs inside `{name}`", legal
-    consumers = final_users(graph, graph.stages_on(producer.target)[0].name)
-    if not consumers:
-        return "nothing reads it", legal
-    point = (consumer.name, axis)
-    inside = {stage.name for stage in graph.stages if point in graph.attach_path(stage.name)} | {consumer.name}
-    outside = [stage for stage in consumers if stage.name not in inside]
-    if outside:
-        witness = outside_read(graph, producer, outside[0])
-        said = f"`{outside[0].name}` reads it outside that loop" if witness is None else witness.text()
-        return said, legal
-    return None
-
-
-def final_users(graph: StageGraph, name: str) -> tuple[Stage, ...]:
-    """The stages in whose loops a stage is read: its consumers, for an inlined one those of its result."""
-    found: dict[str, Stage] = {}
-    for user in graph.consumers(name):
-        members = final_users(graph, user.name) if user.attach.kind == "inline" else (user,)
-        found |= {member.name: member for member in members}
-    return tuple(found.values())
-
-
-def graph_problem(graph: StageGraph) -> tuple[str, str] | None:
-    """What is wrong with the attachment of all stages together: which stage, and why; `None` if nothing is.
-
-    A stage that is attached runs where its consumers are, hence later than its place in the text: nothing that it reads may be
-    written in between, and nobody outside its loop may read it.
-    """
-    for stage in graph.stages:
-        problem = None if stage.attach.kind == "root" else _stage_problem(graph, stage)
-        if problem is not None:
-            return stage.name, problem
-    return step_problem(graph)
-
-
 def _keeps_steps(old: StageGraph, new: StageGraph, stage: Stage, help: str) -> StageGraph:
     """The new graph, if all tensorized loops still are the intrinsics that they stand for."""
     problem = step_problem(new)
@@ -694,34 +637,6 @@ def _order_problem(graph: StageGraph) -> Problem | None:
     return order_problem(graph) if shares else None
 
 
-def _stage_problem(graph: StageGraph, stage: Stage) -> str | None:
-    family = graph.stages_on(stage.target)
-    if stage.attach.kind in ("at", "inline") and graph.is_interleaved(family[0].name):
-        return f"`{stage.target}` is written again after it is read"
-    users = graph.consumers(family[0].name)
-    if stage.attach.kind == "at":
-        point = (stage.attach.stage, stage.attach.axis)
-        for user in final_users(graph, family[0].name):
-            if user.name != point[0] and point not in graph.attach_path(user.name):
-                return f"`{user.name}` reads it outside its loop"
-    places = [user.name for user in users] if stage.attach.kind == "inline" else [stage.name]
-    for place in places:
-        root = graph.runs_in(place)
-        writer = _written_between(graph, stage, root)
-        if writer is not None:
-            return f"`{writer}` writes what it reads before `{root}` runs"
-    return None
-
-
-def _written_between(graph: StageGraph, stage: Stage, place: str) -> str | None:
-    """A stage after `stage` and before `place` in the text that writes something `stage` reads."""
-    read = set(graph.reads(stage)) - {graph.storage_name(stage.target)}
-    for other in graph.stages[graph.position(stage.name) + 1 : graph.position(place)]:
-        if graph.storage_name(other.target) in read:
-            return other.name
-    return None
-
-
 def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
     """The new graph, if everything in it runs in a legal order."""
     problem = graph_problem(new)
@@ -730,10 +645,10 @@ def _valid(old: StageGraph, new: StageGraph, stage: Stage) -> StageGraph:
         if order is not None:
             raise refuse(old, order.code, stage, order.message, order.help)
         return new
-    name, reason = problem
+    name, found = problem
     known = [each for each in old.stages if each.name == name]
     points = attach_points(old, known[0]) if known else "root"
-    raise refuse(old, codes.BAD_ATTACH, stage, f"`{name}` cannot run there: {reason}", f"legal: {points}")
+    raise refuse(old, found.code, stage, f"`{name}` cannot run there: {found.message}", f"legal: {points}")
 
 
 def check_grid(old: StageGraph, new: StageGraph) -> None:
@@ -766,19 +681,7 @@ def _early_problem(graph: StageGraph) -> tuple[str, str, str] | None:
                 reason = f"all blocks see its global storage, and it reads `{tensor}`, which is computed inside a block"
                 return stage.name, reason, help
     problem = graph_problem(plain)
-    return None if problem is None else (*problem, help)
-
-
-def attach_points(graph: StageGraph, producer: Stage) -> str:
-    """The leaves at which a stage may be computed, as text."""
-    points = ["root"]
-    consumers = graph.consumers(producer.name)
-    for stage in (each for each in graph.stages if each.attach.kind != "inline"):
-        for leaf in stage.leaves:
-            inside = {s.name for s in graph.stages if (stage.name, leaf) in graph.attach_path(s.name)} | {stage.name}
-            if consumers and producer.name not in inside and all(c.name in inside for c in consumers):
-                points.append(f"`{stage.name}[{leaf}]`")
-    return ", ".join(points[:8])
+    return None if problem is None else (problem[0], problem[1].message, help)
 
 
 def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: str) -> tuple[str, str] | None:
@@ -945,13 +848,6 @@ def _not_tensorized(graph: StageGraph, stage: Stage, action: str) -> None:
 def _replace_leaves(stage: Stage, axis: str, new: tuple[str, ...]) -> tuple[str, ...]:
     at = stage.leaves.index(axis)
     return (*stage.leaves[:at], *new, *stage.leaves[at + 1 :])
-
-
-def _attach(graph: StageGraph, stage: Stage, attach: Attach) -> StageGraph:
-    """All stages on one tensor are attached together."""
-    for each in graph.stages_on(stage.target):
-        graph = graph.replace_stage(replace(each, attach=attach))
-    return graph
 
 
 def _fresh(graph: StageGraph, name: str) -> str:

@@ -1,0 +1,181 @@
+"""Where a stage may run: the rules of `compute_at` and of inlining, each refusal with two points in the wrong order.
+
+A producer inside a loop of its consumer is made again in every visit, so what it makes is right by construction. What must hold is
+that nobody reads it anywhere else, and that what it reads is still there: it runs later than its place in the text.
+
+Worked example: `T(i) = 2*X(i)`, `O(i) = T(i)`, `Q(i) = T(i+1)`; `T` at `O[i]` is refused: with `N = 1`, `Q` at (-1) reads T(0)
+outside that loop.
+
+Source: Halide, `compute_at`; TVM, "InferBound Pass", attach paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tc_jupyter.diagnostics import codes
+from tc_jupyter.ranges import Unknown
+
+from .intrinsics import step_problem
+from .legality import Problem, Witness, find_conflict, outside_read, result_read
+from .stage import Attach, Stage, StageGraph
+
+MOST_POINTS = 8
+"""Legal places that a message lists."""
+
+
+def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> Problem | None:
+    """Why `producer` cannot be computed at `consumer[axis]`, and what would be legal; `None` if it can."""
+    name, family = producer.name, {stage.name for stage in graph.stages_on(producer.target)}
+    if name in graph.outputs:
+        help = "results are computed at root; use `cache_write`, or `compute_with` to share loops"
+        return _problem("it writes a result", help, result_read(graph, producer))
+    legal = f"legal: {attach_points(graph, producer)}"
+    if consumer.attach.kind == "inline":
+        return _problem(f"`{consumer.name}` is inlined and has no loops", legal)
+    if consumer.attach.kind == "with" and consumer.leaves.index(axis) < shared_depth(graph, consumer):
+        return _problem(f"it is a loop of `{consumer.attach.stage}`, which `{consumer.name}` shares", legal)
+    if consumer.name in family or any(stage in family for stage, _ in graph.attach_path(consumer.name)):
+        return _problem(f"`{consumer.name}` runs inside `{name}`", legal)
+    if not final_users(graph, graph.stages_on(producer.target)[0].name):
+        return _problem("nothing reads it", legal)
+    return _outside_problem(graph, producer, (consumer.name, axis), legal)
+
+
+def _outside_problem(graph: StageGraph, producer: Stage, point: tuple[str, str], help: str) -> Problem | None:
+    """Who reads a producer outside of a loop, with a read if one is found at small sizes."""
+    users = list(_users_outside(graph, producer, point))
+    for user in users:
+        witness = outside_read(graph, producer, user)
+        if witness is not None:
+            return _problem(witness.text(), help, witness)
+    return _problem(f"`{users[0].name}` reads it outside that loop", help) if users else None
+
+
+def _problem(reason: str, help: str, witness: Witness | None = None) -> Problem:
+    return Problem(codes.BAD_ATTACH, reason, help, witness)
+
+
+def _users_outside(graph: StageGraph, producer: Stage, point: tuple[str, str]) -> Iterator[Stage]:
+    """The stages that read a producer outside of a loop."""
+    for user in final_users(graph, graph.stages_on(producer.target)[0].name):
+        if user.name != point[0] and point not in graph.attach_path(user.name):
+            yield user
+
+
+def shared_depth(graph: StageGraph, stage: Stage) -> int:
+    """How many outer loops of a stage are shared with others (`compute_with`)."""
+    sharing = [other for other in graph.attached(stage.name) if other.attach.kind == "with"]
+    depths = [stage.leaves.index(other.attach.axis) + 1 for other in sharing]
+    if stage.attach.kind == "with":
+        depths.append(graph.stage(stage.attach.stage).leaves.index(stage.attach.axis) + 1)
+    return max(depths, default=0)
+
+
+def final_users(graph: StageGraph, name: str) -> tuple[Stage, ...]:
+    """The stages in whose loops a stage is read: its consumers, for an inlined one those of its result."""
+    found: dict[str, Stage] = {}
+    for user in graph.consumers(name):
+        members = final_users(graph, user.name) if user.attach.kind == "inline" else (user,)
+        found |= {member.name: member for member in members}
+    return tuple(found.values())
+
+
+def attached_family(graph: StageGraph, stage: Stage, attach: Attach) -> StageGraph:
+    """The graph with all stages on one tensor attached together."""
+    for each in graph.stages_on(stage.target):
+        graph = graph.replace_stage(replace(each, attach=attach))
+    return graph
+
+
+# --- all stages together ---------------------------------------------------------------------------------------------
+
+
+def graph_problem(graph: StageGraph) -> tuple[str, Problem] | None:
+    """What is wrong with the attachment of all stages together: which stage, and why; `None` if nothing is."""
+    for stage in graph.stages:
+        problem = None if stage.attach.kind == "root" else _stage_problem(graph, stage)
+        if problem is not None:
+            return stage.name, problem
+    step = step_problem(graph)
+    return None if step is None else (step[0], _problem(step[1], "`compute_root` it"))
+
+
+def _stage_problem(graph: StageGraph, stage: Stage) -> Problem | None:
+    if stage.attach.kind == "at":
+        problem = _outside_problem(graph, stage, (stage.attach.stage, stage.attach.axis), "")
+        if problem is not None:
+            return problem
+    if stage.attach.kind in ("at", "inline"):
+        problem = _overwritten(graph, stage)
+        if problem is not None:
+            return problem
+    users = graph.consumers(graph.stages_on(stage.target)[0].name)
+    places = [user.name for user in users] if stage.attach.kind == "inline" else [stage.name]
+    for place in places:
+        problem = _read_too_late(graph, stage, graph.runs_in(place))
+        if problem is not None:
+            return problem
+    return None
+
+
+def _overwritten(graph: StageGraph, stage: Stage) -> Problem | None:
+    """Why all statements on a tensor cannot run before its first reader: a later one changes what that one reads."""
+    family = graph.stages_on(stage.target)
+    last = graph.position(family[-1].name)
+    readers = [user for user in graph.consumers(family[0].name) if graph.position(user.name) < last]
+    for reader in readers:
+        for writer in family:
+            if graph.position(writer.name) > graph.position(reader.name):
+                problem = _conflict(
+                    graph, reader, writer, f"`{stage.target}` is written again after `{reader.name}` reads it"
+                )
+                if problem is not None:
+                    return problem
+    return None
+
+
+def _read_too_late(graph: StageGraph, stage: Stage, place: str) -> Problem | None:
+    """Why a stage cannot run at the place of a later one: what it reads is overwritten before."""
+    read = set(graph.reads(stage)) - {graph.storage_name(stage.target)}
+    for other in graph.stages[graph.position(stage.name) + 1 : graph.position(place)]:
+        if graph.storage_name(other.target) in read:
+            problem = _conflict(graph, stage, other, f"`{other.name}` writes what it reads before `{place}` runs")
+            if problem is not None:
+                return problem
+    return None
+
+
+def _conflict(graph: StageGraph, first: Stage, second: Stage, reason: str) -> Problem | None:
+    """A problem if `second` writes an element that `first`, before it in the text, reads; proved with integer sets."""
+    try:
+        witness = find_conflict(graph, first, second)
+    except Unknown as unknown:
+        return _problem(f"{reason}, and it cannot be excluded that it is the same element ({unknown.reason})", "")
+    return None if witness is None else _problem(f"{reason}: {witness.text()}", "", witness)
+
+
+# --- what would be legal ---------------------------------------------------------------------------------------------
+
+
+def attach_points(graph: StageGraph, producer: Stage) -> str:
+    """The leaves at which a stage may be computed, as text; the first `MOST_POINTS`."""
+    points = ["root"]
+    users = final_users(graph, graph.stages_on(producer.target)[0].name)
+    family = {stage.name for stage in graph.stages_on(producer.target)}
+    for stage in (each for each in graph.stages if users and each.attach.kind != "inline"):
+        if stage.name in family or any(owner in family for owner, _ in graph.attach_path(stage.name)):
+            continue
+        for leaf in stage.leaves:
+            if (
+                len(points) == MOST_POINTS
+                or next(_users_outside(graph, producer, (stage.name, leaf)), None) is not None
+            ):
+                continue
+            if graph_problem(attached_family(graph, producer, Attach("at", stage.name, leaf))) is None:
+                points.append(f"`{stage.name}[{leaf}]`")
+    return ", ".join(points)
+
+
+__all__ = ["attach_points", "attach_problem", "attached_family", "final_users", "graph_problem", "shared_depth"]

@@ -1,0 +1,219 @@
+"""Random places for producers: what is refused has a witness that enumeration confirms, and nothing that is refused was legal.
+
+Measured by `test_refused_places_were_illegal` on 600 places, 40 steps further on than a default schedule, sizes 1 to 5; run it with
+`-s` to see the counts. The share of refused places that were legal is 0 of all refused ones, and the test keeps it so.
+"""
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.schedule import Attach, schedule_of
+from tc_jupyter.schedule.inline import inject_inline
+from tc_jupyter.schedule.placement import attach_problem, attached_family, graph_problem
+from tests.running import in_bounds, program_of, run
+from tests.schedule.test_legality import SHIFTS, accesses, points
+from tests.strategies import arguments
+
+SIZES = range(1, 6)
+
+
+def chain(random):
+    """Up to five statements: producers, readers at shifted places, updates of what was read before, one or several results."""
+    rank = random.choice((1, 1, 2))
+    names, left = "ij"[:rank], ",".join("ij"[:rank])
+    where = ", ".join(f"{index} in 0:N" for index in names)
+    made, lines = ["X"], []
+
+    def read(tensors):
+        forms = [random.choice(SHIFTS) for _ in names]
+        subscripts = [form.replace("i", name).replace("mjn", "min") for form, name in zip(forms, names, strict=True)]
+        return f"{random.choice(tensors)}({', '.join(subscripts)})"
+
+    for number in range(random.randint(2, 4)):
+        if len(made) > 2 and random.random() < 0.6:
+            part = random.choice(("", " where i in 0:1", " where i in 1:N", f" where {where}"))
+            lines.append(f"{random.choice(made[1:-1])}({left}) += 1{part}")
+        value = " + ".join(read(made[-2:]) for _ in range(random.randint(1, 2)))
+        if random.random() < 0.2:
+            value = f"(i > 0 ? {value} : 0)"
+        if random.random() < 0.2:
+            lines.append(f"T{number}({left}) +=! {value} * Z(k) where {where}, k in 0:N")
+        else:
+            lines.append(f"T{number}({left}) = {value} where {where}")
+        made.append(f"T{number}")
+    results = dict.fromkeys([*(name for name in made[1:-1] if random.random() < 0.2), made[-1]])
+    body = "\n    ".join(lines)
+    return f"def f(int32({','.join('N' * rank)}) X, int32(N) Z) -> ({', '.join(results)}) {{\n    {body}\n}}"
+
+
+def touched_by(graph, sizes):
+    """Per stage the elements (tensor, position) that it reads and that it writes, at the points that somebody needs."""
+    needed, found = set(), {}
+    for stage in reversed(graph.stages):
+        reads, writes = set(), set()
+        everything = graph.computes_all(stage.name) or not graph.consumers(graph.stages_on(stage.target)[0].name)
+        for _, roots in points(stage, sizes):
+            all_of_it = list(accesses(graph, stage, roots, sizes))
+            mine = {(tensor, element) for tensor, element, is_write in all_of_it if is_write}
+            if everything or mine & needed:
+                writes |= mine
+                reads |= {(tensor, element) for tensor, element, is_write in all_of_it if not is_write}
+        needed |= reads
+        found[stage.name] = (reads, writes)
+    return found
+
+
+def meets(graph, reader, writer):
+    """Whether a stage reads an element that another writes, at any of the sizes."""
+    return any(found[reader.name][0] & found[writer.name][1] for n in SIZES for found in (touched_by(graph, {"N": n}),))
+
+
+def plain_of(graph, producer):
+    """The stages that run, with the expressions of inlined ones in the place of their reads; the producer is not inlined."""
+    return inject_inline(
+        graph.replace_stage(replace(producer, attach=Attach())) if producer.attach.kind == "inline" else graph
+    )
+
+
+def wrong(graph, producer, consumer, axis):
+    """By enumeration, why a producer cannot run at a place; `None` if it can. `structure`: there is no such place."""
+    graph = plain_of(graph, producer)
+    family = graph.stages_on(producer.target)
+    names = {stage.name for stage in family}
+    if producer.name in graph.outputs:
+        return "result"
+    users = graph.consumers(family[0].name)
+    if not users or consumer.attach.kind == "inline" or consumer.name in names:
+        return "structure"
+    if any(owner in names for owner, _ in graph.attach_path(consumer.name)):
+        return "structure"
+    moved = attached_family(graph, producer, Attach("at", consumer.name, axis))
+    inside = {s.name for s in graph.stages if (consumer.name, axis) in graph.attach_path(s.name)} | {consumer.name}
+    if any(meets(graph, user, member) for user in users if user.name not in inside for member in family):
+        return "outside"
+    if not any(user.name in inside for user in users):
+        return "structure"
+    for stage in moved.stages:
+        if stage.attach.kind == "root":
+            continue
+        for member in moved.stages_on(stage.target):
+            for reader in moved.consumers(stage.name):
+                if moved.position(reader.name) < moved.position(member.name) and meets(graph, reader, member):
+                    return "overwritten"
+        between = moved.stages[moved.position(stage.name) + 1 : moved.position(moved.runs_in(stage.name))]
+        if any(other.target != stage.target and meets(graph, stage, other) for other in between):
+            return "too late"
+    return None
+
+
+def confirmed(graph, witness):
+    """Whether the two points of a witness touch its element, at its sizes, one of them writing."""
+    element = (witness.tensor, witness.element)
+    if witness.second == "the caller":
+        return element in touched_by(graph, witness.sizes)[witness.first][1]
+    touched = []
+    for name, point in ((witness.first, witness.here), (witness.second, witness.there)):
+        if not point and witness.kind == "outside":
+            members = graph.stages_on(graph.stage(name).target)
+            made = touched_by(graph, witness.sizes)
+            touched += [(True, any(element in made[each.name][1] for each in members))]
+            continue
+        stage = graph.stage(name)
+        roots = {root.name: value for root, value in zip(stage.roots, point, strict=True)}
+        mine = {(t, e): w for t, e, w in accesses(graph, stage, roots, witness.sizes) if (t, e) == element}
+        touched += [(any(mine.values()), bool(mine))]
+    return all(found for _, found in touched) and any(writes for writes, _ in touched)
+
+
+def started(random, schedule):
+    """A few legal steps first: places depend on what is attached already."""
+    for _ in range(random.randint(0, 3)):
+        stage = random.choice(schedule.stages)
+        leaves = schedule.leaves(stage)
+        with suppress(CompileError):
+            match random.choice(("split", "inline", "at", "at", "reorder")):
+                case "split":
+                    schedule = schedule.split(stage, leaves[0], 2)
+                case "inline":
+                    schedule = schedule.compute_inline(stage)
+                case "at":
+                    other = random.choice(schedule.stages)
+                    schedule = schedule.compute_at(stage, other, random.choice(schedule.leaves(other)))
+                case _:
+                    schedule = schedule.reorder(stage, *reversed(leaves))
+    return schedule
+
+
+def problem_of(graph, producer, consumer, axis):
+    """What the library says against a place."""
+    found = attach_problem(graph, producer, consumer, axis)
+    if found is not None:
+        return found
+    placed = graph_problem(attached_family(graph, producer, Attach("at", consumer.name, axis)))
+    return None if placed is None else placed[1]
+
+
+def check(seed, measured):
+    """One random program, one random place: what the library says, and what enumeration finds."""
+    random = Random(seed)
+    text = chain(random)
+    found = program_of(text)
+    if found is None or not all(in_bounds(*found, {"N": n}) for n in SIZES):
+        return
+    program, ranges = found
+    schedule = started(random, schedule_of(program, ranges))
+    graph = schedule.graph
+    temporaries = [stage for stage in graph.stages if stage.name not in graph.outputs]
+    producer = random.choice(temporaries if temporaries and random.random() < 0.9 else graph.stages)
+    consumer = random.choice(graph.stages[graph.position(producer.name) :])
+    axis = random.choice(consumer.leaves)
+    said, truth = problem_of(graph, producer, consumer, axis), wrong(graph, producer, consumer, axis)
+    about = f"seed {seed}\n{text}\n{schedule.to_python()}\n{producer.name} at {consumer.name}[{axis}]: {said and said.message}; {truth}"
+    if said is None:
+        measured["accepted"] += 1
+        assert truth is None, about
+        placed = schedule.compute_at(producer.name, consumer.name, axis)
+        for n in (1, 2, 5):
+            arrays = arguments(program, n, {"N": n})
+            expected = run(schedule_of(program, ranges), arrays, {"N": n})
+            for name, values in run(placed, arrays, {"N": n}).items():
+                np.testing.assert_array_equal(values, expected[name], err_msg=about)
+        return
+    measured[f"refused: {truth}"] += 1
+    if truth not in (None, "structure"):
+        assert said.witness is not None, about
+    if said.witness is not None:
+        assert confirmed(plain_of(graph, producer), said.witness), about
+    if truth is None:
+        print(about)
+
+
+def measure(seeds):
+    measured = Counter()
+    for seed in seeds:
+        check(seed, measured)
+    refused = sum(count for reason, count in measured.items() if reason.startswith("refused"))
+    print(
+        f"\n{refused} places refused; " + ", ".join(f"{reason} {count}" for reason, count in sorted(measured.items()))
+    )
+    assert measured["refused: None"] == 0, measured
+    return measured
+
+
+def test_refused_places_were_illegal():
+    measured = measure(range(400))
+    assert measured["accepted"] >= 30, measured
+    assert min(measured[f"refused: {reason}"] for reason in ("result", "outside", "overwritten", "too late")) >= 3, (
+        measured
+    )
+
+
+@pytest.mark.slow
+def test_refused_places_were_illegal_many():
+    measure(range(1000, 3000))
