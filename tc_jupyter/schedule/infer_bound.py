@@ -228,7 +228,9 @@ def requests_of(
         if graph.storage_name(read.tensor) == storage:
             ends, exact = _access_box(graph, read, box)
             relaxed = [_relax(graph, end, consumer, found, path) for end in ends]
-            inside = not consumer.storage.padded and relaxed == ends and _proved_inside(graph, consumer, read)
+            # a box whose ends are not reached may reach beyond the elements that are read
+            sure = exact and relaxed == ends and not consumer.storage.padded
+            inside = sure and _proved_inside(graph, consumer, read)
             sharp = exact and joint and _independent(read) and not is_guarded(consumer.statement.value, read)
             requests.append(Request(consumer.name, read, tuple(relaxed), sharp, inside))
     return tuple(requests)

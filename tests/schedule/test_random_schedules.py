@@ -29,6 +29,15 @@ def same_arrays(text, data, numbers):
         )  # fmt: skip
 
 
+def test_a_request_that_overshoots_stays_inside_its_tensor():
+    """`i%2` over a tile of two reaches 1, also where `T` has one element: found with a random place."""
+    text = "def f(int32(N) X) -> (O) { T(i) = X(i%2) where i in 0:N  O(i) = T(i%2) where i in 0:N }"
+    schedule = schedule_of(*program_of(text)).split("O", "i", 2).compute_at("T", "O", "i.outer")
+    for n in (1, 2, 5):
+        x = np.arange(n, dtype="int32")
+        np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": n})["O"], x[np.arange(n) % 2 % 2])
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
 @given(programs(dtypes=("int32", "float", "int64", "half")), st.data(), sizes())
 def test_random_schedules_compute_the_same(text, data, numbers):
