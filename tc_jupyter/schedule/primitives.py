@@ -62,6 +62,18 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
           for i.inner in 0:min(f, n - f*i.outer)
             S(f*i.outer + i.inner)
 
+    Example:
+        def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
+
+        for C[i] in 0:N
+          C(i) = 2 * X(i)
+
+        .split("C", "i", 4)
+
+        for C[i.outer] in 0:(N + 3)//4
+          for C[i.inner] in 0:min(N - 4*C[i.outer], 4)
+            C(i) = 2 * X(i)
+
     Args:
         factor: iterations of the inner loop, in iterations; larger than the extent is legal (one short loop).
         nparts: instead of `factor`: number of iterations of the outer loop; the factor is `ceil(n/nparts)`.
@@ -94,6 +106,18 @@ def fuse(graph: StageGraph, stage: str, outer: str, inner: str) -> StageGraph:
           for j in 0:m               S(i, j)
         ->
         for i.j.fused in 0:n*m       S(i.j.fused // m, i.j.fused % m)
+
+    Example:
+        def f(float(N,M) X) -> (C) { C(i,j) = 2 * X(i,j) }
+
+        for C[i] in 0:N
+          for C[j] in 0:M
+            C(i,j) = 2 * X(i,j)
+
+        .fuse("C", "i", "j")
+
+        for C[i.j.fused] in 0:N*M
+          C(i,j) = 2 * X(i,j)
 
     Raises:
         CompileError: TC403 (no leaf), TC404 (not neighbours in this order), TC406 (an output with a reduction axis),
@@ -130,6 +154,19 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     Always legal: the points of a statement are independent or combined by an associative, commutative operator. Floating sums
     may round differently.
 
+    Example:
+        def f(float(N,M) X) -> (C) { C(i,j) = 2 * X(i,j) }
+
+        for C[i] in 0:N
+          for C[j] in 0:M
+            C(i,j) = 2 * X(i,j)
+
+        .reorder("C", "j", "i")
+
+        for C[j] in 0:M
+          for C[i] in 0:N
+            C(i,j) = 2 * X(i,j)
+
     Raises:
         CompileError: TC403 (no leaf, or one named twice).
     """
@@ -155,6 +192,21 @@ def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor:
     Rewrite:
         for i, for j  ->  for i.outer, for j.outer, for i.inner, for j.inner
 
+    Example:
+        def f(float(N,M) X) -> (C) { C(i,j) = 2 * X(i,j) }
+
+        for C[i] in 0:N
+          for C[j] in 0:M
+            C(i,j) = 2 * X(i,j)
+
+        .tile("C", "i", "j", 8, 16)
+
+        for C[i.outer] in 0:(N + 7)//8
+          for C[j.outer] in 0:(M + 15)//16
+            for C[i.inner] in 0:min(N - 8*C[i.outer], 8)
+              for C[j.inner] in 0:min(M - 16*C[j.outer], 16)
+                C(i,j) = 2 * X(i,j)
+
     Raises:
         CompileError: as `split` and `reorder`.
     """
@@ -167,6 +219,22 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
 
     A reduction leaf may be bound to `threadIdx.x` if it is the only one and innermost (as `rfactor` leaves it): the threads then
     have one value each, and all of them get the combined one.
+
+    Example:
+        def f(float(N,M) X) -> (C) { C(i,j) = 2 * X(i,j) }
+
+        for C[i] in 0:N
+          for C[j] in 0:M
+            C(i,j) = 2 * X(i,j)
+
+        .split("C", "j", 8)
+        .parallel("C", "i")
+        .vectorize("C", "j.inner")
+
+        for C[i] in 0:N   # parallel
+          for C[j.outer] in 0:(M + 7)//8
+            for C[j.inner] in 0:min(M - 8*C[j.outer], 8)   # vectorize
+              C(i,j) = 2 * X(i,j)
 
     Raises:
         CompileError: TC403 (no leaf), TC410 (a reduction leaf made parallel or bound to a GPU axis, a loop whose length is not
@@ -184,27 +252,97 @@ def annotate(graph: StageGraph, stage: str, axis: str, annotation: str) -> Stage
 
 
 def parallel(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Run the iterations of an output loop on the CPU's threads, in no fixed order. See `annotate`."""
+    """Run the iterations of an output loop on the CPU's threads, in no fixed order. See `annotate`.
+
+    Example:
+        def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
+
+        for C[i] in 0:N
+          C(i) = 2 * X(i)
+
+        .parallel("C", "i")
+
+        for C[i] in 0:N   # parallel
+          C(i) = 2 * X(i)
+    """
     return annotate(graph, stage, axis, "parallel")
 
 
 def vectorize(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Run the iterations of a loop of constant length as the lanes of vectors. See `annotate`."""
+    """Run the iterations of a loop of constant length as the lanes of vectors. See `annotate`.
+
+    Example:
+        def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
+
+        for C[i] in 0:N
+          C(i) = 2 * X(i)
+
+        .split("C", "i", 8)
+        .vectorize("C", "i.inner")
+
+        for C[i.outer] in 0:(N + 7)//8
+          for C[i.inner] in 0:min(N - 8*C[i.outer], 8)   # vectorize
+            C(i) = 2 * X(i)
+    """
     return annotate(graph, stage, axis, "vectorize")
 
 
 def unroll(graph: StageGraph, stage: str, axis: str) -> StageGraph:
-    """Write the iterations of a loop of constant length one after the other. See `annotate`."""
+    """Write the iterations of a loop of constant length one after the other. See `annotate`.
+
+    Example:
+        def f(float(N) X) -> (C) { C(i) = X(i) + X(i+1) where i in 0:4 }
+
+        for C[i] in 0:4
+          C(i) = X(i) + X(i+1) where i in 0:4
+
+        .unroll("C", "i")
+
+        for C[i] in 0:4   # unroll
+          C(i) = X(i) + X(i+1) where i in 0:4
+    """
     return annotate(graph, stage, axis, "unroll")
 
 
 def bind(graph: StageGraph, stage: str, axis: str, thread: str) -> StageGraph:
-    """Run the iterations of a loop on the blocks or threads of a GPU launch (`blockIdx.x`, `threadIdx.y`, ...). See `annotate`."""
+    """Run the iterations of a loop on the blocks or threads of a GPU launch (`blockIdx.x`, `threadIdx.y`, ...). See `annotate`.
+
+    Example:
+        def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
+
+        for C[i] in 0:N
+          C(i) = 2 * X(i)
+
+        .split("C", "i", 256)
+        .bind("C", "i.outer", "blockIdx.x")
+        .bind("C", "i.inner", "threadIdx.x")
+
+        for C[i.outer] in 0:(N + 255)//256   # blockIdx.x
+          for C[i.inner] in 0:256   # threadIdx.x
+            C(i) = 2 * X(i)
+    """
     return annotate(graph, stage, axis, thread)
 
 
 def tensorize(graph: StageGraph, stage: str, axes: tuple[str, ...], intrinsic: str) -> StageGraph:
     """Replace the innermost loops `axes` by one intrinsic, for instance a 16x8x16 matrix step.
+
+    Example:
+        def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }
+
+        for C[i] in 0:M
+          for C[j] in 0:N
+            for C[k] in 0:K
+              C(i,j) +=! A(i,k) * B(k,j)
+
+        .tile("C", "i", "j", 6, 16)
+        .reorder("C", "i.outer", "j.outer", "k", "i.inner", "j.inner")
+        .tensorize("C", ("i.inner", "j.inner"), "fma_6x16_f32")
+
+        for C[i.outer] in 0:(M + 5)//6
+          for C[j.outer] in 0:(N + 15)//16
+            for C[k] in 0:K
+              C(i,j) +=! A(i,k) * B(k,j)   # fma_6x16_f32 over i.inner, j.inner
 
     Raises:
         CompileError: TC403 (no leaf), TC410 (not the innermost leaves, or extents, dtypes or operator do not match).
@@ -243,6 +381,25 @@ def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> Stage
     All stages on the producer's tensor move together. Values do not change; elements that several visits need are computed
     several times (TC408).
 
+    Example:
+        def f(float(N,M) X) -> (C) { B(i,j) = 2 * X(i,j)  C(i,j) = B(i,j) + B(i,j+1) }
+
+        for B[i] in 0:N
+          for B[j] in 0:M
+            B(i,j) = 2 * X(i,j)
+        for C[i] in 0:N
+          for C[j] in 0:M - 1
+            C(i,j) = B(i,j) + B(i,j+1)
+
+        .compute_at("B", "C", "i")
+
+        for C[i] in 0:N
+          allocate B [C[i], C[i] + 1) x [0, M)   # local
+          for B[j] in 0:M
+            B(i,j) = 2 * X(i,j)
+          for C[j] in 0:M - 1
+            C(i,j) = B(i,j) + B(i,j+1)
+
     Raises:
         CompileError: TC403 (no leaf), TC401 (a rule of `check_attach` is violated; names the other consumer).
 
@@ -260,6 +417,22 @@ def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> Stage
 def compute_root(graph: StageGraph, stage: str) -> StageGraph:
     """Run a stage outside all loops of others: its default place.
 
+    Example:
+        def f(float(N) X) -> (C) { B(i) = 2 * X(i)  C(i) = B(i) + 1 }
+
+        for B[i] in 0:N
+          B(i) = 2 * X(i)
+        for C[i] in 0:N
+          C(i) = B(i) + 1
+
+        .compute_at("B", "C", "i")
+        .compute_root("B")
+
+        for B[i] in 0:N
+          B(i) = 2 * X(i)
+        for C[i] in 0:N
+          C(i) = B(i) + 1
+
     Raises:
         CompileError: TC411 (no such stage).
     """
@@ -275,6 +448,19 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         for i: O(i) = T(i) + T(i+1)
         ->
         for i: O(i) = f(X(i)) + f(X(i+1))
+
+    Example:
+        def f(float(N) X) -> (C) { B(i) = 2 * X(i)  C(i) = B(i) + B(i+1) }
+
+        for B[i] in 0:N
+          B(i) = 2 * X(i)
+        for C[i] in 0:N - 1
+          C(i) = B(i) + B(i+1)
+
+        .compute_inline("B")
+
+        for C[i] in 0:N - 1
+          C(i) = B(i) + B(i+1)   # `B` inlined
 
     Raises:
         CompileError: TC401 (a reduction, an output, a stage with later statements on its tensor, or a received tensor).
@@ -312,6 +498,20 @@ def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageG
     The leaves of `stage` down to the same depth must have the same ranges; each producer must still run before its consumers
     (proved with integer sets).
 
+    Example:
+        def f(float(N) X) -> (M, S) { M(i) = 2 * X(i)  S(i) = M(i) + 1 }
+
+        for M[i] in 0:N
+          M(i) = 2 * X(i)
+        for S[i] in 0:N
+          S(i) = M(i) + 1
+
+        .compute_with("S", "M", "i")
+
+        for M[i] in 0:N
+          M(i) = 2 * X(i)
+          S(i) = M(i) + 1
+
     Raises:
         CompileError: TC403 (no leaf), TC401 (loops differ, or already attached), TC407 (a dependence would run backwards, with
             a witness, or this cannot be excluded).
@@ -342,6 +542,26 @@ def storage(
 ) -> StageGraph:
     """Choose where the elements of a stage live and in which order; see `Storage`.
 
+    Example:
+        def f(float(N,M) X) -> (C) { B(i,j) = 2 * X(i,j)  C(i,j) = B(i,j) + B(i,j+1) }
+
+        for B[i] in 0:N
+          for B[j] in 0:M
+            B(i,j) = 2 * X(i,j)
+        for C[i] in 0:N
+          for C[j] in 0:M - 1
+            C(i,j) = B(i,j) + B(i,j+1)
+
+        .compute_at("B", "C", "i")
+        .storage("B", "register")
+
+        for C[i] in 0:N
+          allocate B [C[i], C[i] + 1) x [0, M)   # register
+          for B[j] in 0:M
+            B(i,j) = 2 * X(i,j)
+          for C[j] in 0:M - 1
+            C(i,j) = B(i,j) + B(i,j+1)
+
     Raises:
         CompileError: TC410 (the scope does not fit the attach point, a malformed layout, a result stored elsewhere).
     """
@@ -369,6 +589,19 @@ def cache_read(graph: StageGraph, tensor: str, consumer: str, widen: bool = Fals
         ->
         for d: A.cache(d) = A(d)
         for i: C(i) = f(A.cache(i))
+
+    Example:
+        def f(float(N) X) -> (C) { C(i) = 2 * X(i) }
+
+        for C[i] in 0:N
+          C(i) = 2 * X(i)
+
+        .cache_read("X", "C")
+
+        for X.cache[i] in 0:N
+          X.cache(i) = X(i)
+        for C[i] in 0:N
+          C(i) = 2 * X(i)
 
     Args:
         widen: store the elements in the type that the consumer converts them to, so that each is converted once.
@@ -435,6 +668,21 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     The new stage starts with default loops; `stage` keeps its output loops. The element type of the new stage is the type that
     the sum is computed in, so a 16-bit result is rounded once.
 
+    Example:
+        def f(float(N,K) X) -> (C) { C(i) +=! X(i,k) }
+
+        for C[i] in 0:N
+          for C[k] in 0:K
+            C(i) +=! X(i,k)
+
+        .cache_write("C")
+
+        for C.cache[i] in 0:N
+          for C.cache[k] in 0:K
+            C(i) +=! X(i,k)
+        for C[i] in 0:N
+          C(i) = C.cache(i)
+
     Returns:
         The new graph and the name of the new stage (`C.cache`).
 
@@ -490,6 +738,21 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         for k.inner: S += S.rf(k.inner)
 
     The leaf becomes the first dimension of the new tensor. Where the split has a tail, the loops of the new stage end there.
+
+    Example:
+        def f(float(K) X) -> (S) { S +=! X(k) }
+
+        for S[k] in 0:K
+          S +=! X(k)
+
+        .split("S", "k", 4)
+        .rfactor("S", "k.inner")
+
+        for S.rf[k.inner] in 0:4
+          for S.rf[k.outer] in 0:(K + 3)//4
+            S.rf: partial results of `S +=! X(k)`
+        for S[k.inner] in 0:4
+          S +=! S.rf(k.inner)
 
     Returns:
         The new graph and the name of the new stage (`S.rf`).

@@ -1,0 +1,48 @@
+"""The documentation of every primitive: its loop nest before and after is what the library prints, and values stay the same."""
+
+import inspect
+import re
+import textwrap
+
+import numpy as np
+import pytest
+
+from tc_jupyter.schedule import Schedule, primitives
+from tests.running import default, run
+from tests.strategies import arguments
+
+METHODS = ["split", "fuse", "reorder", "tile", "parallel", "vectorize", "unroll", "bind", "tensorize", "compute_at", "compute_root", "compute_inline", "compute_with", "storage", "cache_read", "cache_write", "rfactor"]  # fmt: skip
+
+
+def example(name):
+    """Program, loops before, steps and loops after of the `Example` of a primitive."""
+    _, _, rest = inspect.getdoc(getattr(primitives, name)).partition("Example:\n")
+    lines = []
+    for line in rest.splitlines():
+        if line and not line.startswith("    "):
+            break
+        lines.append(line)
+    text = textwrap.dedent("\n".join(lines)).strip()
+    program, before, steps, after = text.split("\n\n")
+    return program, before, steps.splitlines(), after
+
+
+def test_every_primitive_is_a_method_of_a_schedule():
+    text = inspect.getsource(Schedule)
+    assert sorted(re.findall(r'self\._do\("(\w+)"', text)) == sorted(METHODS)
+
+
+@pytest.mark.parametrize("name", [*METHODS, "annotate"])
+def test_the_documented_loops_are_the_loops(name):
+    program, before, steps, after = example(name)
+    schedule = default(program)
+    assert schedule.bounds().loops() == before
+    assert name == "annotate" or any(step.startswith(f".{name}(") for step in steps)
+    for step in steps:
+        schedule = eval(f"schedule{step}", {"schedule": schedule})
+    assert schedule.bounds().loops() == after
+    numbers = {"N": 21, "M": 19, "K": 10}
+    arrays = arguments(schedule.graph.program, 1, numbers)
+    expected = run(default(program), arrays, numbers)
+    for result, values in run(schedule, arrays, numbers).items():
+        np.testing.assert_array_equal(values, expected[result])
