@@ -88,7 +88,7 @@ class Tile:
 
 def match_intrinsic(graph: StageGraph, stage: Stage, axes: tuple[str, ...], name: str) -> str | None:
     """Why the loops `axes` of `stage` are not the intrinsic `name`; `None` if they are."""
-    step = STEPS.get(name)
+    step = STEPS.get(str(name))
     if step is None:
         return f"no such intrinsic; known are {', '.join(STEPS)}"
     return next(_problems(graph, stage, axes, step), None)

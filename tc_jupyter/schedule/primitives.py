@@ -86,6 +86,7 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
     old = find_stage(graph, stage)
     _leaf(graph, old, axis)
     _free(graph, old, axis, "split")
+    factor, nparts = (_as_integer(each) for each in (factor, nparts))
     number = factor if nparts is None else nparts
     if (factor is None) == (nparts is None) or isinstance(number, bool) or not isinstance(number, int) or number < 1:
         given = f"`factor={factor}`, `nparts={nparts}`" if nparts is not None else f"`{factor}`"
@@ -348,9 +349,15 @@ def tensorize(graph: StageGraph, stage: str, axes: tuple[str, ...], intrinsic: s
         CompileError: TC403 (no leaf), TC410 (not the innermost leaves, or extents, dtypes or operator do not match).
     """
     old = find_stage(graph, stage)
+    given: Any = axes
+    if not isinstance(given, tuple):
+        leaves = ", ".join(f"`{leaf}`" for leaf in old.leaves)
+        message = f"`{axes}` is no tuple of loops of `{stage}`"
+        raise refuse(
+            graph, codes.UNKNOWN_AXIS, old, message, f"name its innermost loops; its loops are {leaves or 'none'}"
+        )
     for axis in axes:
         _leaf(graph, old, axis)
-    axes = tuple(axes)
     if old.attach.kind == "inline":
         problem: str | None = "it is inlined and has no loops"
     elif old.tensorize is not None:
@@ -982,6 +989,9 @@ def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:
 def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str, str] | None:
     if new.scope not in SCOPES:
         return f"`{new.scope}` is no scope", f"one of {', '.join(SCOPES)}"
+    problem = _option_problem(new)
+    if problem is not None:
+        return problem
     if stage.name in graph.outputs and new != Storage():
         return "it writes a result, whose layout belongs to the caller", "use `cache_write`"
     if new.layout is not None:
@@ -1004,6 +1014,31 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
             "what it adds beyond the end of a reduction need not be zero",
             "give all its reads padded copies in shared memory",
         )
+    return None
+
+
+def _option_problem(new: Storage) -> tuple[str, str] | None:
+    """An option of `storage` that is no value of its kind."""
+
+    def is_count(value: object) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+    def are_pairs(value: object) -> bool:
+        return isinstance(value, tuple) and all(
+            isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(n, int) for n in pair) for pair in value
+        )
+
+    if new.layout is not None and not are_pairs(new.layout):
+        return f"`{new.layout}` is no layout", "a layout is a tuple of pairs (dimension, tile or 0)"
+    if not is_count(new.pad):
+        return f"`pad` is `{new.pad}`", "give a number of elements, 0 or more"
+    if not is_count(new.double) or new.double == 0:
+        return f"`double` is `{new.double}`", "give a number of copies, 1 or more"
+    if new.swizzle is not None and not (are_pairs((new.swizzle,)) and all(map(is_count, new.swizzle))):
+        return f"`{new.swizzle}` is no swizzle", "a swizzle is a pair (shift, mask) of numbers of 0 or more"
+    flags: tuple[Any, ...] = (new.padded, new.whole)
+    if not all(isinstance(flag, bool) for flag in flags):
+        return "`padded` and `whole` are not `True` or `False`", "give `True` or leave it out"
     return None
 
 
@@ -1099,6 +1134,11 @@ def _free(graph: StageGraph, stage: Stage, axis: str, action: str) -> None:
         if other.attach.axis == axis:
             message = f"cannot {action} `{stage.name}[{axis}]`: `{other.name}` is attached there"
             raise refuse(graph, codes.BAD_ATTACH, stage, message, f"{action} first, then `compute_at`")
+
+
+def _as_integer(value: Any) -> Any:
+    """A NumPy integer as one of Python; anything else as it is."""
+    return int(value) if hasattr(value, "__index__") and not isinstance(value, bool | int) else value
 
 
 def _not_tensorized(graph: StageGraph, stage: Stage, action: str) -> None:

@@ -97,7 +97,7 @@ class Schedule:
 
     def tensorize(self, stage: str, axes: tuple[str, ...], intrinsic: str) -> Schedule:
         """Replace inner loops by one intrinsic; see `primitives.tensorize`."""
-        return self._do("tensorize", stage, tuple(axes), intrinsic)
+        return self._do("tensorize", stage, tuple(axes) if isinstance(axes, list) else axes, intrinsic)
 
     # --- where a stage runs ------------------------------------------------------------------------------------------
 
