@@ -147,6 +147,11 @@ _VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+"""What libraries read at their start."""
+_PIN = (
+    "import os; hasattr(os, 'sched_setaffinity') and os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{0}]); "
+)
+"""Only so many processors: XLA computes on the calling thread beside those of its pool."""
 
 
 def _child(count: int, only: str, compiled: bool) -> list[Result]:
@@ -154,9 +159,8 @@ def _child(count: int, only: str, compiled: bool) -> list[Result]:
     environment = {**os.environ, **dict.fromkeys(_VARIABLES, str(count))}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "entries.json"
-        code = (
-            f"from tc_jupyter.cpu_suite import measure_to; measure_to({str(target)!r}, {only!r}, {count}, {compiled})"
-        )
+        measured = f"measure_to({str(target)!r}, {only!r}, {count}, {compiled})"
+        code = f"{_PIN.format(count)}from tc_jupyter.cpu_suite import measure_to; {measured}"
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
         )
