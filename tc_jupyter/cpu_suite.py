@@ -118,11 +118,10 @@ def _processor() -> str:
 
 def _peers(compiled: bool) -> str:
     """What is installed, with versions, and what is not."""
-    names = [*(name for name in LIBRARIES if name != "cupy"), "numba"]
-    parts = [f"{name} {_version(name)}" for name in names]
-    return ", ".join(
-        [*parts, f"torch.compile {'measured' if compiled else 'not measured (--compiled)'}", "Halide as recorded"]
-    )
+    measured = [f"{name} {_version(name)}" for name in LIBRARIES if name != "cupy"]
+    loops = "numba not installed" if _version("numba") == "not installed" else "numba not measured"
+    more = "torch.compile measured" if compiled else "torch.compile not measured (--compiled)"
+    return ", ".join([*measured, loops, more, "Halide as recorded"])
 
 
 def _version(name: str) -> str:

@@ -130,7 +130,7 @@ def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "a, N=4 M=3" in said
     assert "best of all peers: geometric mean" in said
-    assert "numba not installed" in said or "numba 0" in said
+    assert "numba not " in said
     (entry,) = json.loads(target.read_text())["entries"]
     assert entry["best"] > 0
     assert entry["error"] == 0
