@@ -43,7 +43,7 @@ from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import cpu, cuda
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
-from tc_jupyter.runtime.kernel import Layout, layout_of, read_inputs
+from tc_jupyter.runtime.kernel import Layout, layout_of
 from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target, candidates
 
@@ -440,7 +440,7 @@ class Function:
         from tc_jupyter.compiler.gpu import simulate  # noqa: PLC0415  (loads the simulator)
 
         definition = self._known(arrays)
-        inputs = read_inputs(definition.program, definition.parameters, arrays)
+        inputs = definition.inputs(arrays)
         numbers = definition.numbers_at(inputs.sizes)
         made = definition.build(cuda.cuda_target("sm_80"))
         return simulate(made, inputs, numbers, definition.numbers)
@@ -455,14 +455,14 @@ class Function:
         if not arrays:
             return ROW_MAJOR
         definition = self._known(arrays)
-        inputs = read_inputs(definition.program, definition.parameters, arrays)
+        inputs = definition.inputs(arrays)
         return layout_of(inputs, {}, definition.numbers_at(inputs.sizes).shapes, definition.program)
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         if not arrays:
             return dict(sizes)
         definition = self._known(arrays)
-        return dict(read_inputs(definition.program, definition.parameters, arrays).sizes) | dict(sizes)
+        return dict(definition.inputs(arrays).sizes) | dict(sizes)
 
     # schedules -------------------------------------------------------------------------------------------------------------------
 
@@ -512,7 +512,7 @@ class Function:
             agrees[name] = close(expected, peer(*arrays))
             candidates[name] = lambda peer=peer: peer(*arrays)
         definition = self._known(arrays)
-        inputs = read_inputs(definition.program, definition.parameters, arrays)
+        inputs = definition.inputs(arrays)
         on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
         counts = cost_of(definition.program, definition.found.ranges).at(definition.numbers_at(inputs.sizes).sizes)
         timings = benchmark(candidates, seconds, synchronize=cuda.synchronize if on_gpu else lambda: None)
@@ -546,7 +546,7 @@ class Function:
         from tc_jupyter.compiler.build import schedule_store, tuning_key  # noqa: PLC0415
 
         definition = self._known(arrays)
-        inputs = read_inputs(definition.program, definition.parameters, arrays)
+        inputs = definition.inputs(arrays)
         engine = engine_of(self._options.target, inputs.device)
         if engine == "interpreter":
             raise ValueError("the interpreter runs loops as they stand: there is nothing to tune")

@@ -86,6 +86,14 @@ def test_new_sizes_run_the_same_code(module, sizes):
     assert len(module.matmul._definition._ready) == before
 
 
+@pytest.mark.parametrize("ask", ["simulate", "resources", "benchmark", "tune", "source"])
+def test_missing_arguments_are_named_everywhere(ask):
+    matmul = tc.compile(CELL, allow=["TC232", "TC321"]).matmul
+    given = ("cuda", floats(2, 3)) if ask == "source" else (floats(2, 3),)
+    with pytest.raises(tc.CallError, match="`B` is missing"):
+        getattr(matmul, ask)(*given)
+
+
 def test_sizes_have_few_classes(module):
     before = len(module.matmul._definition._ready)
     for m in range(1, 40):

@@ -132,6 +132,14 @@ class Definition:
         program = self.program
         return positional(self.names, args, named, self.text, program.name, program.source, program.span)
 
+    def inputs(self, values: Sequence[object]) -> Inputs:
+        """All arguments, checked and read.
+
+        Raises:
+            CallError: TC605 to TC609.
+        """
+        return read_inputs(self.program, self.parameters, self.positional(values, {}))
+
     def call(self, values: Sequence[object], out: object) -> Any:
         """One call by the general path: any array library, any layout.
 

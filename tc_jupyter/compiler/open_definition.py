@@ -143,7 +143,7 @@ class OpenDefinition:
         Raises:
             CallError: TC606, TC607, TC609, TC651, or an error that only these ranks show.
         """
-        self.latest = self._entry(values).definition
+        self.latest = self._entry(self.positional(values, {})).definition
         return self.latest
 
     def _entry(self, values: Sequence[object]) -> _Entry:

@@ -46,8 +46,13 @@ from .stage import (
     StageGraph,
     Storage,
     Tensorize,
+    children_of,
     constant_extent,
+    parents_of,
 )
+
+LARGEST_STEP = 2**40
+"""Largest product of the factors of splits of splits, in iterations: positions are 64-bit numbers, sizes times it among them."""
 
 # --- loops of one stage ----------------------------------------------------------------------------------------------
 
@@ -79,7 +84,8 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
         nparts: instead of `factor`: number of iterations of the outer loop; the factor is `ceil(n/nparts)`.
 
     Raises:
-        CompileError: TC403 (no leaf), TC405 (factor below 1), TC410 (the leaf is annotated or part of a tensorized step).
+        CompileError: TC403 (no leaf), TC405 (factor below 1, or a step above `LARGEST_STEP`), TC410 (the leaf is annotated or part
+            of a tensorized step).
 
     Source: TVM, "InferBound Pass", IterVarRelation Split.
     """
@@ -88,12 +94,14 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
     _free(graph, old, axis, "split")
     factor, nparts = (_as_integer(each) for each in (factor, nparts))
     number = factor if nparts is None else nparts
-    if (factor is None) == (nparts is None) or isinstance(number, bool) or not isinstance(number, int) or number < 1:
+    most = LARGEST_STEP // _step(old, axis)
+    integer = isinstance(number, int) and not isinstance(number, bool)
+    if (factor is None) == (nparts is None) or number is None or not integer or not 1 <= number <= most:
         given = f"`factor={factor}`, `nparts={nparts}`" if nparts is not None else f"`{factor}`"
         message = f"`{stage}[{axis}]` cannot be split by {given}"
-        raise refuse(
-            graph, codes.BAD_FACTOR, old, message, "give one of `factor` and `nparts`, an integer of 1 or more"
-        )
+        help = "give one of `factor` and `nparts`, an integer of 1 or more"
+        too_large = integer and number is not None and number > most
+        raise refuse(graph, codes.BAD_FACTOR, old, message, f"{help}, at most {most}" if too_large else help)
     relation = Split(axis, f"{axis}.outer", f"{axis}.inner", factor, nparts)
     leaves = _replace_leaves(old, axis, (relation.outer, relation.inner))
     return graph.replace_stage(replace(old, relations=(*old.relations, relation), leaves=leaves))
@@ -1146,6 +1154,16 @@ def _not_tensorized(graph: StageGraph, stage: Stage, action: str) -> None:
     if stage.tensorize is not None:
         message = f"`{stage.name}` is tensorized: its loops are `{stage.tensorize.intrinsic}`"
         raise refuse(graph, codes.BAD_ANNOTATION, stage, message, f"`{action}` first, then tensorize")
+
+
+def _step(stage: Stage, axis: str) -> int:
+    """The product of the factors of all splits that an axis comes from."""
+    above, step = {axis}, 1
+    for relation in reversed(stage.relations):
+        if above & set(children_of(relation)):
+            above |= set(parents_of(relation))
+            step *= (relation.factor or relation.nparts or 1) if isinstance(relation, Split) else 1
+    return step
 
 
 def _replace_leaves(stage: Stage, axis: str, new: tuple[str, ...]) -> tuple[str, ...]:
