@@ -97,12 +97,12 @@ def temporaries(found: FunctionAnalysis) -> tuple[str, ...]:
     return tuple(shape_text(tensor, found) for tensor in computed)
 
 
-def because(index: IndexRange) -> str:
+def because(index: IndexRange, language: str = "tc") -> str:
     """Why an index has its range, in one phrase."""
     if index.lower is None or index.source == "open":
         return "not known"
     if index.source == "where":
-        return "given by `where`"
+        return "given by the bounds" if language == "sac" else "given by `where`"
     if index.source == "target":
         return "the range of the tensor that is updated"
     return " and ".join(index.reasons)
@@ -123,7 +123,9 @@ def _call(call: CallSite) -> StatementRows:
 
 def _statement(statement: Statement, program: Program, found: FunctionAnalysis) -> StatementRows:
     indices = found.ranges.indices.get(statement.name, ())
-    rows = tuple(IndexRow(index.text, index.kind, because(index), index.round) for index in indices)
+    rows = tuple(
+        IndexRow(index.text, index.kind, because(index, found.program.language), index.round) for index in indices
+    )
     written = statement.text or program.source.slice(statement.span) or statement.name
     text = " ".join(written.split())
     prefix = f"{statement.target.rpartition('.')[0]}: " if "." in statement.target else ""

@@ -470,6 +470,8 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{access.tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
+        if checker.ranges.program.language == "sac":
+            help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
         return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text)
     clamp = f"clamp it: `max(min({as_written(e)}, {_last(checker.ranges, access, bound.dimension)}), 0)`"
     if item.kind == "DATA":
@@ -493,7 +495,7 @@ def _range_help(checker: _Checker, e: SizeExpr) -> str:
     given = [r.index for r in checker.found if r.index in e.indices and r.source == "where"]
     if given:
         return f"shorten the range of `{given[0]}`, or guard the access with `? :`"
-    return "guard the access with `? :`, or give a `where` range"
+    return f"guard the access with `? :`, or give a {'bound' if checker.ranges.program.language == 'sac' else '`where` range'}"
 
 
 def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
