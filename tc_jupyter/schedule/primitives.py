@@ -1067,7 +1067,17 @@ def _adds_zeros(graph: StageGraph, stage: Stage) -> bool:
         names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
         if not inner <= names or not _is_filled_up(graph, read.tensor):
             return False
+        if not all(_ends_with(graph, read, stage.root(axis)) for axis in inner):
+            return False
     return True
+
+
+def _ends_with(graph: StageGraph, read: Read, axis: IterVar) -> bool:
+    """Whether the range of an index ends where the tensor does: a copy holds zeros beyond, and no element that is left out."""
+    places = [number for number, index in enumerate(read.indices) if index == IndexVar(axis.name)]
+    mentions = [index for index in read.indices if any(n == IndexVar(axis.name) for n in walk(index))]
+    ends = [graph.boxes[read.tensor].bounds[number][1] for number in places]
+    return len(mentions) == len(places) and ends == [axis.dom[1]]
 
 
 def _is_filled_up(graph: StageGraph, tensor: str) -> bool:

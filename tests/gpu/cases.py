@@ -157,6 +157,18 @@ CASES = {
         255,
         edges=({"M": 35, "N": 37, "K": 61}, {"M": 5, "N": 9, "K": 3}, {"M": 36, "N": 36, "K": 3}),
     ),
+    "product of a part": Case(
+        "def f(half(M,K) A, half(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) where k in 2:K-3 }",
+        ({"M": 10, "N": 12, "K": 20},),
+        ("__shared__",),
+        128,
+    ),
+    "part of a product": Case(
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) where k in 0:K-3 }",
+        ({"M": 10, "N": 12, "K": 20},),
+        ("__shared__", "tc_cp_async"),
+        128,
+    ),
     "softmax": Case(
         "def f(float(M,N) A) -> (O) { m(i) max=! A(i,j)\n e(i,j) = exp(A(i,j) - m(i))\n s(i) +=! e(i,j)\n O(i,j) = e(i,j) / s(i) }",
         ({"M": 5, "N": 37}, {"M": 3, "N": 1030}),

@@ -28,8 +28,7 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes) -> Schedule:
     schedule = _inlined(schedule)
     for name in schedule.stages:
         if _is_free(schedule, name):
-            found = _tried(tensor_cores.default, schedule, name, target, sizes)
-            schedule = found or _tried(product.default, schedule, name, target, sizes) or schedule
+            schedule = _product(schedule, name, target, sizes) or schedule
     for name in reversed(schedule.stages):
         if _is_free(schedule, name):
             schedule = _tried(rows.default, schedule, name, target, sizes) or schedule
@@ -37,6 +36,27 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes) -> Schedule:
         if _is_free(schedule, name):
             schedule = _at_root(schedule, name, target, sizes)
     return schedule
+
+
+def _product(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:
+    """A product's schedule, of parts of its sum where that is long and the result small; `None` for what is no product."""
+    found = _tried(tensor_cores.default, schedule, name, target, sizes)
+    if found is not None:
+        return found
+    parts = _split_long(schedule, name, sizes)
+    if parts is not None:
+        whole, partial = parts
+        found = _tried(product.default, whole, partial, target, sizes)
+        if found is not None:
+            return _tried(pointwise.default, found, name, target, sizes) or found
+    return _tried(product.default, schedule, name, target, sizes)
+
+
+def _split_long(schedule: Schedule, name: str, sizes: Sizes) -> tuple[Schedule, str] | None:
+    try:
+        return product.split_long(schedule, name, sizes)
+    except CompileError:
+        return None
 
 
 def _tried(template: Template, schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Expr, IndexVar, Read, walk
@@ -53,6 +54,10 @@ STAGES = 3
 """Tiles in shared memory at once: one is read while copies of two are under way; of 64-bit elements there are two tiles."""
 ASYNCHRONOUS_BYTES = 4
 """The smallest element that a device copies without a register."""
+LONG = 2048
+"""Terms of a part of a long sum."""
+FEW_BLOCKS = 32
+"""Tiles of a result that leave most of a device idle."""
 FEWEST = 8
 """Rows or columns up to which most of the smallest tile would lie idle."""
 
@@ -148,6 +153,28 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
             except CompileError:
                 continue
     return None
+
+
+def split_long(schedule: Schedule, name: str, sizes: Mapping[str, int]) -> tuple[Schedule, str] | None:
+    """A product with few blocks and a long sum, as partial products of parts of the sum and their sum; also the partial stage.
+
+    The parts do not depend on the device, so results are reproducible.
+    """
+    stage = schedule.graph.stage(name)
+    roles = roles_of(stage)
+    if roles is None or name in (each.attach.stage for each in schedule.graph.stages):
+        return None
+    length = extent_of(stage, roles.inner, sizes)
+    outputs = [extent_of(stage, index.name, sizes) for index in stage.statement.output_indices]
+    if length is None or length < 2 * LONG or any(extent is None for extent in outputs):
+        return None
+    tiled = [extent_of(stage, axis, sizes) or 0 for axis in (roles.row, roles.column)]
+    blocks = prod(extent or 0 for extent in outputs) // max(1, prod(tiled)) * prod(-(-e // LARGE.rows) for e in tiled)
+    if blocks > FEW_BLOCKS or min(tiled) <= FEWEST:
+        return None
+    before = schedule.split(name, roles.inner, LONG)
+    schedule = before.rfactor(name, f"{roles.inner}.outer")
+    return schedule, added(before, schedule)
 
 
 def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, ...]:

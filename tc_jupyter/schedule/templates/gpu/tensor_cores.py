@@ -23,11 +23,13 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, walk
+from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.intrinsics import STEPS
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
+from tc_jupyter.schedule.templates.streaming import step_of
 
 from .limits import added, fits_shared
 from .product import FEWEST, Roles, extent_of, roles_of
@@ -126,11 +128,7 @@ def _keeps_type(schedule: Schedule, stage: Stage) -> bool:
 def _stands_alone(read: Read, axis: str) -> bool:
     """Whether an index occurs in at most one subscript, once and with factor one: neighbours are neighbours in memory."""
     used = [index for index in read.indices if any(isinstance(n, IndexVar) and n.name == axis for n in walk(index))]
-    if not used:
-        return True
-    nodes = list(walk(used[0]))
-    plain = all(not isinstance(node, Binary) or node.op == "+" for node in nodes)
-    return len(used) == 1 and plain and sum(isinstance(n, IndexVar) and n.name == axis for n in nodes) == 1
+    return not used or (len(used) == 1 and step_of(from_expr(used[0]), axis) == 1)
 
 
 def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, ...]:
