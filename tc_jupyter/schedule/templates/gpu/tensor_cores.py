@@ -258,9 +258,9 @@ class _Product:
 
 # Notes
 #
-# * Nothing here has run on a GPU. Tiles and stages follow published kernels: 64 x 32 per warp takes at most 128 registers, so two blocks
-#   fit a multiprocessor.
-# * Reductions other than the tiled one (windows) run around the pipeline, which starts anew for each; one loop over all of them would
-#   keep it full.
+# * Nothing here has run on a GPU. Tiles and stages follow published kernels: 64 x 32 per warp takes at most 128 registers, so two
+#   blocks fit a multiprocessor.
+# * Reductions other than the tiled one (windows) run around the pipeline, which starts anew for each; one loop over all of them
+#   would keep it full.
 # * A sum whose range ends before its operands do, or a part of a long one, takes `product.py`: what lies beyond is not zero.
 # * The epilogue stores single elements; two neighbours of a lane could be one store.
