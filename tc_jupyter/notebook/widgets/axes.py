@@ -13,7 +13,7 @@ from html import escape
 
 from tc_jupyter.schedule import Bounds, Fuse, Split, Stage, StageGraph
 from tc_jupyter.schedule.legality import Witness, check_with, outside_read
-from tc_jupyter.schedule.primitives import final_users
+from tc_jupyter.schedule.placement import final_users
 
 from .picture import ACCENT, BAD, LINE
 
