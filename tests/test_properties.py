@@ -122,6 +122,11 @@ FOUND = (
     T0(i,j) = v * max(0, 0) where i in 0:N, j in 0:N, v = 0
     T1(i) = 0 + (i > 0 && i < 4 ? A(i, i, i) : 1) + (i > 0 && i < 4 ? T0(i, 2*i) : 1)
 }""", {"N": 0, "M": 0, "K": 0}),
+    # a temporary of negative length on the short way of a second call
+    ("""def f(uint32(7,M,M) A) -> (T1) {
+    T0(i,j) = A(2*i+2, 2*i+2, j)
+    T1(i,j,k) = T0(2*j, k/2) where i in 2:5
+}""", {"N": 1, "M": 2, "K": 1}),
     # a row operand, and a panel, that is read at other indices first
     ("""def f(uint8(N) A) -> (T0, T1) {
     T0(i) = A(0) where i in 2:5

@@ -311,7 +311,7 @@ class _Variant:
             self.lines.append(f"{self.sizes[name]} = {text}")
 
     def allocate(self) -> None:
-        """Results and temporaries; without memory the general path says how much was needed."""
+        """Results and temporaries; without memory the general path says how much was needed, for a negative length what to do."""
         makers: list[str] = []
         for k, (name, dtype, shape) in enumerate(self.plan.results):
             self.give(**{f"t{k}": numpy_dtype(dtype)})
@@ -331,7 +331,12 @@ class _Variant:
                     kind = self.n(f"k{variable}")
                     makers.append(f"{variable} = {self.n('scratch')}(({shape}), {kind}, {buffer.align})")
         if makers:
-            self.lines += ["try:", *(f"    {maker}" for maker in makers), "except MemoryError:", f"    {self.back}"]
+            self.lines += [
+                "try:",
+                *(f"    {maker}" for maker in makers),
+                "except (MemoryError, ValueError):",
+                f"    {self.back}",
+            ]
 
     def launch(self, number: int, runner: CpuRunner) -> None:
         n, arguments = self.n, runner.source.arguments
