@@ -240,6 +240,8 @@ class IterationSpace(Picture):
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
         lines = [f"iteration space of {space.text}" + (f"  at {sizes}" if sizes else "")]
         lines += [f"  {a.low} <= {a.name} < {a.high}  {a.kind}, {a.extent} values" for a in space.axes]
+        if space.fixed:
+            lines.append(f"  shown, and counted below: the points with {_fixed(space)}")
         lines += [f"  {row[0]}: {row[1]} elements touched, {row[2]} times" for row in self._counts(space)]
         return "\n".join(lines)
 
@@ -345,6 +347,10 @@ def touched(space: Space) -> list[TensorBox]:
     """The tensors of a statement, the written one first."""
     names = dict.fromkeys(touch.tensor for touch in space.touches)
     return [space.tensors[name] for name in names if name in space.tensors]
+
+
+def _fixed(space: Space) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in space.fixed.items())
 
 
 def _different(numbers: Ints) -> int:
