@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from browser_app import App
 
-ROOT = Path(__file__).resolve().parents[2]
 LOAD = "%load_ext tc_jupyter"
 BODY = "def matmul(float(M, K) A, float(K, N) B) -> (C) {\n    C(i, j) +=! A(i, k) * B(k, j)\n}"
 MATMUL = f"%%tc\n{BODY}"
-
-pytestmark = pytest.mark.skipif(
-    not (ROOT / "tc_jupyter" / "notebook" / "comm.py").exists() or not (ROOT / "tc_jupyter" / "ide").exists(),
-    reason="the kernel side is not part of this checkout yet",
-)
 
 
 def ready(app: App, name: str, *cells: str) -> None:
@@ -33,21 +24,45 @@ def test_squiggle_and_fix_are_those_of_the_analysis(app: App) -> None:
     mark = app.editor(1).locator(".cm-lintRange-error").first
     mark.wait_for(timeout=20_000)
     assert mark.inner_text() == wrong[told.span.start : told.span.end]
+    tip = flat(app.hover(1, wrong[told.span.start : told.span.end]).first.inner_text())
+    said = [f"error[TC204] {told.code.name}: {told.message}", *([f"help: {told.help}"] if told.help else [])]
+    assert told.fix is not None
+    for words in (*said, told.fix.title):
+        assert flat(words) in tip
     app.caret(1, "C(i, j)")
     app.page.keyboard.press("Control+.")
     app.page.locator(".cm-lintRange-error").first.wait_for(state="detached", timeout=20_000)
     assert app.text(1) == MATMUL
 
 
+def flat(text: str) -> str:
+    """Without the marks of code and the line breaks, which the page draws in its own way."""
+    return " ".join(text.replace("`", "").split())
+
+
+# right-to-left and astral characters stand before the names, on the same line and above
+HOVERED = """# \u05db\u05e4\u05dc \u05de\u05d8\u05e8\u05d9\u05e6\u05d5\u05ea \U0001d54f
+def scale(float(M, K) A) -> (S) { # \u0645\u0631\u062d\u0628\u0627
+    S(i, j) = exp(A(i, j)) * 2
+}
+def twice(float(M, K) A) -> (Z) {
+    T = scale(A)
+    Z(i, j) = 2 * T(i, j)
+}"""
+
+
 def test_hover_says_what_python_says(app: App) -> None:
     from tc_jupyter import ide
 
-    ready(app, "real-hover.ipynb", MATMUL)
+    ready(app, "real-hover.ipynb", f"%%time\n%%tc\n{HOVERED}")
     app.editor(1).locator(".tok-keyword").first.wait_for()
-    told = ide.hover(BODY, {"line": 1, "character": 6})
-    tip = app.hover(1, "i, j) +=").first.inner_text()
-    assert told is not None
-    assert str(told["title"]) in tip
+    for needle in ("i, j) = exp", "A(i, j)", "K) A) -> (S)", "exp", "S(i", "scale(A)", "twice"):
+        at = HOVERED.index(needle)
+        line = HOVERED.count("\n", 0, at)
+        told = ide.hover(HOVERED, {"line": line, "character": at - (HOVERED.rfind("\n", 0, at) + 1)})
+        assert told is not None
+        said = [told["title"], *told["lines"], *([told["documentation"]] if told["documentation"] else [])]
+        assert flat(app.hover(1, needle).last.inner_text()) == flat(" ".join(said)), needle
 
 
 def test_panel_inspector_and_card(app: App) -> None:
@@ -86,24 +101,24 @@ def test_code_and_schedule_views(lab: App) -> None:
     panel.locator("pre[data-tc-code=schedule]").wait_for(timeout=60_000)
 
 
-def test_completion_rename_and_format(lab: App) -> None:
-    ready(lab, "real-edits.ipynb", MATMUL.replace(" +=! ", "  +=!   "))
-    lab.caret(1, "k, j)")
-    lab.type_(" + A")
-    lab.page.locator(".cm-tooltip-autocomplete li", has_text="A").first.wait_for(timeout=10_000)
-    lab.page.keyboard.press("Escape")
+def test_completion_rename_and_format(app: App) -> None:
+    ready(app, "real-edits.ipynb", MATMUL.replace(" +=! ", "  +=!   "))
+    app.caret(1, "k, j)")
+    app.type_(" + A")
+    app.page.locator(".cm-tooltip-autocomplete li", has_text="A").first.wait_for(timeout=10_000)
+    app.page.keyboard.press("Escape")
     for _ in range(4):
-        lab.page.keyboard.press("Backspace")
-    lab.caret(1, "C(i")
-    lab.page.keyboard.press("F2")
-    field = lab.page.locator(".jp-Dialog input")
+        app.page.keyboard.press("Backspace")
+    app.caret(1, "C(i")
+    app.page.keyboard.press("F2")
+    field = app.page.locator(".jp-Dialog input")
     field.wait_for(timeout=10_000)
     field.fill("row")
-    lab.page.keyboard.press("Enter")
-    lab.editor(1).get_by_text("row").first.wait_for(timeout=10_000)
-    assert "A(row, k)" in lab.text(1)
-    lab.page.keyboard.press("Alt+Shift+F")
-    lab.page.wait_for_function(
+    app.page.keyboard.press("Enter")
+    app.editor(1).get_by_text("row").first.wait_for(timeout=10_000)
+    assert "A(row, k)" in app.text(1)
+    app.page.keyboard.press("Alt+Shift+F")
+    app.page.wait_for_function(
         "() => document.querySelector(\".jp-Cell[data-windowed-list-index='1'] .cm-content\").innerText.includes('C(row, j) +=! A(row, k)')",
         timeout=10_000,
     )

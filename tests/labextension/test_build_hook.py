@@ -28,6 +28,7 @@ def checkout(tmp_path, hook):
     (tmp_path / "labextension" / "src" / "grammar").mkdir(parents=True)
     (tmp_path / "labextension" / "src" / "index.ts").write_text("")
     (tmp_path / "labextension" / "package.json").write_text("{}")
+    (tmp_path / "tc_jupyter").mkdir()
     for path in tmp_path.rglob("*.*"):
         os.utime(path, (1000, 1000))
     return tmp_path
@@ -35,7 +36,7 @@ def checkout(tmp_path, hook):
 
 def build(checkout, hook, when=2000):
     assets = checkout / hook.ASSETS
-    assets.parent.mkdir(parents=True, exist_ok=True)
+    assets.parent.mkdir(exist_ok=True)
     assets.write_text("{}")
     os.utime(assets, (when, when))
 
@@ -71,6 +72,21 @@ def test_a_newer_source_is_built(hook, checkout):
     assert node_hook(hook, checkout).dependencies() == [hook.NODE]
     node_hook(hook, checkout).initialize("editable", {})
     assert hook.SKIP not in os.environ
+
+
+def test_without_the_extension_nothing_is_asked_for(hook, checkout, monkeypatch):
+    monkeypatch.setenv(hook.WITHOUT, "1")
+    made = node_hook(hook, checkout)
+    assert made.dependencies() == []
+    made.initialize("standard", {})
+    assert list((checkout / hook.ASSETS).parent.iterdir()) == []
+    told = []
+    monkeypatch.setattr(type(made), "app", property(lambda self: type("A", (), {"display_warning": told.append})))
+    made.finalize("standard", {}, "x.whl")
+    assert told == [hook.MISSING]
+    build(checkout, hook)
+    made.finalize("standard", {}, "x.whl")
+    assert told == [hook.MISSING]
 
 
 def test_a_good_node_is_used(hook, checkout, monkeypatch):
