@@ -3,12 +3,13 @@ import { StateEffect, StateField, type Extension } from '@codemirror/state';
 import { hoverTooltip, type EditorView, type Tooltip } from '@codemirror/view';
 import type { SyntaxNode } from '@lezer/common';
 import { cellOffset, toPosition, toRange } from './cells.js';
-import { ask, knownField, nameAt, readState, textOf } from './document.js';
+import { ask, knownField, linkOf, nameAt, readState, textOf } from './document.js';
 import { h, prose } from './dom.js';
 import { readHover, type FunctionInfo, type Hover, type IndexRange } from './protocol.js';
 import { within } from './wait.js';
 
-const PATIENCE = 500;
+/** Milliseconds that the kernel has for an answer, while it is not known to be busy. */
+const PATIENCE = 1500;
 
 interface Remembered {
   readonly from: number;
@@ -34,7 +35,8 @@ async function source(view: EditorView, offset: number): Promise<Tooltip | null>
   if (known !== undefined) {
     return tooltip(known.from, known.to, known.hover);
   }
-  const asked = await within(ask(view, 'hover', offset), PATIENCE);
+  const busy = linkOf(view.state)?.state === 'busy';
+  const asked = await within(ask(view, 'hover', offset), busy ? 0 : PATIENCE);
   const told = asked === null ? null : readHover(asked.reply.hover);
   if (asked !== null && told !== null) {
     const { from, to } = toRange(view.state.doc, asked.cell, told.span);

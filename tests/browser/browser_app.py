@@ -45,17 +45,18 @@ class Server:
 # what the applications themselves log (Notebook 7.6: yjs loaded twice, duplicate menus, a page error about `schema`)
 OWN_NOISE = (
     "yjs", "already imported", "duplicate", "Duplicate", "schema", "ResizeObserver", "favicon", "404 (Not Found)",
-    "Failed to load resource", "WebSocket", "Canceled future", "was not found in this shell", "Autosave",
+    "Failed to load resource", "WebSocket", "Canceled future",
+    # renderers and kernels of a notebook that was closed while they were at work
+    "Disposed", "(reading 'promise')", "was not found in this shell", "Autosave",
 )  # fmt: skip
 
 
-# close what is open without asking, stop the kernels, open another notebook
-_SWITCH = """async name => {
+# close what is open without asking, stop the kernels
+_CLOSE = """async () => {
     const app = window.jupyterapp;
     for (const widget of Array.from(app.shell.widgets('main'))) widget.dispose();
     app.shell.collapseRight();
     await app.serviceManager.sessions.shutdownAll().catch(() => undefined);  // one may have gone already
-    await app.commands.execute('docmanager:open', { path: name });
 }"""
 
 # a promise of the next end of an execution of a cell
@@ -85,10 +86,23 @@ class App:
     requests: list[str] = field(default_factory=list)
     soiled: bool = False
 
+    @property
+    def loaded(self) -> bool:
+        return self.page.evaluate("() => window.jupyterapp !== undefined")
+
+    def close_all(self) -> None:
+        """Close every notebook of a page that stays; what the application says about that is its own."""
+        if self.loaded:
+            self.page.evaluate(_CLOSE)
+        self.errors.clear()
+
     def open(self, name: str) -> None:
         """Open a notebook. A page of JupyterLab that is loaded already closes everything else instead of loading again."""
-        if self.kind == "lab" and self.page.evaluate("() => window.jupyterapp !== undefined"):
-            self.page.evaluate(_SWITCH, name)
+        if self.kind == "lab" and self.loaded:
+            self.close_all()
+            self.page.evaluate(
+                "name => window.jupyterapp.commands.execute('docmanager:open', { path: name }).then(() => null)", name
+            )
         else:
             self.page.goto(
                 self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}")
@@ -211,6 +225,11 @@ class App:
         tip = self.page.locator(".cm-tooltip-hover")
         tip.first.wait_for(timeout=10_000)
         return tip
+
+    def away(self) -> None:
+        """Move the pointer away, until nothing is shown about what was under it."""
+        self.page.mouse.move(5, 5)
+        self.page.locator(".cm-tooltip-hover").first.wait_for(state="detached")
 
     def own_errors(self) -> list[str]:
         return [e for e in self.errors if not any(noise in e for noise in OWN_NOISE)]

@@ -29,6 +29,7 @@ def test_squiggle_and_fix_are_those_of_the_analysis(app: App) -> None:
     assert told.fix is not None
     for words in (*said, told.fix.title):
         assert flat(words) in tip
+    app.away()
     app.caret(1, "C(i, j)")
     app.page.keyboard.press("Control+.")
     app.page.locator(".cm-lintRange-error").first.wait_for(state="detached", timeout=20_000)

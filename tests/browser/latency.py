@@ -1,0 +1,147 @@
+"""Typing latency in Chromium with the front end and without it: `python tests/browser/latency.py [ROUNDS]`.
+
+Both pages are JupyterLab with the same notebook and the package in the kernel; on one of them the front end is switched off. In turns,
+the same keys go to a `%%tc` cell of 60 lines and to a Python cell of 60 lines. Two times are taken of every key: from the key event to
+the end of the frame that shows it, and the processor time that the main thread of the page spends until the next key, which other
+programs on the machine do not disturb. Prints medians, 95th percentiles and their differences; the status is 1 where a difference of
+the 95th percentiles of the processor time reaches its limit.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from browser_app import App, Server
+from conftest import CHROMIUM, FLAGS, _serve, _stop
+from playwright.sync_api import Browser, sync_playwright
+
+LINES = "\n".join(f"    T{n}(i) = X(i + {n}) * 2 + X(i)" for n in range(57))
+TC = f"%%tc\ndef f(float(N) X) -> (T56) {{\n{LINES}\n}}"
+PYTHON = "\n".join(f"x{n} = [i * {n} for i in range(10)]" for n in range(60))
+CELLS = {"tc": (1, "X(i + 30)", " + X(i)*2"), "python": (2, "i * 30", " + len(x)*2")}
+LIMITS = {"tc": 8.0, "python": 3.0}
+GAP = 45
+"""Milliseconds between keys at least."""
+PAUSE = 600
+"""Milliseconds before a phrase: longer than the delay of the checks."""
+
+# frames as fast as they are ready: else every time holds the wait for a display that nobody looks at
+UNLIMITED = ["--disable-frame-rate-limit", "--disable-gpu-vsync"]
+LISTEN = """() => {
+    window.tcTimes = [];
+    window.addEventListener('keydown', event => requestAnimationFrame(() => {
+        const shown = new MessageChannel();
+        shown.port1.onmessage = () => window.tcTimes.push(performance.now() - event.timeStamp);
+        shown.port2.postMessage(0);
+    }), true);
+}"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One of the two pages, with its channel to the metrics of the main thread."""
+
+    app: App
+    probe: Any
+
+    def spent(self) -> float:
+        """Milliseconds of processor time of the main thread so far."""
+        metrics = {m["name"]: m["value"] for m in self.probe.send("Performance.getMetrics")["metrics"]}
+        return 1000 * metrics["TaskDuration"]
+
+
+@dataclass(frozen=True)
+class Key:
+    shown: float
+    worked: float
+
+
+def opened(browser: Browser, server: Server, name: str) -> Page:
+    page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+    app = App("lab", server, page)
+    app.open(server.notebook(f"latency-{name}.ipynb", ["%load_ext tc_jupyter", TC, PYTHON]))
+    app.idle()
+    app.run_and_wait(0)
+    page.evaluate(LISTEN)
+    probe = page.context.new_cdp_session(page)
+    probe.send("Performance.enable", {"timeDomain": "threadTicks"})
+    return Page(app, probe)
+
+
+def pressed(page: Page, key: str) -> Key:
+    """Press a key; its times, once it is shown and the gap is over."""
+    count = page.app.page.evaluate("() => window.tcTimes.length")
+    before = page.spent()
+    page.app.page.keyboard.press(key)
+    page.app.page.wait_for_timeout(GAP)
+    page.app.page.wait_for_function("count => window.tcTimes.length > count", arg=count)
+    return Key(page.app.page.evaluate("() => window.tcTimes.at(-1)"), page.spent() - before)
+
+
+def turn(page: Page, cell: str) -> list[Key]:
+    """A phrase is typed into the middle of the cell and taken back."""
+    index, needle, phrase = CELLS[cell]
+    page.app.page.bring_to_front()
+    page.app.caret(index, needle)
+    page.app.page.wait_for_timeout(PAUSE)
+    keys = [pressed(page, "Space" if key == " " else key) for key in phrase]
+    page.app.page.keyboard.press("Escape")
+    page.app.caret(index, needle + phrase)
+    page.app.page.wait_for_timeout(PAUSE)
+    return keys + [pressed(page, "Backspace") for _ in phrase]
+
+
+def measure(rounds: int) -> dict[tuple[str, str], list[Key]]:
+    servers = {
+        "on": _serve(Path(tempfile.mkdtemp()), "lab"),
+        "off": _serve(Path(tempfile.mkdtemp()), "lab", extension=False),
+    }
+    times: dict[tuple[str, str], list[Key]] = {}
+    try:
+        with sync_playwright() as p:
+            browser = p.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *UNLIMITED])
+            pages = {name: opened(browser, server, name) for name, (_, server) in servers.items()}
+            pages["on"].app.editor(1).locator(".tok-keyword").first.wait_for()
+            assert pages["off"].app.page.locator(".tc-editor").count() == 0
+            for number in range(rounds + 1):
+                for cell in CELLS:
+                    for name, page in pages.items():
+                        found = turn(page, cell)
+                        if number:  # the first turn warms up
+                            times.setdefault((cell, name), []).extend(found)
+            browser.close()
+    finally:
+        for process, _ in servers.values():
+            _stop(process)
+    return times
+
+
+def p95(times: list[float]) -> float:
+    return statistics.quantiles(times, n=20)[-1]
+
+
+def main(rounds: int) -> int:
+    keys = measure(rounds)
+    late = 0
+    for what in ("shown", "worked"):
+        times = {key: [getattr(each, what) for each in values] for key, values in keys.items()}
+        for cell, limit in LIMITS.items():
+            on, off = times[cell, "on"], times[cell, "off"]
+            difference = p95(on) - p95(off)
+            late |= what == "worked" and difference >= limit
+            print(
+                f"{cell}, {what}, {len(on)} keys: on {statistics.median(on):.1f} and {p95(on):.1f} ms, "
+                f"off {statistics.median(off):.1f} and {p95(off):.1f} ms (median, 95th percentile); "
+                f"the 95th percentiles differ by {difference:.1f} ms, limit {limit:g} ms",
+                flush=True,
+            )
+    return int(late)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20))
