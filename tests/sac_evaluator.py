@@ -445,7 +445,8 @@ class Evaluator:
                 high = plain(self, g.upper, env) if g and g.upper and not isinstance(g.upper, Dot) else None
                 if clause.pattern.vector:
                     try:
-                        count = len(low or high or ()) or self.vector_length(clause, shapes_only(env), None)
+                        known = low if low is not None else high
+                        count = len(known) if known is not None else self.vector_length(clause, shapes_only(env), None)
                     except SacError:
                         continue
                 names = symbols(clause.pattern, count)
