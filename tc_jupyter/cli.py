@@ -111,19 +111,23 @@ def _read(options: argparse.Namespace) -> tuple[str, str, str]:
     """
     language = options.language or ("sac" if options.file.endswith(".sac") else "tc")
     if options.file == "-":
-        return sys.stdin.read(), "stdin", language
+        return sys.stdin.read().removeprefix("\ufeff"), "stdin", language
     try:
-        return Path(options.file).read_text(encoding="utf-8", errors="replace"), options.file, language
+        return Path(options.file).read_text(encoding="utf-8-sig", errors="replace"), options.file, language
     except OSError as problem:
         raise SystemExit(_refuse(f"cannot read {options.file}: {problem.strerror}")) from None
 
 
 def _check(options: argparse.Namespace) -> int:
-    from tc_jupyter.compiler import analyze  # noqa: PLC0415  (each command loads what it needs)
+    from tc_jupyter.compiler import allowed_codes, analyze  # noqa: PLC0415  (each command loads what it needs)
     from tc_jupyter.compiler.text_form import text_form  # noqa: PLC0415
 
     text, name, language = _read(options)
-    analysis = analyze(text, language=language, strict=options.strict, allow=options.allow, name=name)
+    try:
+        allow = allowed_codes(options.allow)
+    except ValueError as problem:
+        return _refuse(f"--{problem}")
+    analysis = analyze(text, language=language, strict=options.strict, allow=allow, name=name)
     print(json.dumps(analysis.to_json(), indent=1) if options.json else text_form(analysis))
     return 0 if analysis.ok else 1
 
@@ -144,7 +148,9 @@ def _emit(options: argparse.Namespace) -> int:
         return _refuse(f"--size: no def has a size {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}")
     try:
         for name in [options.name] if options.name else list(module):
-            print(module[name].source(options.kind, **sizes))
+            function = module[name]
+            own = sizes if function.is_open else {each: sizes[each] for each in function.program.sizes if each in sizes}
+            print(function.source(options.kind, **own))
     except (ValueError, OpenRanks, RuntimeError, BackendError) as problem:
         print(f"tc-jupyter: {problem}", file=sys.stderr)
         return 1

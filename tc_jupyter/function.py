@@ -16,11 +16,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
 from tc_jupyter.compiler.build import Build
 from tc_jupyter.compiler.cost import Counts, cost_of
 from tc_jupyter.compiler.definition import (
@@ -63,7 +64,7 @@ def compile(
     language: str = "tc",
     target: str | None = None,
     strict: bool = False,
-    allow: Sequence[str] = (),
+    allow: str | Sequence[str] = (),
     check: str = "all",
     specialize: Mapping[str, int] | bool | None = None,
     known: Mapping[str, Function] | None = None,
@@ -87,13 +88,14 @@ def compile(
 
     Raises:
         CompileError: the text has mistakes; all of them.
+        TypeError: the text is no string.
         ValueError: an option has no such value.
     """
     if check not in CHECKS:
         raise ValueError(f"check={check!r}: expected one of {', '.join(map(repr, CHECKS))}")
     if target not in TARGETS:
         raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
-    options = Options(text, language, target, strict, tuple(allow), check, specialize, known, tf32=tf32)
+    options = Options(text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32)
     analysis = _analysis(options)
     module = module_of(analysis, options)
     warn(analysis.diagnostics, analysis.source)
@@ -357,16 +359,22 @@ class Function:
         Raises:
             CallError: a condition on sizes is false.
             KeyError: a size is missing.
+            TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
         numbers = definition.numbers_at(self._sizes(arrays, sizes))
         return {name: tuple(numbers.shapes[name]) for name in definition.program.results}
 
     def cost(self, **sizes: int) -> Counts:
-        """Operations and bytes: SymPy expressions over the sizes, or numbers if all sizes are given."""
+        """Operations and bytes: SymPy expressions over the sizes, or numbers if all sizes are given.
+
+        Raises:
+            KeyError: a size is missing.
+            TypeError, ValueError: a value is no size, or there is no such size.
+        """
         cost = cost_of(self.program, self.analysis.ranges)
         if sizes:
-            return cost.at(sizes)
+            return cost.at(_checked_sizes(self.program, sizes))
         parts = (to_sympy(part) for part in (cost.operations, cost.read, cost.written))
         return Counts(*parts)
 
@@ -381,7 +389,7 @@ class Function:
             sizes: sizes by name, for kinds that depend on them.
 
         Raises:
-            ValueError: an unknown kind.
+            TypeError, ValueError: an unknown kind, no size, or there is no such size.
             RuntimeError: a tool that this kind needs is not installed; says which.
         """
         if kind not in SOURCE_KINDS:
@@ -390,6 +398,7 @@ class Function:
             if not isinstance(self._definition, Definition):
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
+        _checked_sizes(self._known(arrays).program, sizes)
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays)
             return "\n\n".join(show_kernel(kernel) for kernel in made.kernels)
@@ -459,10 +468,9 @@ class Function:
         return layout_of(inputs, {}, definition.numbers_at(inputs.sizes).shapes, definition.program)
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
-        if not arrays:
-            return dict(sizes)
         definition = self._known(arrays)
-        return dict(definition.inputs(arrays).sizes) | dict(sizes)
+        given = _checked_sizes(definition.program, sizes)
+        return dict(definition.inputs(arrays).sizes) | given if arrays else given
 
     # schedules -------------------------------------------------------------------------------------------------------------------
 
@@ -486,7 +494,10 @@ class Function:
 
         Raises:
             CompileError: TC411, the schedule belongs to another program.
+            TypeError: not a schedule.
         """
+        if not isinstance(schedule, Schedule):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+            raise TypeError(f"with_schedule takes what `schedule()` gives, not `{type(schedule).__name__}`")
         schedule.check_program(self.program)
         known = self._known()
         return Function(
@@ -580,6 +591,25 @@ def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Fun
         return function
     known = function.analysis
     return Function(Definition(known, options, steps), options, function.source_text)
+
+
+def _checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Values for names of sizes and of integer scalars, which take part in ranges.
+
+    Raises:
+        TypeError: a value is no integer.
+        ValueError: there is no such size, or a size is negative.
+    """
+    scalars = {each.name for each in parameters_of(program) if not each.rank and each.dtype.is_integer}
+    for name, value in sizes.items():
+        if name not in program.sizes and name not in scalars:
+            known = ", ".join((*program.sizes, *sorted(scalars)))
+            raise ValueError(f"`{program.name}` has no size {name!r}; there are {known or 'none'}")
+        if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+            raise TypeError(f"{name}={value!r}: a size is an integer")
+        if name not in scalars and value < 0:
+            raise ValueError(f"{name}={value}: a size is not negative")
+    return {name: index(value) for name, value in sizes.items()}
 
 
 def rewrites_text(found: Rewrites) -> str:

@@ -92,6 +92,27 @@ def test_check_allow_and_strict(run, stdin):
     assert (status, "error[TC322]" in out) == (1, True)
 
 
+def test_a_code_that_no_message_has_cannot_be_allowed(run, stdin):
+    stdin(GOOD)
+    said = "tc-jupyter: --allow: there is no message 'TC999'"
+    status, out, err = run("check", "-", "--allow", "TC999")
+    assert (status, out, err.startswith(said)) == (2, "", True)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(run, stdin, tmp_path):
+    path = tmp_path / "f.tc"
+    path.write_text(GOOD, encoding="utf-8-sig")
+    assert run("check", str(path))[0] == 0
+    stdin("\ufeff" + GOOD)
+    assert run("check", "-")[0] == 0
+
+
+def test_emit_gives_every_def_its_own_sizes(run, stdin):
+    stdin("def f(float(N) X) -> (Y) { Y(i) = X(i) }\ndef g(float(M) X) -> (Y) { Y(i) = X(i) }")
+    status, out, _ = run("emit", "-", "--kind", "loops", "--size", "N=5")
+    assert (status, out.count("kernel") >= 2) == (0, True)
+
+
 @pytest.mark.parametrize("name", ["missing.tc", "."])
 def test_a_file_that_cannot_be_read(run, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import threading
+import traceback
 import warnings
 
 import numpy as np
@@ -303,6 +304,50 @@ def test_every_mistake_is_in_the_compile_error():
 def test_unknown_options(options):
     with pytest.raises(ValueError):
         tc.compile(CELL, **options)
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "said"),
+    [
+        (lambda f: tc.compile(3), TypeError, "the text of a cell is a string, not `int`"),
+        (lambda f: tc.analyze(b".."), TypeError, "the text of a cell is a string, not `bytes`"),
+        (lambda f: tc.compile(CELL, allow=3), TypeError, "allow=3: expected codes such as 'TC322'"),
+        (lambda f: tc.compile(CELL, allow=[3]), TypeError, "allow=3: a code is a string such as 'TC322'"),
+        (lambda f: tc.compile(CELL, allow="TC999"), ValueError, "allow: there is no message 'TC999'"),
+        (lambda f: tc.explain(301), TypeError, "a code is a string such as 'TC301', not `int`"),
+        (lambda f: tc.set_threads("a"), TypeError, "the number of threads is an integer, not `str`"),
+        (lambda f: f.with_schedule(3), TypeError, "with_schedule takes what `schedule()` gives, not `int`"),
+        (lambda f: f.shapes(R="a", C=4), TypeError, "R='a': a size is an integer"),
+        (lambda f: f.shapes(R=True, C=4), TypeError, "R=True: a size is an integer"),
+        (lambda f: f.shapes(R=3, C=-4), ValueError, "C=-4: a size is not negative"),
+        (lambda f: f.shapes(R=3, C=4, M=5), ValueError, "`mv` has no size 'M'; there are R, C"),
+        (lambda f: f.source("cuda", Q=5), ValueError, "`mv` has no size 'Q'; there are R, C"),
+        (lambda f: f.kernels(R=3, C=4, Q=5), ValueError, "`mv` has no size 'Q'; there are R, C"),
+        (lambda f: f.cost(R=3, C=4, D=3), ValueError, "`mv` has no size 'D'; there are R, C"),
+        (lambda f: tc.view(f, "foo"), ValueError, "there is no view 'foo'; there are ranges, "),
+    ],
+)
+def test_wrong_values_are_told_in_a_sentence(module, use, error, said):
+    with pytest.raises(error) as caught:
+        use(module.mv)
+    assert str(caught.value).startswith(said)
+
+
+def test_sizes_are_integers_of_any_kind_and_scalars_may_be_negative():
+    text = "def g(float(N) X, int k) -> (o) { o(i) = X(i + k) where i in 0:N - k }"
+    g = tc.compile(text, allow="tc322").g
+    assert not g.analysis.program.sizes[1:]
+    assert g.shapes(N=np.int64(5), k=2) == {"o": (3,)}
+    with pytest.raises(tc.CallError, match=r"i \+ k"):
+        g.shapes(N=5, k=-2)
+
+
+def test_the_error_of_a_call_stands_alone(module):
+    """A traceback shows no exception of ours that was caught on the way."""
+    with pytest.raises(tc.CallError) as caught:
+        module.mv([1, 2], floats(2))
+    assert caught.value.__suppress_context__
+    assert "During handling" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_module_is_a_mapping_and_has_attributes():

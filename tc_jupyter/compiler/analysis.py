@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes, render
+from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes, nearest, render
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
 
@@ -74,12 +74,16 @@ def analyze(
         name: what messages call the text.
 
     Raises:
-        ValueError: `language` is neither `tc` nor `sac`.
+        TypeError: `text` is no string.
+        ValueError: `language` is neither `tc` nor `sac`, or `allow` has what is no code.
     """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`")
+    silent = frozenset(allowed_codes(allow))
     source = SourceText(text, name)
     if language == "sac":
         sac = analyze_sac(source, known)
-        shown = finish(sac.messages, strict, frozenset(allow), sac.allow)
+        shown = finish(sac.messages, strict, silent, sac.allow)
         return Analysis(source, language, shown, sac.functions, None, sac.open_functions)
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
@@ -91,8 +95,27 @@ def analyze(
         found, said = analyze_program(program, key not in checked.broken)
         functions[key] = found
         messages += said
-    shown = finish(messages, strict, frozenset(allow), parsed.allow)
+    shown = finish(messages, strict, silent, parsed.allow)
     return Analysis(source, language, shown, functions, parsed)
+
+
+def allowed_codes(allow: str | Iterable[str]) -> tuple[str, ...]:
+    """The codes of `allow=`, in capitals; a single one may stand alone.
+
+    Raises:
+        TypeError: not strings.
+        ValueError: there is no such code.
+    """
+    if not isinstance(allow, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        raise TypeError(f"allow={allow!r}: expected codes such as 'TC322'")
+    given = (allow,) if isinstance(allow, str) else tuple(allow)
+    for code in given:
+        if not isinstance(code, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+            raise TypeError(f"allow={code!r}: a code is a string such as 'TC322'")
+        if code.upper() not in codes.ALL:
+            close = nearest(code.upper(), codes.ALL)
+            raise ValueError(f"allow: there is no message {code!r}" + (f"; did you mean {close}?" if close else ""))
+    return tuple(code.upper() for code in given)
 
 
 def callable_values(known: Mapping[str, Any] | None) -> dict[str, Callee]:

@@ -41,7 +41,10 @@ def explain(code: str) -> str:
 
     Raises:
         KeyError: there is no such code.
+        TypeError: not a string.
     """
+    if not isinstance(code, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
+        raise TypeError(f"a code is a string such as 'TC301', not `{type(code).__name__}`")
     wanted = code.strip().strip("[]")
     sections = index_sections()
     if wanted.upper() in sections:

@@ -27,10 +27,11 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def view(function: Any, name: str = "ranges", **options: Any) -> Any:
-    """One view of a function alone: `ranges`, `iteration_space`, `schedule`, `code`, `benchmark` or `tuning`.
+    """One view of a function alone: `ranges`, `iteration_space`, `schedule`, `code`, `benchmark`, `tuning` or `partitions`.
 
     Raises:
         TypeError: not a function of a cell.
+        ValueError: there is no such view.
         ImportError: what draws views is not part of this installation; says what to do instead.
     """
     from tc_jupyter.function import Function  # noqa: PLC0415

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from tc_jupyter import __version__, ide
+from tc_jupyter.diagnostics.codes import ALL
 from tc_jupyter.function import Function
 
 from .options import parser
@@ -62,7 +63,7 @@ def read_options(magic: str) -> Options:
     for word, following in pairwise([*queue, ""]):
         if word == "--strict":
             strict = True
-        elif word == "--allow" and re.fullmatch(r"[Tt][Cc]\d{3}", following):
+        elif word == "--allow" and following.upper() in ALL:
             allow.append(following.upper())
         elif word == "--target" and following in ("cpu", "cuda", "interpreter"):
             target = following

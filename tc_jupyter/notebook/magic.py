@@ -17,7 +17,7 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 from traitlets import Bool, Enum
 from traitlets.config import Configurable
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, analyze
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, explain
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, module_of
@@ -76,7 +76,7 @@ class TcMagics(Magics, Configurable):
         known = known_functions(self._namespace())
         target = given.target or self.target or None
         strict = given.strict or self.strict
-        allow = tuple(code.upper() for code in given.allow)
+        allow = _allowed(language, given.allow)
         analysis = analyze(cell, language=language, strict=strict, allow=allow, known=known)
         if not analysis.ok:
             raise self._error(analysis) from None
@@ -229,6 +229,18 @@ def _given(language: str, line: str) -> Any:
     except ValueError as problem:
         raise UsageError(f"%%{language}: {problem}") from None
     return parser(f"%%{language}").parse_args(words)
+
+
+def _allowed(language: str, allow: list[str]) -> tuple[str, ...]:
+    """The codes of `--allow`.
+
+    Raises:
+        UsageError: there is no such code.
+    """
+    try:
+        return allowed_codes(allow)
+    except ValueError as problem:
+        raise UsageError(f"%%{language}: --{problem}") from None
 
 
 def _sizes(pairs: Any) -> dict[str, int]:

@@ -39,7 +39,7 @@ from .program import Equality, Program
 from .sac_bounds import slack
 from .sac_demands import Demands, demands
 from .sac_helpers import several
-from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, primitive, usage
+from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, select_overload
 from .sac_sizes import ZERO, minimum
 from .specialize import specialize
@@ -434,12 +434,12 @@ class _Checker:
         if name in BASES or is_builtin(name):
             self.count(node)
             return
-        near = nearest(name, [*self.cell.functions, *self.cell.known, *builtin_names()])
+        candidates = [*self.cell.functions, *self.cell.known, *builtin_names()]
         self.say(
             codes.UNKNOWN_NAME,
             node.function.span,
             f"`{name}` is not a function",
-            help=f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does",
+            help=no_function_help(name, candidates),
         )
 
     def count(self, node: Apply[SacExpression]) -> None:

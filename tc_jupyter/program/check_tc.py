@@ -19,7 +19,7 @@ from .functions import FUNCTIONS
 from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
-from .tc_expressions import ExpressionChecker, StatementNames
+from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames
 from .typing import TYPE_NAMES, Typed, convert, fits, settle
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
@@ -835,6 +835,20 @@ class _StatementChecker:
                 self.scope.report(
                     codes.UNUSED, let.span, f"the let `{name}` is never used", help="remove it, or use it"
                 )
+                self.unknown_in(let)
+
+    def unknown_in(self, let: LetInfo) -> None:
+        """A name that only a let without use has, and in no subscript, is no index: it is nothing."""
+        nodes = tuple(walk(let.value.expr)) if let.value is not None else ()
+        known = {*self.names.left, *self.names.indices, *self.names.mistaken}
+        places = (place for read in nodes if isinstance(read, Read) for place in read.indices)
+        known |= {item.name for place in places for item in walk(place) if isinstance(item, IndexVar)}
+        for item in nodes:
+            if isinstance(item, IndexVar) and item.name not in known | self.names.mistaken:
+                self.names.mistaken.add(item.name)
+                near = (*self.names.left, *self.names.indices, *self.scope.sizes)
+                help, fix = self.scope.did_you_mean(item.name, item.span, near)
+                self.scope.report(codes.UNKNOWN_NAME, item.span, f"unknown name `{item.name}`", help=help, fix=fix)
 
     def ranges(self) -> dict[str, tuple[Expr, Expr]]:
         """The ranges of `where`, by index."""
@@ -981,8 +995,7 @@ class _StatementChecker:
                     continue
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
                 message = f"the statement reads its own target `{item.tensor}` {why}"
-                help = "statements are independent points: write the result to a new tensor"
-                self.scope.report(codes.RECURRENCE, item.span, message, help=help)
+                self.scope.report(codes.RECURRENCE, item.span, message, help=RECURRENCE_HELP)
 
     def element_type(self, value: Typed, info: TensorInfo, first: bool) -> DType | None:
         """The element type of the target; the first statement fixes it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span, codes, nearest
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span, codes
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import type_text
 from tc_jupyter.syntax.sac_tree import Apply, Assign, BrokenAssign, SacExpression, SacFunction, SacType
@@ -19,7 +19,7 @@ from .program import Program
 from .sac_emit import NotSolvable, with_call
 from .sac_helpers import accepts, closeness, count_uses, several
 from .sac_inline import inline_program
-from .sac_primitives import ARITY, CASTS, primitive, usage
+from .sac_primitives import ARITY, CASTS, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, fits_shape
 from .sac_sizes import ZERO, same
 from .sac_sizes import value as number_of
@@ -189,12 +189,12 @@ class Calls(WithLoops):
             self.no_overload(node, operands)
         if name in self.cell.known:
             return self.known_call(node, operands, context)
-        near = nearest(name, [*self.cell.functions, *FUNCTIONS, *ARITY, *self.cell.known])
+        candidates = [*self.cell.functions, *FUNCTIONS, *ARITY, *self.cell.known]
         self.refuse(
             codes.UNKNOWN_NAME,
             node.function.span,
             f"`{name}` is not a function",
-            help=f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does",
+            help=no_function_help(name, candidates),
         )
 
     def operands(self, node: Apply[SacExpression], env: Env, context: Context) -> list[Value]:

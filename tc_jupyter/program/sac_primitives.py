@@ -6,6 +6,9 @@ Worked example: `primitive("_add_SxS_")` is `"+"`; `DEMANDS["shape"]` says that 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from tc_jupyter.diagnostics import nearest
 
 from .functions import FUNCTIONS
 
@@ -58,6 +61,14 @@ def usage(name: str) -> str:
     wanted = {"take": "v, a", "drop": "v, a", "sel": "iv, a", "genarray": "s, e"}
     arguments = wanted.get(word, ", ".join("abcd"[: ARITY.get(word, 1)]))
     return f"`{name}({arguments})`"
+
+
+def no_function_help(name: str, candidates: Iterable[str]) -> str:
+    """What to do about a call of a name that is no function."""
+    if name == "mod":
+        return "the remainder of integers is `a % b`, of floating-point numbers `fmod(a, b)`"
+    near = nearest(name, candidates)
+    return f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does"
 
 
 def is_builtin(name: str) -> bool:

@@ -8,6 +8,7 @@ Worked example: in a statement of `def f(float(N) X) -> (Y)`, `X(i) * 2` becomes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -59,6 +60,7 @@ _LATER_SPELLINGS = {
     "pad": "choose, as in `e >= 0 && e < N ? X(e) : v`",
 }
 _COMPLEX = ("complex64", "complex128")
+RECURRENCE_HELP = "statements are independent points: write the result to a new tensor"
 
 
 @dataclass(slots=True)
@@ -312,8 +314,12 @@ class ExpressionChecker:
         read = Read(info.name, indices, info.dtype, span)
         return Typed(cast(read, info.dtype.compute), info.dtype)
 
-    def _unwritten(self, name: str, span: Span) -> None:
+    def _unwritten(self, name: str, span: Span, at: Sequence[tree.Expression] = ()) -> None:
         own = name == self.names.target
+        if own and at and [item.name if isinstance(item, tree.Name) else "" for item in at] != list(self.names.left):
+            message = f"the statement reads its own target `{name}` at other indices than it writes"
+            self.scope.report(codes.RECURRENCE, span, message, help=RECURRENCE_HELP)
+            return
         message = f"`{name}` is read before it is written"
         help = (
             "its first statement cannot read it; accumulate with `+=`"
@@ -515,7 +521,7 @@ class ExpressionChecker:
             return None
         indices = [self._subscript(argument) for argument in node.arguments]
         if not info.written:
-            return self._unwritten(info.name, node.span)
+            return self._unwritten(info.name, node.span, node.arguments)
         if info.rank is None or info.dtype is None:
             return None
         if len(indices) != info.rank:

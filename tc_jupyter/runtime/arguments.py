@@ -28,8 +28,8 @@ Number: TypeAlias = int | float | bool
 def fail(
     code: Code, message: str, source: SourceText, span: Span = NO_SPAN, label: str = "", help: str | None = None
 ) -> NoReturn:
-    """Raise the error of a call."""
-    raise call_error(Diagnostic(code, span, message, label, help=help), source)
+    """Raise the error of a call; what it was found by is not shown with it."""
+    raise call_error(Diagnostic(code, span, message, label, help=help), source) from None
 
 
 def call_error(diagnostic: Diagnostic, source: SourceText) -> CallError:

@@ -419,8 +419,11 @@ def set_threads(count: int | None) -> None:
     """Use `count` threads for calls on the CPU; `None`: what affinity and the container allow.
 
     Raises:
+        TypeError: `count` is no integer.
         ValueError: `count` is not between 1 and 1024.
     """
+    if count is not None and not hasattr(count, "__index__"):
+        raise TypeError(f"the number of threads is an integer, not `{type(count).__name__}`")
     if count is not None and not 1 <= count <= MOST_THREADS:
         raise ValueError(f"the number of threads must be between 1 and {MOST_THREADS}, not {count}")
     _Shared.threads = count

@@ -109,6 +109,7 @@ def test_target(session):
         ("--nonsense", "unrecognized arguments: --nonsense"),
         ("--target abacus", "invalid choice: 'abacus'"),
         ("--allow", "expected one argument"),
+        ("--allow TC999", "--allow: there is no message 'TC999'"),
         ("'", "No closing quotation"),
     ],
 )

@@ -41,9 +41,9 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
         ValueError: there is no such view.
     """
     if name not in VIEWS:
-        near = get_close_matches(name, VIEWS, 1)
+        near = get_close_matches(str(name), VIEWS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"there is no view {name!r}{hint} Views: {', '.join(VIEWS)}")
+        raise ValueError(f"there is no view {name!r}{hint}; there are {', '.join(VIEWS)}")
     return Shown(VIEWS[name](function, **options))
 
 
