@@ -280,8 +280,8 @@ def _small() -> int:
 def _against_peers(workload: bench.Workload, sizes: dict[str, int]) -> Row:
     (function,) = compile(workload.text, target="cuda", allow=QUIET).values()
     entry = bench.measure_workload(workload, function, sizes, "gpu", None)
-    peers = {row.name: row.median for row in entry.rows}
-    agrees = all(row.agrees is not False for row in entry.rows)
+    peers = {row.name: row.median for row in entry.peers}
+    agrees = all(row.agrees is not False for row in entry.peers)
     return {"ok": agrees, "seconds": entry.median, "ratio": entry.ratio, "detail": entry.detail, "peers": peers}
 
 
