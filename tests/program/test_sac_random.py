@@ -261,6 +261,8 @@ def same_on(target, text, data):
         call_sac(text, *data)
     except (SacError, Refused, OutOfBounds):
         reject()
+    if any(abs(x) > 1 << 60 for x in want.data):
+        reject()  # the evaluator counts exactly, `long` wraps
     got = np.asarray(computed(target, text, data))
     assert (tuple(got.shape), got.ravel().tolist()) == (want.shape, want.data)
 
