@@ -160,8 +160,8 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
         for j
           for i    S(i, j)
 
-    Always legal: the points of a statement are independent or combined by an associative, commutative operator. Floating sums
-    may round differently.
+    Legal for every stage without others in its loops: its points are independent or combined by an associative, commutative
+    operator. Floating sums may round differently.
 
     Example:
         def f(float(N,M) X) -> (C) { C(i,j) = 2 * X(i,j) }
@@ -177,7 +177,7 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
             C(i,j) = 2 * X(i,j)
 
     Raises:
-        CompileError: TC403 (no leaf, or one named twice).
+        CompileError: TC403 (no leaf, or one named twice), TC401 (a reader of an attached stage would leave its loop).
     """
     old = find_stage(graph, stage)
     for axis in axes:
@@ -192,7 +192,8 @@ def reorder(graph: StageGraph, stage: str, *axes: str) -> StageGraph:
     if leaves[:depth] != old.leaves[:depth]:
         message = f"the outer {depth} loops of `{stage}` are shared with another stage"
         raise refuse(graph, codes.BAD_ATTACH, old, message, "reorder first, then `compute_with`")
-    return _keeps_steps(graph, graph.replace_stage(replace(old, leaves=leaves)), old, "reorder first, then tensorize")
+    new = _keeps_steps(graph, graph.replace_stage(replace(old, leaves=leaves)), old, "reorder first, then tensorize")
+    return _valid(graph, new, old) if any(graph.attached(stage)) else new
 
 
 def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor: int) -> StageGraph:

@@ -284,3 +284,12 @@ def test_without_the_set_library_plain_orders_are_still_proved(monkeypatch):
     other = "def f(float(N) X) -> (O) { T(i) = X(i)  O(i) = T(N-1-i) }"
     found = refusal(default(other).compute_with, "O", "T", "i")
     assert (found.code.number, "not installed" in found.message) == ("TC407", True)
+
+
+def test_a_reorder_keeps_readers_in_the_loop_of_what_they_read():
+    """`T` is made in `O[i]`, `U` in `O[j]` reads it: `j` cannot go outside `i`."""
+    text = "def f(float(N,M) X) -> (O) { T(i,j) = X(i,j) + 1  U(i,j) = 2 * T(i,j)  O(i,j) = U(i,j) + 3 }"
+    schedule = default(text).compute_at("U", "O", "j").compute_at("T", "O", "i")
+    with pytest.raises(CompileError, match="`T` cannot run there") as error:
+        schedule.reorder("O", "j", "i")
+    assert error.value.diagnostics[0].code is codes.BAD_ATTACH
