@@ -49,12 +49,22 @@ OWN = sys.executable == PYTHON
 HERE = Path(__file__).parent
 
 
+@pytest.fixture(autouse=True)
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One test in a browser at a time, whatever process runs it: waits have limits."""
+    with open(tmp_path_factory.getbasetemp().parent / "browser.lock", "w") as lock:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = _missing()
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))  # one Chromium and its servers at a time
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
