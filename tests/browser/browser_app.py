@@ -104,10 +104,19 @@ class App:
                 "name => window.jupyterapp.commands.execute('docmanager:open', { path: name }).then(() => null)", name
             )
         else:
-            self.page.goto(
-                self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}")
-            )
+            self._go(self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}"))
         self.shown()
+
+    def _go(self, url: str) -> None:
+        """Load a page; the service worker of the page before it may end under the first request, so twice."""
+        from playwright.sync_api import Error
+
+        try:
+            self.page.goto(url)
+        except Error as failed:
+            if "ERR_FAILED" not in failed.message:
+                raise
+            self.page.goto(url)
 
     def leave(self) -> None:
         """Make the next notebook load the whole page again."""
