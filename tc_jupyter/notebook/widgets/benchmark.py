@@ -14,7 +14,6 @@ Worked example:
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,9 +29,10 @@ from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import cuda
 from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, cpu_limits, duration, rows_of
 
+from .background import BackgroundPicture
 from .charts import MARKS, METRICS, distribution_svg, roofline_svg, sweep_svg
 from .peers import SLOWEST, Make, Peer, candidates_of, usual
-from .picture import BAD, GOOD, Content, Control, Picture, as_integer, code, one_line, table, words
+from .picture import BAD, GOOD, Content, Control, as_integer, code, one_line, table, words
 from .sizes import LARGEST, SizeNames, example_sizes, read_sizes, size_names
 
 _SLICE = 0.15
@@ -57,7 +57,7 @@ class Measured:
     dropped: dict[str, str] = field(default_factory=dict[str, str])
 
 
-class BenchmarkView(Picture):
+class BenchmarkView(BackgroundPicture):
     """One function against its peers at chosen sizes, or along a sweep of one size.
 
     Attributes:
@@ -102,9 +102,6 @@ class BenchmarkView(Picture):
         self.to, self.steps = 0, 5
         self.makes: dict[str, Make] = {}
         self.chosen: tuple[str, ...] = ()
-        self._cancel = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._changed: Callable[[], None] = lambda: None
         try:
             self.known = size_names(function.analysis)
         except OpenRanks as problem:
@@ -127,15 +124,6 @@ class BenchmarkView(Picture):
         if self.values:
             self.sizes[name], self.to, self.steps = self.values[0], self.values[-1], len(self.values)
 
-    def on_change(self, changed: Callable[[], None]) -> None:
-        """Called when a measurement has made progress."""
-        self._changed = changed
-
-    @property
-    def running(self) -> bool:
-        """Whether a measurement runs now."""
-        return self._thread is not None and self._thread.is_alive()
-
     # values ----------------------------------------------------------------------------------------------------------------------
 
     def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
@@ -152,12 +140,7 @@ class BenchmarkView(Picture):
             self.metric = str(values["metric"])
         used = {name: bool(values.get(f"use:{name}", name in self.chosen)) for name in self.makes}
         self.chosen = tuple(name for name in self.makes if used[name])
-        if values.get("cancel"):
-            self._cancel.set()
-        if values.get("run") and not self.running:
-            self._cancel.clear()
-            self._thread = threading.Thread(target=self._run_watched, name="tc-benchmark", daemon=True)
-            self._thread.start()
+        self.obey(values, "cancel")
 
     def _read_sweep(self, values: Mapping[str, Any]) -> None:
         """The end and the number of steps; wrong numbers change nothing and are told."""
@@ -187,14 +170,6 @@ class BenchmarkView(Picture):
 
     # the measurement -------------------------------------------------------------------------------------------------------------
 
-    def _run_watched(self) -> None:
-        try:
-            self.run()
-        except Exception as problem:  # told in the view: nobody sees a traceback of this thread
-            self.problem = one_line(problem)
-        self._thread = None
-        self._changed()
-
     def arguments(self, sizes: Mapping[str, int] | None = None) -> tuple[Any, ...]:
         """Arrays of the given sizes (the present ones), the same for the same seed.
 
@@ -218,7 +193,7 @@ class BenchmarkView(Picture):
         self.limits = None if on_gpu else cpu_limits()
         points = [{**self.sizes, self.swept: value} for value in self.sweep()] or [dict(self.sizes)]
         for number, sizes in enumerate(points):
-            if self._cancel.is_set():
+            if self.stopping.is_set():
                 return
             self._measure(sizes, number, len(points))
 
@@ -228,13 +203,13 @@ class BenchmarkView(Picture):
         self.results.append(found)
         spent, whole = 0.0, self.seconds / points
         wait = cuda.synchronize if gpu_available() else (lambda: None)
-        while spent < whole and not self._cancel.is_set() and calls:
+        while spent < whole and not self.stopping.is_set() and calls:
             part = min(_SLICE * len(calls), whole - spent)
             for timing in benchmark(calls, part, synchronize=wait):
                 found.timings.setdefault(timing.name, []).extend(timing.samples)
             spent += part
             self.progress = min(1.0, (number + spent / whole) / points)
-            self._changed()
+            self.changed()
 
     def _calls(self, found: Measured) -> dict[str, Callable[[], Any]]:
         """The chosen candidates, called once and compared with the function."""

@@ -5,8 +5,7 @@ Worked example: `tc.view(matmul, "tuning", M=256, K=256, N=256)`, then `run`; `s
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -14,14 +13,15 @@ from tc_jupyter.autotune import TuningLog
 from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.runtime.timing import duration
 
+from .background import BackgroundPicture
 from .benchmark import random_arguments
-from .picture import ACCENT, BAD, LINE, Content, Control, Picture, code, one_line, table, words
+from .picture import ACCENT, BAD, LINE, Content, Control, code, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _LISTED = 40
 
 
-class Tuning(Picture):
+class Tuning(BackgroundPicture):
     """One search at chosen sizes."""
 
     name = "tuning"
@@ -34,9 +34,6 @@ class Tuning(Picture):
         self.log: TuningLog | None = None
         self.known: SizeNames | None = None
         self.sizes: dict[str, int] = {}
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._changed: Callable[[], None] = lambda: None
         try:
             self.known = size_names(function.analysis)
         except OpenRanks as problem:
@@ -44,35 +41,13 @@ class Tuning(Picture):
             return
         self.sizes = example_sizes(self.known, sizes)
 
-    def on_change(self, changed: Callable[[], None]) -> None:
-        """Called after every candidate."""
-        self._changed = changed
-
-    @property
-    def running(self) -> bool:
-        """Whether a search runs now."""
-        return self._thread is not None and self._thread.is_alive()
-
     def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
         """Sizes, `run`, `stop`."""
         del dragging
         if self.known is None:
             return
         self.sizes, self.problem = read_sizes(self.known, self.sizes, values)
-        if values.get("stop"):
-            self._stop.set()
-        if values.get("run") and not self.running:
-            self._stop.clear()
-            self._thread = threading.Thread(target=self._search, name="tc-tuning", daemon=True)
-            self._thread.start()
-
-    def _search(self) -> None:
-        try:
-            self.run()
-        except Exception as problem:  # told in the view: nobody sees a traceback of this thread
-            self.problem = one_line(problem)
-        self._thread = None
-        self._changed()
+        self.obey(values, "stop")
 
     def run(self) -> TuningLog:
         """Search; the best is kept on disk.
@@ -85,9 +60,9 @@ class Tuning(Picture):
 
         def seen(log: TuningLog) -> None:
             self.log = log
-            self._changed()
+            self.changed()
 
-        self.log = self.function.tune(*arrays, seconds=self.seconds, on_trial=seen, stopped=self._stop.is_set)
+        self.log = self.function.tune(*arrays, seconds=self.seconds, on_trial=seen, stopped=self.stopping.is_set)
         return self.log
 
     def content(self, live: bool = False) -> Content:
