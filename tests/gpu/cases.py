@@ -92,6 +92,7 @@ CASES = {
         ({"C": 3, "H": 9, "W": 70, "K": 4, "R": 3, "S": 2},),
         ("__shared__",),
         128,
+        edges=({"C": 37, "H": 5, "W": 9, "K": 4, "R": 2, "S": 2},),
     ),
     "distances": Case(
         "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! (A(i,k) - B(j,k)) * (A(i,k) - B(j,k)) }",
@@ -127,6 +128,7 @@ CASES = {
         ({"N": 2, "H": 4, "W": 20, "C": 40, "K": 16, "R": 3, "S": 2},),
         ("tc_mma_m16n8k16_f16", "tc_cp_async<16>"),
         128,
+        edges=({"N": 1, "H": 3, "W": 5, "C": 72, "K": 16, "R": 2, "S": 2},),
     ),
     "bfloat16 product": Case(
         "def f(bfloat16(M,K) A, bfloat16(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",

@@ -24,8 +24,6 @@ def test_lost_barriers_waits_and_start_values(name):
 
 UNNOTICED = {
     "group convolution": "a part of the guard of a padded copy is implied by the range of its row, so nothing changes without it",
-    "strided convolution": "the weakened copy loads a third tile along the reduction, which the sizes of the case do not reach",
-    "half convolution": "the weakened copy loads a third tile along the reduction, which the sizes of the case do not reach",
 }
 """Templates of which one of the two copies is not caught, and why; larger sizes and a simpler guard would end this list."""
 

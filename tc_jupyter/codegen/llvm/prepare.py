@@ -36,6 +36,7 @@ from tc_jupyter.loops import (
     sub_blocks,
     walk_statements,
 )
+from tc_jupyter.loops.rewrite import with_blocks
 from tc_jupyter.program import (
     Binary,
     Call,
@@ -230,20 +231,6 @@ def map_block(block: Block, rule: Callable[[Expr], Expr]) -> Block:
     return replace(block, body=tuple(map_expressions(stmt, rule) for stmt in block.body))
 
 
-def map_blocks(stmt: Stmt, rule: Callable[[Block], Block]) -> Stmt:
-    """Apply `rule` to the blocks directly inside a statement."""
-    match stmt:
-        case For() | Allocate() | Check():
-            return replace(stmt, body=rule(stmt.body))
-        case If():
-            other = None if stmt.otherwise is None else rule(stmt.otherwise)
-            return replace(stmt, then=rule(stmt.then), otherwise=other)
-        case Block():
-            return rule(stmt)
-        case Store() | Barrier() | Intrinsic():
-            return stmt
-
-
 # --- tasks -----------------------------------------------------------------------------------------------------------
 
 
@@ -341,7 +328,7 @@ def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozens
         deeper = _only_user(block, here)
         if deeper is not None:
             position, inner = deeper
-            placed = map_blocks(inner, lambda child: full_tiles(child, bound | _bound_by(inner), here))
+            placed = with_blocks(inner, lambda child: full_tiles(child, bound | _bound_by(inner), here))
             rest = [_full_tiles_inside(stmt, bound) for stmt in block.body]
             return replace(block, body=(*rest[:position], placed, *rest[position + 1 :]))
         users = [k for k, stmt in enumerate(block.body) if _uses(Block((stmt,)), here)]
@@ -401,7 +388,7 @@ def _has_other_loops(block: Block, here: frozenset[Expr]) -> bool:
 
 def _full_tiles_inside(stmt: Stmt, bound: frozenset[str]) -> Stmt:
     inner = bound | {stmt.var} if isinstance(stmt, For) else bound
-    return map_blocks(stmt, lambda block: full_tiles(block, inner))
+    return with_blocks(stmt, lambda block: full_tiles(block, inner))
 
 
 def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
@@ -469,7 +456,7 @@ def _accumulate(stmt: Stmt, scopes: Mapping[str, str]) -> Stmt:
     if isinstance(stmt, Allocate):
         return replace(stmt, body=accumulate(stmt.body, {**scopes, stmt.buffer.name: stmt.buffer.scope}))
     if not isinstance(stmt, For) or stmt.kind in ("parallel", "vectorize", "unroll"):
-        return map_blocks(stmt, lambda block: accumulate(block, scopes))
+        return with_blocks(stmt, lambda block: accumulate(block, scopes))
     for store, path in _reductions(stmt.body, ()):
         if scopes.get(store.buffer) != "register" and _hoistable(stmt, store, path):
             promoted = _promote(stmt, store, path)
@@ -568,7 +555,7 @@ def _replace_store(block: Block, old: Store, new: Store) -> Block:
     def rule(inner: Block) -> Block:
         return _replace_store(inner, old, new)
 
-    return replace(block, body=tuple(new if stmt is old else map_blocks(stmt, rule) for stmt in block.body))
+    return replace(block, body=tuple(new if stmt is old else with_blocks(stmt, rule) for stmt in block.body))
 
 
 # --- bounds of temporary storage -------------------------------------------------------------------------------------

@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops.rewrite import with_blocks
 from tc_jupyter.program import Binary, Call, Const, DType, Expr, IndexVar, Read, Size, children, int64, rebuild, walk
 from tc_jupyter.schedule import Target
 
 from .polynomial import Polynomial, Product, as_expr, mentions, polynomial, step
-from .prepare import constant_value, map_block, map_blocks, minimum, plus, substitute, times, upper_limit
+from .prepare import constant_value, map_block, minimum, plus, substitute, times, upper_limit
 from .vector_math import is_inline
 
 WIDEST = 8
@@ -48,7 +49,7 @@ def join(block: Block) -> Block:
 
 
 def _join(stmt: Stmt) -> Stmt:
-    stmt = map_blocks(stmt, join)
+    stmt = with_blocks(stmt, join)
     if not isinstance(stmt, For) or stmt.kind != "serial" or len(stmt.body.body) != 1:
         return stmt
     inner = stmt.body.body[0]
@@ -159,7 +160,7 @@ def _find(stmt: Stmt) -> Stmt:
     ):
         good = (is_stream(stmt) or _is_reduction(stmt)) and _worth_while(stmt)
         return replace(stmt, kind="vectorize") if good else stmt
-    return map_blocks(stmt, find)
+    return with_blocks(stmt, find)
 
 
 def _is_reduction(loop: For) -> bool:
@@ -213,7 +214,7 @@ def strip(block: Block, target: Target, inside: bool = False) -> Block:
 
 def _strip(stmt: Stmt, target: Target, inside: bool) -> Stmt:
     if not isinstance(stmt, For) or stmt.kind != "vectorize" or inside:
-        return map_blocks(stmt, lambda block: strip(block, target, inside))
+        return with_blocks(stmt, lambda block: strip(block, target, inside))
     native = native_lanes(stmt.body, target)
     limit = upper_limit(stmt.extent)
     if limit is not None and limit <= WIDEST * native:

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Stmt, Store, walk_statements
+from tc_jupyter.loops.rewrite import with_blocks
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64
 from tc_jupyter.schedule import Target
 
 from .builder import Builder, Value
 from .polynomial import mentions, polynomial, step
-from .prepare import constant_value, map_block, map_blocks, plus, substitute, times, upper_limit
+from .prepare import constant_value, map_block, plus, substitute, times, upper_limit
 
 
 def blocked(block: Block, buffers: Mapping[str, Buffer], target: Target) -> Block:
@@ -34,7 +35,7 @@ def blocked(block: Block, buffers: Mapping[str, Buffer], target: Target) -> Bloc
 def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple[Stmt, ...]:
     inner = _single(stmt)
     if inner is None or not isinstance(stmt, For) or stmt.kind != "serial":
-        return (map_blocks(stmt, lambda child: blocked(child, buffers, target)),)
+        return (with_blocks(stmt, lambda child: blocked(child, buffers, target)),)
     limit = upper_limit(inner.extent)
     reads = tuple(crossing_reads(inner, stmt.var, buffers))
     count = constant_value(stmt.extent)
