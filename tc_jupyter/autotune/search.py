@@ -17,10 +17,12 @@ from html import escape
 from tc_jupyter.runtime.timing import duration
 from tc_jupyter.schedule import Schedule, ScheduleStore, StoreKey
 
-from .workers import Stopped, Workers
+from .workers import OutOfTime, Stopped, Workers
 
 _CERTAIN = 1.05
 """A candidate must beat the default schedule by this factor to replace it: noise is not a gain."""
+_CONFIRMING = 3.0
+"""Seconds at the end for timing the best once more, perhaps in a new process; at most a quarter of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,9 @@ class TuningLog:
 
     @property
     def gain(self) -> float:
-        """How many times faster the best is than the default schedule."""
-        return self.baseline / (self.best.seconds or self.baseline)
+        """How many times faster the best is than the default schedule; 1 where that was not measured."""
+        best = self.best.seconds
+        return 1.0 if best is None else self.baseline / best
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Name, time, and what happened, fastest first."""
@@ -115,49 +118,77 @@ def search(
 ) -> TuningLog:
     """Time candidates until the seconds are over, all were tried, `stopped()`, or Ctrl-C.
 
+    The last part of the time is for timing the best once more. What is at work when its time is over is killed, so the search ends
+    at most a tenth of a second and the killing of its processes late.
+
     Args:
         candidates: estimate and schedule; the first is the default schedule, which gives the expected result.
+        seconds: how long at most, the starts of processes included.
         workers: their job knows the candidates by their place in `candidates`.
         on_trial: called after every trial.
 
     Returns:
-        The log; a search that was interrupted returns what it has.
+        The log; a search that was interrupted returns what it has, at least the default schedule, measured or not.
 
     Raises:
         RuntimeError: the default schedule cannot be measured.
     """
     log = TuningLog(total=len(candidates))
     start = time.perf_counter()
+    end, spare = time.monotonic() + seconds, min(_CONFIRMING, seconds / 4)
 
     def add(number: int, seconds: float | None, dropped: str) -> None:
         cost, schedule = candidates[number]
         log.trials.append(Trial(schedule, cost, seconds, dropped, time.perf_counter() - start))
         if number and store is not None and key is not None and log.best is log.trials[-1]:
             store.put(key, schedule.steps, log.best.seconds or log.baseline)
+        workers.ends = end if log.best is log.trials[0] else end - spare
         on_trial(log)
 
+    workers.ends = end
     try:
         add(0, workers.measure(0, None).seconds, "")
+        log.stopped = _try(log, candidates, workers, add, stopped)
+        workers.ends = end
+        _confirm(log, candidates, workers, store, key)
+        on_trial(log)
+    except OutOfTime:
+        log.stopped = "time is over"
+        if log.trials and log.best is not log.trials[0]:
+            log.stopped += " before the best was timed once more"
+        if log.trials:
+            on_trial(log)
+    except Stopped:
+        log.stopped = "stopped"
+    except KeyboardInterrupt:
+        log.stopped = "interrupted"
+    if not log.trials:
+        add(0, None, "not measured: " + log.stopped)
+    return log
+
+
+def _try(
+    log: TuningLog,
+    candidates: Sequence[tuple[float, Schedule]],
+    workers: Workers,
+    add: Callable[[int, float | None, str], None],
+    stopped: Callable[[], bool],
+) -> str:
+    """Measure one candidate after the other; returns why that ended."""
+    try:
         for number, dropped in _built(candidates, workers):
             if stopped():
-                log.stopped = "stopped"
-                break
-            if time.perf_counter() - start > seconds:
-                log.stopped = "time is over"
-                break
+                return "stopped"
+            if time.monotonic() >= workers.ends:
+                return "time is over"
             if dropped:
                 add(number, None, dropped)
                 continue
             found = workers.measure(number, log.best.seconds)
             add(number, found.seconds, found.dropped)
-        log.stopped = log.stopped or "all candidates tried"
-        _confirm(log, candidates, workers, store, key)
-        on_trial(log)
-    except Stopped:
-        log.stopped = "stopped"
-    except KeyboardInterrupt:
-        log.stopped = "interrupted"
-    return log
+    except OutOfTime:
+        return "time is over"
+    return "all candidates tried"
 
 
 def _confirm(

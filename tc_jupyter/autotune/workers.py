@@ -46,6 +46,10 @@ class Stopped(Exception):
     """The search was asked to end while it waited."""
 
 
+class OutOfTime(Stopped):
+    """The time of the search is over; what was at work has been killed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What timing a candidate gave: seconds per call, or why it was dropped."""
@@ -210,7 +214,9 @@ class _Process:
             env=found,
             start_new_session=True,
         )
+        self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="tc-tuning-answers", daemon=True).start()
+        threading.Thread(target=self._write, name="tc-tuning-requests", daemon=True).start()
         self._job: Job | None = job
 
     def _read(self) -> None:
@@ -220,8 +226,20 @@ class _Process:
                 self._answers.put((True, _receive(self._process.stdout)))
         self._answers.put((False, None))
 
-    def ask(self, name: str, arguments: tuple[Any, ...], seconds: float, stopped: Callable[[], bool]) -> Any:
+    def _write(self) -> None:
+        """Send requests; in a thread, since a process that is starting takes nothing yet. `_read` sees one that died."""
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):
+            while (request := self._requests.get()) is not None:
+                _send(self._process.stdin, request)
+
+    def ask(
+        self, name: str, arguments: tuple[Any, ...], seconds: float, stopped: Callable[[], bool], ends: float
+    ) -> Any:
         """The answer to a request.
+
+        Args:
+            ends: when the search ends, by `time.monotonic`.
 
         Raises:
             _Gone: it died or did not answer in time.
@@ -229,30 +247,25 @@ class _Process:
         """
         if self._job is not None:
             job, self._job = self._job, None
-            self._put(job)
-            self._wait(_START, stopped)
-        self._put((name, arguments))
-        answer = self._wait(seconds, stopped)
+            self._requests.put(job)
+            self._wait(_START, stopped, ends)
+        self._requests.put((name, arguments))
+        answer = self._wait(seconds, stopped, ends)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def _put(self, value: object) -> None:
-        assert self._process.stdin is not None
-        try:
-            _send(self._process.stdin, value)
-        except OSError:
-            raise _Gone(self._how()) from None
-
-    def _wait(self, seconds: float, stopped: Callable[[], bool]) -> Any:
-        end = time.monotonic() + seconds
+    def _wait(self, seconds: float, stopped: Callable[[], bool], ends: float) -> Any:
+        late = time.monotonic() + seconds
         while True:
             try:
-                alive, answer = self._answers.get(timeout=_TICK)
+                alive, answer = self._answers.get(timeout=max(0.0, min(_TICK, ends - time.monotonic())))
             except queue.Empty:
                 if stopped():
                     raise Stopped from None
-                if time.monotonic() > end:
+                if time.monotonic() >= ends:
+                    raise OutOfTime from None
+                if time.monotonic() > late:
                     raise _Gone(f"timed out: no answer in {duration(seconds)}") from None
                 continue
             if not alive:
@@ -271,6 +284,7 @@ class _Process:
 
     def close(self) -> None:
         """End it at once."""
+        self._requests.put(None)
         with suppress(OSError):
             self._process.kill()
         self._process.wait()
@@ -288,6 +302,9 @@ class Workers:
         count: number of processes; by default one per processor, four at most.
         patience: see `PATIENCE`.
         stopped: asked while waiting.
+
+    Attributes:
+        ends: when the search ends, by `time.monotonic`; what is at work then is killed.
     """
 
     def __init__(
@@ -303,6 +320,7 @@ class Workers:
         self._patience, self._default = patience, 0.0
         self._stopped = stopped
         self._lock = threading.Lock()
+        self.ends = float("inf")
 
     @property
     def batch(self) -> int:
@@ -322,8 +340,8 @@ class Workers:
         if process is None:
             process = self._processes[place] = _Process(self._jobs[place])
         try:
-            return process.ask(name, arguments, seconds, self._stopped)
-        except _Gone:
+            return process.ask(name, arguments, seconds, self._stopped, self.ends)
+        except (_Gone, Stopped):  # its answer, if there is one, belongs to a request that nobody waits for
             process.close()
             self._processes[place] = None
             raise
@@ -332,7 +350,7 @@ class Workers:
         """Build candidates side by side; returns those that must be dropped, with the reason.
 
         Raises:
-            Stopped: the search is over.
+            Stopped, OutOfTime: the search is over.
         """
         waiting, dropped = list(numbers)[::-1], dict[int, str]()
         ended: list[BaseException] = []
@@ -368,7 +386,7 @@ class Workers:
         """Time a candidate in the process that measures, while the others wait.
 
         Raises:
-            Stopped: the search is over.
+            Stopped, OutOfTime: the search is over.
             RuntimeError: the default schedule cannot be measured.
         """
         found = self._timed("measure", number, best)
@@ -382,7 +400,7 @@ class Workers:
         """Time a candidate for longer.
 
         Raises:
-            Stopped: the search is over.
+            Stopped, OutOfTime: the search is over.
         """
         return self._timed("confirm", number, best)
 

@@ -31,6 +31,8 @@ class PlantedJob:
                 return "spills 64 bytes of registers"
             case "crashes the compiler":
                 os.abort()
+            case "hangs the compiler":
+                self.misbehave("hangs")
         return ""
 
     def run_of(self, number: int) -> Any:

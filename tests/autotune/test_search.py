@@ -27,14 +27,14 @@ def _own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path / "cache"))
 
 
-def planted(tmp_path, behaviour, count=1, **options):
+def planted(tmp_path, behaviour, count=1, seconds=60, patience=1.0, **options):
     """A search over schedules with made-up behaviour; the first is the default."""
     f = tc.compile(SCALE).scale
     start = f.schedule()
     schedules = [start, *(start.split("Y", "i", factor=n) for n in range(2, 2 + len(behaviour) - 1))]
     store, key = ScheduleStore(tmp_path / "s"), StoreKey("p", "t")
-    with Workers(PlantedJob(tuple(behaviour)), count=count, patience=1.0) as workers:
-        log = search(list(enumerate(schedules)), workers, 60, store, key, **options)
+    with Workers(PlantedJob(tuple(behaviour)), count=count, patience=patience) as workers:
+        log = search(list(enumerate(schedules)), workers, seconds, store, key, **options)
     return log, schedules, store, key
 
 
@@ -102,6 +102,29 @@ def test_a_search_is_stopped_in_the_middle_of_a_candidate(tmp_path):
     assert store.best(key).steps == schedules[1].steps
 
 
+@pytest.mark.parametrize("behaviour", ["hangs", "hangs the compiler"])
+def test_the_end_of_the_time_ends_what_is_at_work(tmp_path, behaviour):
+    # without it the search would wait for hours
+    log, *_ = planted(tmp_path, [DEFAULT, behaviour, FAST], seconds=4, patience=10_000.0)
+    assert log.stopped == "time is over"
+    assert log.best is log.trials[0]
+
+
+def test_no_time_for_the_default_schedule_is_told(tmp_path):
+    seen = []
+    log, _, store, key = planted(tmp_path, ["hangs", FAST], seconds=0.2, on_trial=lambda log: seen.append(str(log)))
+    assert [trial.dropped for trial in log.trials] == ["not measured: time is over"]
+    assert (log.gain, log.best, store.best(key)) == (1.0, log.trials[0], None)
+    assert seen == [str(log)]
+
+
+def test_a_large_job_does_not_wait_for_a_process_that_starts(tmp_path):
+    # more than a pipe holds
+    start = tc.compile(SCALE).scale.schedule()
+    with Workers(PlantedJob((b"x" * 10_000_000,))) as workers:
+        assert search([(0, start)], workers, 0.0).stopped == "time is over"
+
+
 def test_a_default_that_fails_is_told(tmp_path):
     with pytest.raises(RuntimeError, match="the default schedule cannot be measured: crashed: SIGSEGV"):
         planted(tmp_path, ["crashes", FAST])
@@ -167,8 +190,8 @@ def test_tune_stores_what_later_calls_and_processes_use(tmp_path):
     f = tc.compile(SCALE).scale
     x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
     seen = []
-    log = f.tune(x, seconds=0.5, on_trial=lambda log: seen.append(len(log.trials)))
-    assert seen == [*range(1, len(log.trials) + 1), len(log.trials)]  # the last time after the best was confirmed
+    log = f.tune(x, on_trial=lambda log: seen.append(len(log.trials)), stopped=lambda: len(seen) > 2)
+    assert seen[:3] == [1, 2, 3]
     assert log.baseline > 0
     assert np.array_equal(f(x), 2 * x + 1)
     script = f"import numpy as np, tc_jupyter as tc\nx = np.ones((64, 64), 'f4')\nassert (tc.compile({SCALE!r}).scale(x) == 3).all()"

@@ -83,6 +83,9 @@ class Tuning(BackgroundPicture):
         if log is None or not log.trials:
             said = "the search begins" if self.running else "nothing was tried yet" + (": press `run`" if live else "")
             return Content("".join([*parts, words(said)]), controls, text=said)
+        if log.trials[0].seconds is None:
+            said = f"the default schedule was {log.trials[0].dropped}; a longer search starts with it"
+            return Content("".join([*parts, words(said)]), controls, text=said)
         parts.append(
             f"<div>{len(log.trials)} of {log.total} candidates; best {duration(log.best.seconds or 0)}, "
             f"{log.gain:.2f} times as fast as the default ({duration(log.baseline)})"
