@@ -14,6 +14,7 @@ Worked example:
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
@@ -271,6 +272,23 @@ class Function:
     def is_open(self) -> bool:
         """Whether ranks, element types or values that are known only at a call take part in what is computed."""
         return not isinstance(self._definition, Definition)
+
+    @property
+    def leaves_ranks_open(self) -> bool:
+        """Whether arrays of every rank are taken (`float[*]` in a `%%sac` function)."""
+        definition = self._definition
+        return not isinstance(definition, Definition) and definition.leaves_ranks_open
+
+    def at_rank(self, rank: int) -> Definition:
+        """The def for arguments of a rank, where the text leaves it open; what is inferred is then that of this rank.
+
+        Raises:
+            CallError: the function takes no arguments of this rank.
+            ValueError: the text declares all ranks.
+        """
+        if isinstance(self._definition, Definition):
+            raise ValueError(f"`{self.written_name}` declares all ranks")
+        return self._definition.at_rank(rank)
 
     def definition(self, *arrays: Any) -> Definition:
         """What other parts of the package work with: the def with known ranks.
@@ -544,7 +562,8 @@ class Function:
 
         Args:
             arrays: example arguments; the schedule is kept for calls of this class of sizes.
-            seconds: how long to search at most; Ctrl-C ends it earlier and keeps the best.
+            seconds: how long to search at most, from the call on; Ctrl-C ends it earlier and keeps the best. What is compiled
+                or timed when they are over is killed; only a first call and making the list of candidates cannot be cut short.
             on_trial: called with the log after every candidate.
             stopped: asked before every candidate.
 
@@ -556,6 +575,7 @@ class Function:
         from tc_jupyter.autotune import ScheduleJob, Workers, estimate, search  # noqa: PLC0415  (only a search needs it)
         from tc_jupyter.compiler.build import schedule_store, tuning_key  # noqa: PLC0415
 
+        begin = time.monotonic()
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         engine = engine_of(self._options.target, inputs.device)
@@ -577,7 +597,8 @@ class Function:
         costs = [(estimate(each, sizes, target), each) for each in found]
         ended = stopped or (lambda: False)
         with Workers(job, builder, stopped=ended) as workers:
-            log = search(costs, workers, seconds, schedule_store(), key, on_trial or (lambda log: None), ended)
+            left = seconds - (time.monotonic() - begin)
+            log = search(costs, workers, left, schedule_store(), key, on_trial or (lambda log: None), ended)
         if isinstance(self._definition, Definition):
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()

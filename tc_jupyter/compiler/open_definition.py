@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tc_jupyter.diagnostics import Diagnostic, SourceText, codes
+from tc_jupyter.diagnostics import CallError, Diagnostic, SourceText, codes
 from tc_jupyter.program import ArgumentType, CheckedFunction, DType, Program, Signature, Specialized, bind_call
 from tc_jupyter.program.sac_rewrites import Rewrites, rewrites
 from tc_jupyter.program.sac_signature import select_overload
@@ -29,11 +29,15 @@ from tc_jupyter.runtime.arguments import (
     read_array_of_any_type,
     read_scalar,
 )
-from tc_jupyter.runtime.arrays import ArrayView, host_values, library_of
+from tc_jupyter.runtime.arrays import ArrayView, host_values, library_of, numpy_dtype
 from tc_jupyter.syntax.sac_parser import BASES
+from tc_jupyter.syntax.sac_tree import SacType
 
 from .definition import Definition, Options
 from .function_analysis import analyze_program
+
+_EXTENT = 3
+"""Of every axis of an array that only tells a rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,26 @@ class OpenDefinition:
                 entries.append(entry)
             return entry
 
+    @property
+    def leaves_ranks_open(self) -> bool:
+        """Whether a definition takes arrays of every rank."""
+        types = [param.type for function in self.functions for param in function.function.params]
+        return any(type_ is not None and type_.rank is None for type_ in types)
+
+    def at_rank(self, rank: int) -> Definition:
+        """The definition for small arrays, of this rank where a declaration leaves it open; as if they had been an argument.
+
+        Raises:
+            CallError: no definition takes this rank; the reason of the first one.
+        """
+        refused: list[CallError] = []
+        for function in self.functions:
+            try:
+                return self.at([_example(param.type, rank) for param in function.function.params])
+            except CallError as problem:
+                refused.append(problem)
+        raise refused[0]
+
     def rewrites(self, values: Sequence[object] = ()) -> tuple[Rewrites, ...]:
         """The three rewrites of every definition; with arguments, with the numbers of that call."""
         signature = None
@@ -216,12 +240,25 @@ class OpenDefinition:
         fail(codes.INTERNAL, f"`{self.name}` could not be specialised for this call", self.source, span)
 
 
+def _example(type_: SacType | None, rank: int) -> Any:
+    """A small argument of a declared type: integer vectors get an element per axis, since most of them are shapes or indices."""
+    dtype = (type_ and numpy_dtype(_dtype(type_))) or np.dtype(np.float32)
+    if type_ is None or isinstance(type_.shape, str):
+        return np.ones((_EXTENT,) * rank, dtype)
+    other = rank if dtype.kind == "i" and type_.rank == 1 else _EXTENT
+    return np.ones([other if extent is None else extent for extent in type_.shape], dtype)
+
+
 def _declared(function: CheckedFunction, position: int) -> DType | None:
     params = function.function.params
     if position >= len(params):
         return None
     type_ = params[position].type
-    return None if type_ is None else DType(BASES[type_.base])
+    return None if type_ is None else _dtype(type_)
+
+
+def _dtype(type_: SacType) -> DType:
+    return DType(BASES[type_.base])
 
 
 def _argument_type(item: ArrayView | tuple[DType, Any]) -> ArgumentType:

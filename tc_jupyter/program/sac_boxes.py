@@ -11,6 +11,7 @@ from tc_jupyter.diagnostics import Span, codes
 from tc_jupyter.syntax.sac_tree import SacExpression
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Select
+from .program import Partition
 from .sac_bounds import is_empty, subtract
 from .sac_builtins import Builtins
 from .sac_emit import Draft, rename_reads, zero
@@ -50,6 +51,7 @@ class Boxes(Builtins):
             domain = self.domain(inside, cuts, limit, node.span)
             cuts.append(inside)
             if not domain and not is_empty(part.box):
+                self.out.hidden.append(Partition(None, part.number, part.text, "hidden", part.box, part.span))
                 self.say(
                     codes.DEAD_PARTITION,
                     part.span,

@@ -73,6 +73,7 @@ class Emitter:
         self.inputs: dict[str, Tensor] = {}
         self.temps: dict[str, Temp] = {}
         self.drafts: list[Draft | Statement] = []
+        self.hidden: list[Partition] = []
         self.calls: list[CallSite] = []
         self.equalities: list[Equality] = []
         self._count = 0
@@ -252,7 +253,7 @@ class Emitter:
             statements=tuple(statements),
             equalities=tuple(self.equalities),
             calls=tuple(self.calls),
-            partitions=tuple(partitions),
+            partitions=(*partitions, *dict.fromkeys(self.hidden)),
             source=self.source,
             span=span,
         )

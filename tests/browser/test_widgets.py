@@ -421,6 +421,58 @@ def test_tuning_and_partitions(app: App) -> None:
     clean(app)
 
 
+EDGE = "int[*] edge(int[*] a) { return { iv -> 1 | 0 * shape(a) + 1 <= iv < shape(a) - 1; iv -> a[iv] }; }"
+
+
+def test_an_open_rank_is_chosen_by_mouse_and_keyboard(app: App) -> None:
+    """The letters of the cells are where the function says: 1 inside, what was there at the edge."""
+    np = pytest.importorskip("numpy")
+    import tc_jupyter as tc
+
+    edge = tc.compile(EDGE, language="sac").edge
+    app.open(app.server.notebook("ranks.ipynb", ["%load_ext tc_jupyter", f"%%sac\n{EDGE}"]))
+    app.idle()
+    app.run_and_wait(0)
+    app.run_and_wait(1)
+    live = app.page.locator("[data-tc-card-content=live] .tcw")
+    live.wait_for(timeout=30_000)
+    live.locator("[data-key='edge.partitions']").click()
+
+    def cells() -> list[list[str]]:
+        found = "l => l.map(r => [r.dataset.partition, r.nextElementSibling.textContent])"
+        return live.locator("[data-partition]").evaluate_all(found)
+
+    def expected(*extents: int) -> list[list[str]]:
+        return [["0", "A"] if inside else ["1", "B"] for inside in edge(np.zeros(extents, np.int32)).ravel()]
+
+    until(app.page, lambda: cells() == expected(8))
+    rank = live.locator("[data-control=rank]")
+    rank.focus()
+    app.page.keyboard.press("ArrowRight")
+    until(app.page, lambda: cells() == expected(8, 8))
+    assert rank.evaluate("e => e === document.activeElement")
+    live.locator("[data-control='size:a_1']").focus()
+    for _ in range(3):
+        app.page.keyboard.press("ArrowLeft")
+    until(app.page, lambda: cells() == expected(8, 5))
+    shot(app, "ranks")
+    box = rank.bounding_box()
+    app.page.mouse.click(box["x"] + 3, box["y"] + box["height"] / 2)  # the left end is rank 0: one cell
+    until(app.page, lambda: cells() == expected())
+    field = live.locator("[data-field=rank]")
+    for typed in ("-2", "99999999999999", ""):
+        field.fill(typed)
+        field.press("Enter")
+        until(app.page, lambda: "a rank is a whole number from 0 to 8" in live.inner_text())
+        field.fill("0")
+        field.press("Enter")
+        until(app.page, lambda: "a rank is" not in live.inner_text())
+    field.fill("3")
+    field.press("Enter")
+    until(app.page, lambda: "drawn at [.., .., 4]" in live.inner_text())
+    clean(app)
+
+
 FIFTY = [f"%%tc\n{CONV.replace('conv', f'conv{n}')}" for n in range(50)]
 
 

@@ -6,19 +6,22 @@ Worked example: for `{ [0] -> 1.0; [i] -> a[i] | [1] <= [i] < [n] }` the first c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from tc_jupyter.compiler import FunctionAnalysis
+from tc_jupyter.diagnostics import CallError
 from tc_jupyter.function import Function, OpenRanks
-from tc_jupyter.program import Partition
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.ranges.partitions import PartitionBox, resolve
 
 from .lattice import colour_of
 from .picture import BAD, LINE, Content, Control, Picture, as_integer, code, one_line, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _CELLS = 1_600
+_MOST_RANKS = 8
+_LISTED = 6
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -28,111 +31,155 @@ class Partitions(Picture):
     name = "partitions"
     title = "partitions"
 
-    def __init__(self, function: Function, rank: int = 1, **sizes: int) -> None:
-        """`rank`: of the arguments, where the text leaves it open and no call has told it."""
+    def __init__(self, function: Function, rank: int | None = None, **sizes: int) -> None:
+        """`rank`: of the arguments, where the text leaves it open; by default that of the last call, or 1."""
         super().__init__(function)
-        self.rank = rank
-        self.opened = False
         self.known: SizeNames | None = None
         self.sizes: dict[str, int] = dict(sizes)
-        self._look()
-
-    def _look(self) -> None:
-        """The analysis for the present rank."""
-        self.known, self.problem = None, ""
         try:
-            found = self.function.analysis
-        except OpenRanks as problem:
-            self.opened, self.problem = True, str(problem)
-            return
+            self._look(function.analysis)
+            program = function.program
+            self.rank = max((program.tensor(name).rank for name in program.parameters), default=1)
+        except OpenRanks:
+            self.rank = -1
+        wanted = 1 if rank is None and self.known is None else rank
+        if wanted is not None and wanted != self.rank and function.leaves_ranks_open:
+            self._choose(wanted)
+
+    def _look(self, found: FunctionAnalysis) -> None:
         self.known = size_names(found)
         self.sizes = example_sizes(self.known, self.sizes)
 
     def apply(self, values: Mapping[str, Any], dragging: bool = False) -> None:
-        """Sizes."""
+        """Rank and sizes."""
         del dragging
-        rank = as_integer(values.get("rank"))
-        if rank is not None and 0 <= rank <= 8 and self.opened:
-            self.rank = rank
-            self._call(rank)
-        if self.known is not None:
+        self.problem = ""
+        if "rank" in values and self.function.leaves_ranks_open:
+            rank = as_integer(values["rank"])
+            if rank is None or not 0 <= rank <= _MOST_RANKS:
+                self.problem = (
+                    f"a rank is a whole number from 0 to {_MOST_RANKS}; `{str(values['rank'])[:40]}` changes nothing"
+                )
+                return
+            if rank != self.rank or self.known is None:
+                self._choose(rank)
+        if self.known is not None and not self.problem:
             self.sizes, self.problem = read_sizes(self.known, self.sizes, values)
 
-    def _call(self, rank: int) -> None:
-        """Tell the function a rank with small arrays, as a call would."""
-        import numpy as np  # noqa: PLC0415
-
-        count = len(self.function.__signature__.parameters) - 1
-        for dtype in (np.float32, np.int32, np.float64, np.int64):
-            try:
-                self.function.shapes(*(np.ones((3,) * rank, dtype) for _ in range(count)))
-                self.function(*(np.ones((3,) * rank, dtype) for _ in range(count)))
-                self._look()
-                return
-            except Exception as problem:  # another type may fit
-                self.problem = f"not with arguments of rank {rank}: {one_line(problem)}"
+    def _choose(self, rank: int) -> None:
+        """The partitions for another rank; where there are none, why."""
+        self.rank, self.known = rank, None
+        try:
+            self._look(self.function.at_rank(rank).found)
+        except CallError as problem:
+            self.problem = f"not with arguments of rank {rank}: {one_line(problem)}"
 
     def content(self, live: bool = False) -> Content:
         """A picture and a table per comprehension."""
-        controls = (Control("rank", "size", "rank", self.rank, high=4),) if self.opened else ()
+        controls = (Control("rank", "size", "rank", self.rank, high=4),) if self.function.leaves_ranks_open else ()
         if self.known is None:
-            return Content(words(self.problem), controls, text=self.problem)
-        program = self.known.found.program
-        if not program.partitions:
-            return Content(
-                words("this def has no partitions: it is no comprehension of `%%sac`"), controls, text="no partitions"
-            )
-        numbers = self.known.all_numbers(self.sizes)
-        rows: list[list[str]] = []
-        boxes: list[tuple[Partition, list[tuple[int, int]]]] = []
-        for n, part in enumerate(program.partitions):
-            try:
-                box = [(from_expr(low).evaluate(numbers), from_expr(high).evaluate(numbers)) for low, high in part.box]
-            except (KeyError, ValueError, ArithmeticError):
-                box = []
-            boxes.append((part, box))
-            state = {"body": "computed", "hole": "hole: default element", "hidden": "hidden by earlier ones"}[
-                part.state
-            ]
-            shown = " x ".join(f"[{low}, {high})" for low, high in box) or "one cell"
-            rows.append([f"<b>{_LETTERS[n % 26]}</b>", code(part.text), state, code(shown)])
+            return Content(words(self.problem, "✗", BAD), controls, text=self.problem)
+        if self.known.found.program.language != "sac":
+            said = "this def has no partitions: it is no comprehension of `%%sac`"
+            return Content(words(said), controls, text=said)
+        controls += self.known.controls(self.sizes)
         parts = [words(self.problem, "✗", BAD)] if self.problem else []
-        parts += [partitions_svg(boxes), table(["", "partition", "", "at these sizes"], rows, "partitions")]
-        text = "\n".join(f"{_LETTERS[n % 26]} {p.text}: {p.state}" for n, (p, _) in enumerate(boxes))
-        return Content("".join(parts), (*controls, *self.known.controls(self.sizes)), {"count": len(boxes)}, text=text)
+        try:
+            groups = partition_boxes(self.known.found, self.known.all_numbers(self.sizes))
+        except (KeyError, ValueError, ArithmeticError) as problem:
+            said = f"no picture at these sizes: {one_line(problem)}"
+            return Content("".join([*parts, words(said)]), controls, text=said)
+        lines: list[str] = []
+        for tensor, boxes in groups.items():
+            rows = partition_rows(boxes)
+            parts += [f"<div>{code(tensor)}</div>"] if len(groups) > 1 else []
+            parts += [partitions_svg(boxes), _table(rows, tensor)]
+            lines += [f"{tensor}: {letter} {text}: {state}: {at}" for letter, text, state, _, at in rows]
+        for part in self.known.found.program.partitions:
+            if part.state == "hidden":
+                parts.append(words(f"`{part.text}` is hidden by earlier partitions", "⊘"))
+                lines.append(f"hidden by earlier partitions: {part.text}")
+        return Content("".join(parts), controls, {"count": len(lines)}, text="\n".join(lines))
 
 
-def partitions_svg(boxes: list[tuple[Partition, list[tuple[int, int]]]]) -> str:
-    """Cells of the first two dimensions; a cell belongs to the first partition that holds it."""
-    drawn = [
-        (n, p, [*box, (0, 1), (0, 1)][:2] if len(box) != 1 else [(0, 1), box[0]])
-        for n, (p, box) in enumerate(boxes)
-        if box
+def partition_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> Mapping[str, tuple[PartitionBox, ...]]:
+    """The boxes of every tensor that is computed by partitions; a result that is computed as a whole is one box.
+
+    Raises:
+        KeyError, ValueError, ArithmeticError: a bound has no number.
+    """
+    boxes = dict(resolve(found.program, numbers).boxes)
+    for statement in found.program.statements:
+        if statement.target in found.program.results and statement.target not in boxes:
+            ends = [
+                (index.lower, index.upper)
+                for index in found.ranges.indices.get(statement.name, ())
+                if index.kind == "output" and index.lower is not None and index.upper is not None
+            ]
+            box = tuple((low.evaluate(numbers), high.evaluate(numbers)) for low, high in ends)
+            lower, upper = tuple(low for low, _ in ends), tuple(high for _, high in ends)
+            text = " ".join(statement.text.split())
+            boxes[statement.target] = (PartitionBox(statement.name, 0, "body", text, lower, upper, box),)
+    return boxes
+
+
+def _letter(number: int) -> str:
+    return _LETTERS[number % 26] if number >= 0 else "·"
+
+
+def partition_rows(boxes: Sequence[PartitionBox]) -> list[tuple[str, str, str, str, str]]:
+    """Per partition its letter, text, state, number of elements, and boxes; the hole last."""
+    rows: list[tuple[str, str, str, str, str]] = []
+    for number in sorted({box.number for box in boxes}, key=lambda n: (n < 0, n)):
+        mine = [box for box in boxes if box.number == number]
+        full = [box for box in mine if box.elements]
+        state = "computed" if number >= 0 else f"hole: {'zeros' if mine[0].text == 'zeros' else 'default element'}"
+        if not full:
+            state = "nothing at these sizes: hidden by earlier ones, or its bounds are empty"
+        shown = "; ".join(box.box_text for box in full[:_LISTED]) + (" ..." if len(full) > _LISTED else "")
+        count = sum(box.elements or 0 for box in full)
+        rows.append((_letter(number), mine[0].text if number >= 0 else "", state, str(count), shown))
+    return rows
+
+
+def _table(rows: list[tuple[str, str, str, str, str]], tensor: str) -> str:
+    cells = [
+        [f"<b>{letter}</b>", code(text) if text else "", escape(state), count, code(shown)]
+        for letter, text, state, count, shown in rows
     ]
+    return table(["", "partition", "", "elements", "at these sizes"], cells, f"partitions of {tensor}")
+
+
+def partitions_svg(boxes: Sequence[PartitionBox]) -> str:
+    """Cells of the first two dimensions, in the middle of the others; the letter of a cell is that of its partition."""
+    drawn = [(box.number, box.numbers) for box in boxes if box.numbers is not None and box.elements]
     if not drawn:
-        return ""
-    (r0, r1), (c0, c1) = ((min(b[d][0] for *_, b in drawn), max(b[d][1] for *_, b in drawn)) for d in (0, 1))
-    if (r1 - r0) * (c1 - c0) > _CELLS or r1 <= r0 or c1 <= c0:
-        return words("the index space is empty or too large to draw at these sizes; the table has the boxes")
-    step, owner = 22, dict[tuple[int, int], int]()
-    for n, part, box in drawn:
-        if part.state != "hidden":
-            for r in range(*box[0]):
-                for c in range(*box[1]):
-                    owner.setdefault((r, c), n)
+        return words("empty: no index is in any partition at these sizes", "∅")
+    rank = len(drawn[0][1])
+    ends = [(min(box[d][0] for _, box in drawn), max(box[d][1] for _, box in drawn)) for d in range(rank)]
+    middle = [(low + high) // 2 for low, high in ends[2:]]
+    (r0, r1), (c0, c1) = [*ends, (0, 1), (0, 1)][:2] if rank != 1 else ((0, 1), ends[0])
+    if (r1 - r0) * (c1 - c0) > _CELLS:
+        return words("the index space is too large to draw at these sizes; the table has the boxes")
+    owner: dict[tuple[int, int], int] = {}
+    for number, box in drawn:
+        if all(low <= at < high for at, (low, high) in zip(middle, box[2:], strict=True)):
+            rows, columns = [*box, (0, 1), (0, 1)][:2] if rank != 1 else ((0, 1), box[0])
+            owner |= {(r, c): number for r in range(*rows) for c in range(*columns)}
+    step = 22
     cells: list[str] = []
-    for (r, c), n in sorted(owner.items()):
+    for (r, c), number in sorted(owner.items()):
         x, y = (c - c0) * step, (r - r0) * step
-        hole = boxes[n][0].state == "hole"
-        fill = "none" if hole else colour_of(n * 3 + 1)
-        mark = "·" if hole else _LETTERS[n % 26]
+        fill = "none" if number < 0 else colour_of(number * 3 + 1)
         cells.append(
-            f'<rect data-partition="{n}" x="{x}" y="{y}" width="{step}" height="{step}" fill="{fill}" fill-opacity=".6" stroke="{LINE}"/>'
-            f'<text x="{x + step / 2:.0f}" y="{y + 15}" font-size="11" text-anchor="middle" fill="currentColor">{mark}</text>'
+            f'<rect data-partition="{number}" x="{x}" y="{y}" width="{step}" height="{step}" fill="{fill}" fill-opacity=".6" stroke="{LINE}"/>'
+            f'<text x="{x + step / 2:.0f}" y="{y + 15}" font-size="11" text-anchor="middle" fill="currentColor">{_letter(number)}</text>'
         )
     width, height = (c1 - c0) * step + 4, (r1 - r0) * step + 4
-    label = "; ".join(f"{_LETTERS[n % 26]}: {sum(o == n for o in owner.values())} cells" for n, *_ in drawn)
+    counts = {number: sum(one == number for one in owner.values()) for number in sorted(set(owner.values()))}
+    label = "; ".join(f"{_letter(number)}: {count} cells" for number, count in counts.items())
+    at = f"<div>drawn at [.., .., {', '.join(map(str, middle))}]</div>" if middle else ""
     return (
         f'<svg role="img" aria-label="{escape(label)}" width="{width}" height="{height}" viewBox="-2 -2 {width} {height}" '
-        f'style="max-width:100%;color:inherit">{"".join(cells)}</svg>'
+        f'style="color:inherit">{"".join(cells)}</svg>{at}'
     )

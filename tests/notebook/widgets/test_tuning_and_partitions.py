@@ -11,6 +11,7 @@ import tc_jupyter as tc
 from tc_jupyter.notebook.widgets.card import Card
 from tc_jupyter.notebook.widgets.live import script_of
 from tc_jupyter.notebook.widgets.partitions import Partitions
+from tc_jupyter.notebook.widgets.picture import CODE
 from tc_jupyter.notebook.widgets.tuning import Tuning
 from tc_jupyter.notebook.widgets.views import VIEWS, view
 
@@ -47,19 +48,72 @@ def test_partitions_are_drawn_as_written():
     html = Partitions(f).content().html
     states = [part.state for part in f.program.partitions]
     assert sorted(states) == ["body", "body", "hole"]
-    drawn = {state: html.count(f'data-partition="{n}"') for n, state in enumerate(states) if state == "hole"}
-    assert drawn == {"hole": 1}
+    assert html.count('data-partition="-1"') == 1
     assert html.count("data-partition") == 10
 
 
-def test_an_open_rank_is_chosen():
-    f = next(iter(tc.compile("int[*] twice(int[*] a) { return { iv -> 2 * a[iv] }; }", language="sac").values()))
+EDGE = "int[*] edge(int[*] a) { return { iv -> 1 | 0 * shape(a) + 1 <= iv < shape(a) - 1; iv -> a[iv] }; }"
+
+
+def sac(text):
+    return next(iter(tc.compile(text, language="sac").values()))
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_an_open_rank_is_chosen_and_every_cell_has_the_letter_of_what_computes_it(rank):
+    f = sac(EDGE)
     picture = Partitions(f)
-    assert "known at the call" in picture.content().html
-    picture.apply({"rank": 2})
+    assert picture.rank == 1
+    picture.apply({"rank": rank})
     assert picture.problem == ""
-    picture.apply({"rank": "x"})
-    picture.content(live=True)
+    inside = f(np.zeros([picture.sizes[f"a_{n}"] for n in range(rank)], np.int32))
+    html = picture.content(live=True).html
+    assert html.count('data-partition="0"') == inside.sum()
+    assert html.count('data-partition="1"') == (inside == 0).sum()
+    assert f"<code>{'[1, 7) x ' * (rank - 1)}[1, 7)</code>" in html.replace(f' style="{CODE}"', "")
+
+
+@pytest.mark.parametrize("wrong", ["x", -1, 9, 10**12, 1.5, None])
+def test_a_rank_that_is_none_changes_nothing_and_is_told(wrong):
+    picture = Partitions(sac(EDGE), rank=2)
+    picture.apply({"rank": wrong})
+    assert picture.rank == 2
+    assert "a rank is a whole number from 0 to 8" in picture.content(live=True).html
+
+
+def test_a_rank_that_the_function_refuses_is_told_and_another_one_shown():
+    picture = Partitions(sac("double[*] first(double[*] a) { return { [i, ...] -> a[i] }; }"), rank=0)
+    content = picture.content(live=True)
+    assert "not with arguments of rank 0" in content.html
+    picture.apply({"rank": 3})
+    assert "[0, 8) x [0, 8) x [0, 8)" in picture.content().text
+    assert "drawn at [.., .., 4]" in picture.content().html
+
+
+def test_the_rank_of_the_last_call_is_shown_first():
+    f = sac(EDGE)
+    f(np.zeros((3, 4), np.int32))
+    assert Partitions(f).rank == 2
+
+
+def test_arguments_of_every_declared_type_tell_a_rank():
+    f = sac(
+        "double[*] part(int[.] low, double s, double[*] a) { return { iv -> s * a[iv + low] | iv < shape(a) - low }; }"
+    )
+    picture = Partitions(f, rank=2)
+    assert picture.problem == ""
+    assert len(f.program.tensor("result").dims or "ab") == 2
+
+
+@pytest.mark.filterwarnings("ignore::tc_jupyter.diagnostics.DiagnosticWarning")
+def test_a_hidden_partition_is_named():
+    f = sac(
+        "int[.] f() { return { iv -> 1 | [0] <= iv < [5]; iv -> 2 | [1] <= iv < [4]; iv -> 3 | [5] <= iv < [10] }; }"
+    )
+    content = Partitions(f).content()
+    assert "hidden by earlier partitions: iv -> 2" in content.text
+    assert "hidden by earlier partitions" in content.html
+    assert [content.html.count(f'data-partition="{n}"') for n in range(3)] == [5, 0, 5]
 
 
 def test_a_tc_def_has_no_partitions():
