@@ -7,6 +7,7 @@ argument of the source.
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,9 @@ from . import jit, threads
 from .cache import DiskCache, key_of
 
 _NUMBER = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+LLC_BYTES_PER_CPU = 4 << 20
+"""No more of the last cache counts per processor: a virtual machine tells the cache of the whole chip, which others use too."""
 
 _ISA = ("avx512", "avx2", "baseline")
 
@@ -99,7 +103,7 @@ def _caches() -> tuple[int, int, int]:
         if kind in ("Data", "Unified") and level.isdigit() and number.isdigit():
             unit = {"K": 10, "M": 20, "G": 30}.get(size[-1], 0)
             found[int(level)] = int(number) << unit
-    return found[1], found[2], found[3]
+    return found[1], found[2], min(found[3], (os.cpu_count() or 1) * LLC_BYTES_PER_CPU)
 
 
 @lru_cache(maxsize=1)

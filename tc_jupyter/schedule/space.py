@@ -13,7 +13,7 @@ from tc_jupyter.ranges import Ranges
 
 from .schedule import Schedule, schedule_of
 from .target import Target
-from .templates import contraction, general, partitions, reduction, rows, streaming, transposing
+from .templates import contraction, general, partitions, reduction, rows, sharing, streaming, transposing
 from .templates.gpu import for_gpu
 
 Sized = tuple[str, int]
@@ -48,7 +48,7 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
         stage = schedule.graph.stage(name)
         if stage.attach.kind == "root" and not stage.relations and not stage.annotations:
             schedule = _root_on_cpu(schedule, name, target)
-    return partitions.fuse_boxes(schedule)
+    return sharing.share_rows(partitions.fuse_boxes(schedule))
 
 
 def _root_on_cpu(schedule: Schedule, name: str, target: Target) -> Schedule:

@@ -87,7 +87,7 @@ TEMPLATES = {
     "pointwise": ("def f(float(M,N) X, float(N) b) -> (Y) { Y(i,j) = X(i,j) * 2 + b(j) }", {"M": [3], "N": edges(WIDTH)}),
     "stencil": (
         "def f(float(M,N) X) -> (Y) { Y(i,j) = X(i,j) + X(i+1,j) + X(i+2,j+1) }",
-        {"M": [m + 2 for m in edges(streaming.JAM)], "N": [n + 1 for n in edges(WIDTH)]},
+        {"M": [m + 2 for m in edges(1)], "N": [n + 1 for n in edges(WIDTH)]},
     ),
     "pooling": (
         "def f(float(M,N) X) -> (Y) { Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",

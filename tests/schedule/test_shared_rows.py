@@ -1,0 +1,52 @@
+"""Statements that read the same rows: when they share the loops over them, and that they compute the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+pytest.importorskip("llvmlite")
+
+TOGETHER = {
+    "moments": "def f(float(N,M) X) -> (s, q) { s(i) +=! X(i,j)  q(i) +=! X(i,j) * X(i,j) }",
+    "maximum and its position": "def f(float(N,M) X) -> (V, P) { V(n) max=! X(n,m)  P(n) min=! X(n,m) == V(n) ? m : M }",
+    "row and its sum": "def f(float(N,M) X) -> (Y, s) { Y(i,j) = 2 * X(i,j)  s(i) +=! X(i,j) }",
+}
+APART = {
+    "rows and columns": "def f(float(N,M) X) -> (s, q) { s(i) +=! X(i,j)  q(j) +=! X(i,j) }",
+    "other rows": "def f(float(N,M) X, float(N,M) Z) -> (s, q) { s(i) +=! X(i,j)  q(i) +=! Z(i,j) }",
+    "a later row": "def f(float(N,N) X) -> (s, q) { s(i) +=! X(i,j)  q(i) +=! X(i,j) * s(j) }",
+    "one element": "def f(float(N) X) -> (a, b) { a(i) = X(i) + 1  b(i) = X(i) * 2 }",
+}
+
+
+def kernels(text: str) -> int:
+    return tc.compile(text, target="cpu")["f"].source("loops").count("kernel ")
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_statements_that_read_the_same_rows_are_one_kernel(name):
+    assert kernels(TOGETHER[name]) == 1
+
+
+@pytest.mark.parametrize("name", APART)
+def test_other_statements_stay_apart(name):
+    assert kernels(APART[name]) == 2
+
+
+@pytest.mark.parametrize("name", [*TOGETHER, *APART])
+def test_they_compute_what_the_interpreter_computes(name):
+    text = {**TOGETHER, **APART}[name]
+    fast, slow = (tc.compile(text, target=target)["f"] for target in ("cpu", "interpreter"))
+    for rows, columns in ((1, 1), (3, 63), (3, 64), (2, 65), (65, 1), (17, 129)):
+        rng = np.random.default_rng(1)
+        shapes = {"N": rows, "M": columns}
+        arrays = [
+            rng.uniform(-1, 1, tuple(shapes[str(dim.name)] for dim in tensor.dims)).astype(np.float32)
+            for tensor in fast.program.tensors
+            if tensor.kind == "input"
+        ]
+        for found, expected in zip(fast(*arrays), slow(*arrays), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
