@@ -25,7 +25,17 @@ from typing import Any
 from tc_jupyter.function import Function, close, compile
 from tc_jupyter.runtime import peak, threads
 from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, duration, rows_of
-from tc_jupyter.workloads import LIBRARIES, Workload, deviation, installed, make_data, moved, peer_call, workloads
+from tc_jupyter.workloads import (
+    LIBRARIES,
+    LOOPS,
+    Workload,
+    deviation,
+    installed,
+    make_data,
+    moved,
+    peer_call,
+    workloads,
+)
 
 QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))
 """Warnings about programs that the workloads of the suites are."""
@@ -118,10 +128,9 @@ def _processor() -> str:
 
 def _peers(compiled: bool) -> str:
     """What is installed, with versions, and what is not."""
-    measured = [f"{name} {_version(name)}" for name in LIBRARIES if name != "cupy"]
-    loops = "numba not installed" if _version("numba") == "not installed" else "numba not measured"
+    measured = [f"{name} {_version(name)}" for name in (*LIBRARIES, LOOPS) if name != "cupy"]
     more = "torch.compile measured" if compiled else "torch.compile not measured (--compiled)"
-    return ", ".join([*measured, loops, more, "Halide as recorded"])
+    return ", ".join([*measured, more, "Halide as recorded"])
 
 
 def _version(name: str) -> str:

@@ -13,6 +13,8 @@ Worked example of a header:
     # numpy: np.matmul(A, B)
     # torch: torch.matmul(A, B)
     # torch out: torch.matmul(A, B, out=OUT)
+    # numba: def matmul(A, B):
+    # numba:     ...
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ LIBRARIES = {"numpy": "np", "scipy": "scipy", "torch": "torch", "jax": "jax", "c
 """Peers and the name of their module in expressions."""
 INTO = "torch out"
 """A peer whose expression writes into the array `OUT`."""
+LOOPS = "numba"
+"""A peer that is a function: loops over the parameters, a line of the header each, which Numba compiles."""
 _MODULES = {INTO: "torch"}
 _KEYS = {"name", "suite", "sizes", "awkward", "data", "reference", "length", "magnitude", "halide"}
 
@@ -80,11 +84,12 @@ def parse_workload(text: str) -> Workload:
         key, colon, value = line.lstrip("# ").partition(":")
         if not colon:
             raise ValueError(f"header line without a colon: {line!r}")
-        keys.setdefault(key.strip(), []).append(value.strip())
-    unknown = set(keys) - {*_KEYS, *LIBRARIES, INTO}
+        keys.setdefault(key.strip(), []).append(value.removeprefix(" ") if key.strip() == LOOPS else value.strip())
+    unknown = set(keys) - {*_KEYS, *LIBRARIES, INTO, LOOPS}
     if unknown or "sizes" not in keys or "name" not in keys:
         raise ValueError(f"header: unknown {sorted(unknown)}" if unknown else "header: `name` and `sizes` are needed")
     first = {key: values[0] for key, values in keys.items()}
+    first |= {LOOPS: "\n".join(keys[LOOPS])} if LOOPS in keys else {}
     factor, _, against = first.get("halide", "").partition(" ")
     return Workload(
         name=first["name"],
@@ -92,7 +97,7 @@ def parse_workload(text: str) -> Workload:
         text=text,
         sizes=_sizes(keys["sizes"]),
         data=dict(_assignment(line) for line in keys.get("data", [])),
-        peers={library: first[library] for library in (*LIBRARIES, INTO) if library in first},
+        peers={library: first[library] for library in (*LIBRARIES, INTO, LOOPS) if library in first},
         awkward=_sizes(keys.get("awkward", [])),
         reference=first.get("reference", first.get("numpy", "")),
         length=first.get("length", "1"),
@@ -194,7 +199,7 @@ def installed(library: str) -> bool:
 
 def moved(arrays: Mapping[str, Any], library: str) -> dict[str, Any]:
     """The arguments as arrays of a library."""
-    if library in ("numpy", "scipy"):
+    if library in ("numpy", "scipy", LOOPS):
         return dict(arrays)
     if library in ("torch", INTO):
         torch = import_module("torch")
@@ -205,8 +210,10 @@ def moved(arrays: Mapping[str, Any], library: str) -> dict[str, Any]:
 
 
 def peer_call(library: str, expression: str, arrays: Mapping[str, Any], out: Any = None) -> Callable[[], Any]:
-    """The call of a peer; JAX compiles it, PyTorch writes into an array like `out` where the library is `INTO`."""
+    """The call of a peer; JAX and Numba compile it, PyTorch writes into an array like `out` where the library is `INTO`."""
     module = import_module(_MODULES.get(library, library))
+    if library == LOOPS:
+        return _loops_call(module, expression, arrays)
     scope: dict[str, Any] = {LIBRARIES[_MODULES.get(library, library)]: module, "np": np}
     if library == "torch":
         scope["F"] = import_module("torch.nn.functional")
@@ -220,3 +227,14 @@ def peer_call(library: str, expression: str, arrays: Mapping[str, Any], out: Any
         function = module.jit(eval(f"lambda {', '.join(arrays)}: {expression}", scope))
         return lambda: module.block_until_ready(function(*arrays.values()))
     return eval(f"lambda: {expression}", {**scope, **arrays})
+
+
+def _loops_call(numba: Any, text: str, arrays: Mapping[str, Any]) -> Callable[[], Any]:
+    """A function with loops, compiled by Numba for these arguments: on all threads, sums in any order."""
+    scope: dict[str, Any] = {"np": np, "prange": numba.prange}
+    exec(text, scope)
+    name = text.removeprefix("def ").partition("(")[0]
+    function = numba.njit(parallel=True, fastmath=True)(scope[name])
+    values = tuple(arrays.values())
+    function(*values)
+    return lambda: function(*values)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,6 +32,11 @@ def test_headers():
     assert found.sizes == ({"N": 4, "M": 3}, {"N": 5, "M": 2})
     assert found.data == {"C": "rng.integers(0, M, (N,))"}
     assert found.peers == {"numpy": "X[C]"}
+
+
+def test_loops_of_a_header_keep_their_indentation():
+    text = "# name: a\n# sizes: N=4\n# numba: def a(X):\n# numba:     return X + 1\ndef a(float(N) X) -> (Y) { Y(i) = X(i) + 1 }\n"
+    assert workloads.parse_workload(text).peers == {"numba": "def a(X):\n    return X + 1"}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +72,17 @@ def test_workloads_agree_with_their_peers_and_with_double_precision(workload):
         assert workloads.deviation(workload, arrays, sizes, result) <= 1
         _, agrees = cpu_suite._candidates(workload, arrays, result, compiled=False)
         assert all(agrees.values()), agrees
+
+
+@pytest.mark.parametrize("workload", [w for w in WORKLOADS if "numba" in w.peers], ids=lambda w: w.name)
+def test_loops_compute_the_workload_also_without_their_compiler(workload, monkeypatch):
+    uncompiled = SimpleNamespace(prange=range, njit=lambda **options: lambda function: function)
+    monkeypatch.setitem(sys.modules, "numba", uncompiled)
+    (function,) = compile(workload.text, target="interpreter", allow=bench.QUIET).values()
+    sizes = {name: min(value, 5) for name, value in small(workload.sizes[0]).items()}
+    arrays = bench.make_data(workload, function, sizes)
+    call = workloads.peer_call("numba", workload.peers["numba"], workloads.moved(arrays, "numba"))
+    assert workloads.deviation(workload, arrays, sizes, call()) <= 1
 
 
 @pytest.mark.slow
