@@ -109,7 +109,8 @@ class Checker implements PluginValue {
       return [];
     }
     const current = this.view.state.field(versionField, false);
-    if (current !== version) {
+    // another text meanwhile, or another comm
+    if (current !== version || (!answer.ok && answer.failure.code === 'gone' && this.ready)) {
       setTimeout(() => !this.destroyed && this.view.dispatch({ effects: recheck.of(null) }));
       return [];
     }

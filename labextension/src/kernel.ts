@@ -10,13 +10,9 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import { fields, readFailure, readKeywords, TARGET, VERSION, type Failure, type Keywords, type Kind } from './protocol.js';
 import type { LanguageName } from './grammar/language.js';
-import { within } from './wait.js';
 
 /** After this many milliseconds without an answer the kernel is called busy. */
 export const BUSY_AFTER = 2000;
-
-/** Milliseconds that the kernel has to make a subshell, which it does beside a running cell. */
-const SUBSHELL_PATIENCE = 3000;
 
 export type LinkState = 'no-kernel' | 'connecting' | 'other-language' | 'not-loaded' | 'wrong-version' | 'ready' | 'busy';
 
@@ -31,8 +27,11 @@ export interface Subject {
 export type Answer = { readonly ok: true; readonly reply: Readonly<Record<string, unknown>> } | { readonly ok: false; readonly failure: Failure };
 
 type Extra = Readonly<Record<string, unknown>>;
+/** Since JupyterLab 4.4 a comm has a subshell. */
+type Comm = Kernel.IComm & { readonly subshellStarted?: Promise<void>; readonly subshellId?: string | null; readonly commsOverSubshells?: string };
+type Message = Readonly<Record<string, unknown>> & { readonly id: string; readonly kind: Kind };
 interface Waiting {
-  readonly kind: Kind;
+  readonly message: Message;
   readonly settle: (answer: Answer) => void;
   readonly timer: ReturnType<typeof setTimeout>;
   late: boolean;
@@ -130,14 +129,17 @@ export class KernelLink implements IDisposable {
     const message = { v: VERSION, kind, id, ...subject, ...extra };
     return new Promise(resolve => {
       const timer = setTimeout(() => this.onLate(id), BUSY_AFTER);
-      this.waiting.set(id, { kind, settle: resolve, timer, late: false });
-      try {
-        const future = comm.send(message as never);
-        future.done.catch(() => this.settle(id, GONE));
-      } catch {
-        this.settle(id, GONE);
-      }
+      this.waiting.set(id, { message, settle: resolve, timer, late: false });
+      this.send(comm, message);
     });
+  }
+
+  private send(comm: Kernel.IComm, message: Message): void {
+    try {
+      comm.send(message as never).done.catch(() => this.settle(message.id, GONE));
+    } catch {
+      this.settle(message.id, GONE);
+    }
   }
 
   /** Run `%load_ext tc_jupyter`, because the user pressed the button. Returns what went wrong, or `null`. */
@@ -273,12 +275,13 @@ export class KernelLink implements IDisposable {
     void this.begin(comm);
   }
 
-  // before the kernel has made the subshell, a question would wait in the queue of the cells, and block all that follow
-  private async begin(comm: Kernel.IComm): Promise<void> {
-    const { subshellStarted, commsOverSubshells } = comm as { subshellStarted?: Promise<void>; commsOverSubshells?: string };
-    if (this.kernel?.supportsSubshells && subshellStarted !== undefined && commsOverSubshells !== 'disabled') {
-      this.set('connecting');
-      await within(subshellStarted.catch(() => undefined), SUBSHELL_PATIENCE);
+  // before the kernel has made the subshell, a question would wait in the queue of the cells, and block all that follow; the kernel
+  // makes it beside a running cell, however long that takes
+  private async begin(comm: Comm): Promise<void> {
+    this.set('connecting');
+    await this.kernel?.info.catch(() => undefined);
+    if (this.kernel?.supportsSubshells && comm.commsOverSubshells !== 'disabled') {
+      await comm.subshellStarted?.catch(() => undefined);
     }
     if (this.comm === comm && !this.isDisposed) {
       this.set('ready');
@@ -316,7 +319,7 @@ export class KernelLink implements IDisposable {
       this.refuse(reply.v);
       return;
     }
-    const { kind } = this.waiting.get(reply.id)!;
+    const { kind } = this.waiting.get(reply.id)!.message;
     if (reply.kind === kind) {
       this.settle(reply.id, { ok: true, reply });
     } else {
@@ -329,6 +332,10 @@ export class KernelLink implements IDisposable {
     const entry = this.waiting.get(id);
     if (entry !== undefined) {
       entry.late = true;
+      // no cell stands before the question, so it or its answer was lost: a connection that is made anew loses messages
+      if (this.comm !== null && (this.kernel?.status === 'idle' || (this.comm as Comm).subshellId)) {
+        this.send(this.comm, entry.message);
+      }
       this._changed.emit();
     }
   }

@@ -96,6 +96,8 @@ def _serve(
         "JUPYTER_RUNTIME_DIR": str(tmp / "runtime"), "IPYTHONDIR": str(tmp / "ipython"),
         "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}" if OWN else str(HERE),
     }  # fmt: skip
+    if OWN:
+        env["JUPYTER_PREFER_ENV_PATH"] = "0"  # not a front end that is installed in the environment
     port = _free_port()
     command = [
         PYTHON, "-m", "jupyterlab" if app == "lab" else "notebook", "--no-browser", "--allow-root", f"--port={port}",
@@ -214,6 +216,16 @@ def notebook(notebook_server: Server, chromium: Any) -> Iterator[App]:
     app = _new_app("notebook", notebook_server, chromium)
     yield from _used(app)
     _closed(app)
+
+
+@pytest.fixture(params=["lab", "notebook"])
+def plain(request: pytest.FixtureRequest, tmp_path: Path, chromium: Any) -> Iterator[App]:
+    """An application as it is, with the front end switched off."""
+    process, server = _serve(tmp_path, request.param, extension=False)
+    app = _new_app(request.param, server, chromium)
+    yield from _used(app)
+    _closed(app)
+    _stop(process)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A kernel side of a few lines, so that the front end can be tested alone: it speaks PROTOCOL.md about a made-up language.
 
-Every name `Q` is an unknown name (TC201, fix: `X`), every name `W` is a warning, every `def` is known, indices run from 0 to N.
+Every name `Q` is an unknown name (TC201, fix: `X`), every name `W` is a warning, every `def` is known, indices run from 0 to N. The
+answer to the first check of a text with the word `lost` is never sent.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 VERSION = 1
 PACKAGE = "0.1.0"
-_state: dict[str, Any] = {"comm": None, "ran": {}}
+_state: dict[str, Any] = {"comm": None, "lost": False}
 
 
 def _position(text: str, offset: int) -> dict[str, int]:
@@ -211,7 +212,15 @@ def load_ipython_extension(shell: Any) -> None:
     from comm import create_comm
 
     comm = create_comm(target_name="tc_jupyter", data={"v": VERSION, "package": PACKAGE})
-    comm.on_msg(lambda message: comm.send(answer(message["content"]["data"])))
+
+    def on_message(message: dict[str, Any]) -> None:
+        request = message["content"]["data"]
+        if request["kind"] == "check" and "lost" in request["source"] and not _state["lost"]:
+            _state["lost"] = True
+        else:
+            comm.send(answer(request))
+
+    comm.on_msg(on_message)
     _state["comm"] = comm
 
     def magic(line: str, cell: str) -> None:

@@ -11,12 +11,12 @@ from browser_app import START, App
 
 GOOD = "%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = X(i + 1)\n}"
 RANGE = "0 <= i < N - 1"
-BLOCK = "import pathlib, time\nwhile not pathlib.Path('go-{name}').exists():\n    time.sleep(0.02)"
 
 
-def go(app: App, name: str) -> None:
-    """End the cell that runs `BLOCK`."""
-    (app.server.folder / f"go-{name}").write_text("")
+def test_an_answer_that_is_lost_is_asked_for_again(lab: App) -> None:
+    lab.ready("lost.ipynb", GOOD + "\n# lost")
+    lab.focus(1)
+    lab.panel().get_by_text(RANGE).first.wait_for(timeout=20_000)
 
 
 def kernel(app: App, name: str, argv: list[str], language: str = "python") -> dict[str, Any]:
@@ -126,14 +126,14 @@ def test_malformed_answers_are_said_and_the_next_is_read(app: App) -> None:
 
 
 def test_answers_come_while_the_kernel_runs_a_cell(app: App) -> None:
-    app.ready("busy.ipynb", BLOCK.format(name=app.kind), GOOD)
+    app.ready("busy.ipynb", app.blocking("busy"), GOOD)
     app.editor(2).locator(".tok-keyword").first.wait_for()
     app.run(1)
     app.caret(2, "X(i", after=False)
     app.type_("Q(i) + ")
     app.editor(2).locator(".cm-lintRange-error", has_text="Q").wait_for(timeout=15_000)
     assert app.cell(1).locator(".jp-InputPrompt").inner_text() == "[*]:"
-    go(app, app.kind)
+    app.release("busy")
 
 
 def test_busy_kernel_without_subshells_is_said(app: App) -> None:
@@ -142,8 +142,7 @@ def test_busy_kernel_without_subshells_is_said(app: App) -> None:
         "from ipykernel import kernelapp; kernelapp.launch_new_instance()"
     )
     metadata = kernel(app, "plain", [sys.executable, "-c", plain, "-f", "{connection_file}"])
-    name = f"plain-{app.kind}"
-    app.open(app.server.notebook("busy-plain.ipynb", [START, BLOCK.format(name=name), GOOD], metadata))
+    app.open(app.server.notebook("busy-plain.ipynb", [START, app.blocking("plain"), GOOD], metadata))
     app.idle()
     app.run_and_wait(0)
     app.focus(2)
@@ -156,7 +155,7 @@ def test_busy_kernel_without_subshells_is_said(app: App) -> None:
     assert "Kernel busy" in panel.inner_text()
     assert RANGE in panel.inner_text()
     assert app.editor(2).locator(".cm-lintRange-error").count() == 0
-    go(app, name)
+    app.release("plain")
     app.editor(2).locator(".cm-lintRange-error", has_text="Q").wait_for(timeout=15_000)
     panel.locator("[data-tc-state=ready]").wait_for(timeout=10_000)
 
@@ -173,9 +172,6 @@ def test_restart_and_reload(app: App) -> None:
     app.focus(1)
     panel = app.panel()
     panel.locator("[data-tc-state=ready]").wait_for(timeout=20_000)
-    # Seen once in a while after a reload: the panel is ready, but shows the cell only when it becomes active again.
-    app.focus(0)
-    app.focus(1)
     panel.get_by_text(RANGE).first.wait_for(timeout=10_000)
     app.page.evaluate("() => { window.jupyterapp.shell.currentWidget.sessionContext.restartKernel() }")
     panel.locator("[data-tc-state=not-loaded]").wait_for(timeout=30_000)

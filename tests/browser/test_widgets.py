@@ -387,7 +387,7 @@ def test_a_busy_kernel_is_told(lab: App) -> None:
     lab.open(
         lab.server.notebook(
             "busy.ipynb",
-            [f"{SETUP}\n{MAKE}", "tc.view(conv, 'iteration_space', N=8, K=3)", "import time; time.sleep(6)"],
+            [f"{SETUP}\n{MAKE}", "tc.view(conv, 'iteration_space', N=8, K=3)", lab.blocking("busy-view")],
         )
     )
     lab.idle()
@@ -396,10 +396,11 @@ def test_a_busy_kernel_is_told(lab: App) -> None:
     root = lab.page.locator(".tcw").first
     root.wait_for(timeout=30_000)
     lab.run(2)
-    lab.page.wait_for_timeout(300)
+    lab.cell(2).locator(".jp-InputPrompt", has_text="[*]:").wait_for()
     root.locator("[data-control='size:N']").focus()
     lab.page.keyboard.press("ArrowRight")
     until(lab.page, lambda: "kernel is busy" in root.inner_text() or dots(root) == expected_dots(9, 3))
+    lab.release("busy-view")
     until(lab.page, lambda: dots(root) == expected_dots(9, 3))
     assert "kernel is busy" not in root.inner_text()
     clean(lab)
