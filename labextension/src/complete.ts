@@ -2,6 +2,7 @@
 import { acceptCompletion, autocompletion, closeCompletion, completionStatus, moveCompletionSelection, startCompletion, type Completion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete';
 import { Prec, StateEffect, StateField, type Extension } from '@codemirror/state';
 import { EditorView, showTooltip, ViewPlugin, type PluginValue, type Tooltip, type ViewUpdate } from '@codemirror/view';
+import type { SyntaxNode } from '@lezer/common';
 import { toRange } from './cells.js';
 import { ask, linkOf, readState, textOf, treeOf } from './document.js';
 import { h, prose } from './dom.js';
@@ -156,6 +157,8 @@ export function signatureHelp(): Extension {
 
 class SignaturePlugin implements PluginValue {
   private timer: ReturnType<typeof setTimeout> | null = null;
+  /** the parameter that the last answer was about */
+  private told: string | null = null;
 
   constructor(private readonly view: EditorView) {}
 
@@ -180,7 +183,13 @@ class SignaturePlugin implements PluginValue {
   private async refresh(): Promise<void> {
     const { view } = this;
     const head = view.state.selection.main.head;
-    const asked = view.hasFocus && insideCall(view, head) ? await within(ask(view, 'signature', head), PATIENCE) : null;
+    const place = view.hasFocus ? parameterAt(view, head) : null;
+    // every question makes the kernel busy for a moment, which the whole application draws
+    if (place !== null && place === this.told) {
+      return;
+    }
+    const asked = place === null ? null : await within(ask(view, 'signature', head), PATIENCE);
+    this.told = asked === null ? null : place;
     const help = asked === null ? null : readSignature(asked.reply.signature);
     if (this.timer === null || (help === null && view.state.field(helpField) === null)) {
       return;
@@ -190,16 +199,27 @@ class SignaturePlugin implements PluginValue {
   }
 }
 
-function insideCall(view: EditorView, offset: number): boolean {
-  for (let node: { name: string; parent: unknown } | null = treeOf(view.state).resolveInner(offset, -1); node; node = node.parent as typeof node) {
+/** The calls around an offset, each with the number of the argument; `null` outside of calls. */
+function parameterAt(view: EditorView, offset: number): string | null {
+  const { state } = view;
+  const calls: string[] = [];
+  for (let node: SyntaxNode | null = treeOf(state).resolveInner(offset, -1); node !== null && node.name !== 'Block'; node = node.parent) {
     if (node.name === 'ArgList' || node.name === 'Arguments' || node.name === 'Reduction') {
-      return true;
-    }
-    if (node.name === 'Block') {
-      return false;
+      calls.push(`${state.sliceDoc(node.parent?.from ?? node.from, node.from)}${commas(state.sliceDoc(node.from, offset))}`);
     }
   }
-  return false;
+  return calls.length > 0 ? calls.join(' ') : null;
+}
+
+// of the outermost bracket
+function commas(text: string): number {
+  let depth = 0;
+  let count = 0;
+  for (const char of text) {
+    depth += char === '(' || char === '[' ? 1 : char === ')' || char === ']' ? -1 : 0;
+    count += char === ',' && depth === 1 ? 1 : 0;
+  }
+  return count;
 }
 
 function helpCard(help: SignatureHelp): HTMLElement {

@@ -33,7 +33,7 @@ function draw(view: EditorView): DecorationSet {
       from,
       to,
       enter: ref => {
-        if (ref.name !== 'VariableName' || ref.node.parent?.name === 'Iterators') {
+        if (ref.name !== 'VariableName' || ref.matchContext(['Iterators'])) {
           return;
         }
         const def = enclosing(ref.node);
