@@ -13,7 +13,7 @@ from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.schedule.templates import reduction, streaming, transposing
-from tc_jupyter.schedule.templates.contraction import tile_of
+from tc_jupyter.schedule.templates.contraction import SLIDING, tile_of
 
 pytest.importorskip("llvmlite")
 
@@ -78,6 +78,10 @@ TEMPLATES = {
         {"C": [2], "H": [6], "W": [w + 2 for w in edges(LANES, 4 * LANES)], "KH": [3], "KW": [3]},
     ),
     "signal": ("def f(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }", {"N": [n + 4 for n in SINGLE], "K": [5]}),
+    "long window": (
+        "def f(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }",
+        {"N": [n + 5 * LANES for n in SINGLE], "K": edges(LANES, SLIDING * LANES)},
+    ),
     "sum of look-ups": (
         "def f(float(V,D) E, int32(B,L) I) -> (O) { O(b,d) +=! E(I(b,l),d) }",
         {"V": [7], "D": edges(LANES, 4 * LANES), "B": [3], "L": [4, 1]},

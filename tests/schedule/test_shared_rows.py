@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.codegen.llvm.prefetch import LINE
+from tc_jupyter.runtime.cpu import cpu_target
 
 pytest.importorskip("llvmlite")
 
@@ -50,3 +52,9 @@ def test_they_compute_what_the_interpreter_computes(name):
         ]
         for found, expected in zip(fast(*arrays), slow(*arrays), strict=True):
             np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+
+
+def test_only_the_first_of_them_fetches_its_rows_ahead():
+    vector = 4 * cpu_target().vector_bits // 8
+    text = tc.compile(TOGETHER["moments"], target="cpu")["f"].source("llvm")
+    assert text.count("call void @llvm.prefetch") == -(-vector // LINE)

@@ -75,7 +75,7 @@ from .builder import (
 )
 from .division import divide, has_reciprocal
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
-from .prefetch import LINE, MOST_LINES, distance, look_up
+from .prefetch import LINE, MOST_LINES, ROW_AHEAD, distance, look_up
 from .prepare import (
     PARTIAL,
     Tasks,
@@ -206,6 +206,8 @@ class _Function:
         self.workspace: Expr = int64(0)
         self.stack_bytes = 0
         self.streams = False
+        self.partial = False
+        self.fetched: set[str] = set()
         self.statements: list[tuple[str, str]] = []
 
     # --- features ----------------------------------------------------------------------------------------------------
@@ -534,6 +536,7 @@ class _Function:
             pointer = self.address(storage, self.first_lane(offset))
             if mask is None:
                 self.prefetch(storage, self.first_lane(offset), lanes)
+                self.fetch_ahead(storage, pointer, lanes)
                 return self.plain_load(storage, pointer, lanes)
             return self.masked_load("load", f"ptr {pointer}", storage, mask)
         if change == -1:
@@ -565,10 +568,22 @@ class _Function:
             moved = rewrite(as_expr(offset), lambda node: ahead if node == read else None)
             pointer = self.address(storage, polynomial(moved, {}))
             for line in range(min(MOST_LINES, -(-lanes * size // LINE))):
-                at = self.b.raw(f"getelementptr i8, ptr {pointer}, i64 {line * LINE}", "line")
-                self.b.call("llvm.prefetch.p0", (f"ptr {at}", "i32 0", "i32 3", "i32 1"), "void")
+                self.fetch(pointer, line * LINE)
         self.b.branch(end)
         self.b.label(end)
+
+    def fetch_ahead(self, storage: _Storage, pointer: str, lanes: int) -> None:
+        """Fetch what a reduction over rows of an input reads soon, in the first loop of the kernel that reads the input."""
+        if not self.partial or storage.buffer.role != "input" or storage.buffer.name in self.fetched:
+            return
+        self.fetched.add(storage.buffer.name)
+        for line in range(-(-lanes * storage.buffer.dtype.bytes // LINE)):
+            self.fetch(pointer, ROW_AHEAD + line * LINE)
+
+    def fetch(self, pointer: str, nbytes: int) -> None:
+        """Ask for the cache line that many bytes after a pointer; no address is wrong."""
+        at = self.b.raw(f"getelementptr i8, ptr {pointer}, i64 {nbytes}", "line")
+        self.b.call("llvm.prefetch.p0", (f"ptr {at}", "i32 0", "i32 3", "i32 1"), "void")
 
     def later(self, table: _Storage, place: Expr, read: Read) -> Read:
         """The read of one element of a contiguous buffer by its position."""
@@ -661,6 +676,7 @@ class _Function:
             self.b.lines.append(f"  ;@ {stmt.statement}")
         storage = self.storages[stmt.buffer]
         offset = self.offset(storage, tuple(self.resolve(where) for where in stmt.indices))
+        self.partial = stmt.reduce is not None and stmt.buffer.endswith(PARTIAL)
         value = self.value(self.resolve(stmt.value))
         compute = storage.buffer.dtype.compute
         if value.dtype is not storage.buffer.dtype:

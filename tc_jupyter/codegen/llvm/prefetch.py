@@ -19,6 +19,12 @@ BYTES_AHEAD = 6 << 10
 """About so much is under way: a fraction of the first level cache, and enough to cover the way to memory."""
 LINE = 64
 """Bytes of a cache line."""
+ROW_AHEAD = 4 << 10
+"""Bytes ahead of a reduction over long rows: across the ends of pages, where the processor's own guesses stop, and across those of
+rows, whose first elements come while the rest of a statement (a softmax) still computes.
+
+Measured with AVX-512, one thread: sums of 64 MB 9.8 GB/s without, 10.0 at 512 bytes, 11.7 at 4 kB, 11.9 at 8 kB.
+"""
 MOST_LINES = 8
 """Lines that are fetched per vector at most."""
 

@@ -35,6 +35,10 @@ TURNING = 1.1
 """What turning a row of the result around costs, as a factor."""
 MASKED_VECTORS = 4
 """Vectors of a tile whose last lanes may be masked: the widest loop that is one vector."""
+LONG = 16
+"""So many tiles in a row are a long row: less than the typical value of a large size (`space.size_class`) holds of any tile."""
+SLIDING = 4
+"""Steps of a window, a vector apart, that are taken together."""
 MOST_ROWS_ALONE = 64
 """Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
 
@@ -289,6 +293,8 @@ def _scheduled(
     schedule = schedule.reorder(cache, *rest, *inner, *rows, roles.column)
     schedule = schedule.storage(cache, "local" if masked else "register", padded=padded)
     schedule = _unroll_windows(schedule, cache, inner, tile)
+    if roles.row is None and not masked:
+        schedule = _slide(schedule, cache, inner[-1], roles, tile)
     for index in rows:
         schedule = schedule.split(cache, index, tile.rows)
     schedule = schedule.split(cache, roles.column, tile.columns)
@@ -386,13 +392,34 @@ def _unroll_windows(schedule: Schedule, cache: str, inner: list[str], tile: Tile
     return schedule
 
 
+def _slide(schedule: Schedule, cache: str, index: str, roles: Roles, tile: Tile) -> Schedule:
+    """Take steps of a window together that are whole vectors apart: what one of them loads, another one needs one vector later.
+
+    Measured with AVX-512, a signal of 10^6 and a window of 64, one thread: 4.1 ms with one load per multiply-add, 1.65 ms with the
+    loads of four steps shared.
+    """
+    stage = schedule.graph.stage(cache)
+    slides = any(
+        read.tensor in roles.windows and step_of(from_expr(read.indices[-1]), index) == 1
+        for read in stage.statement.reads()
+        if read.indices
+    )
+    if not slides or stage.annotation(index) is not None:
+        return schedule
+    schedule = schedule.split(cache, index, SLIDING * tile.lanes).split(cache, f"{index}.inner", tile.lanes)
+    together = f"{index}.inner.outer"
+    return schedule.reorder(cache, f"{index}.outer", f"{index}.inner.inner", together, roles.column).unroll(
+        cache, together
+    )
+
+
 def _is_small(columns: int | None) -> bool:
     return columns is not None and columns <= MOST_ROWS_ALONE
 
 
 def _is_long(columns: int | None, tile: Tile) -> bool:
     """Whether so many tiles are full that a slow last one does not matter."""
-    return columns is None or columns % tile.columns == 0 or columns >= 64 * tile.columns
+    return columns is None or columns % tile.columns == 0 or columns >= LONG * tile.columns
 
 
 def _can_pad(stage: Stage) -> bool:
