@@ -231,7 +231,8 @@ def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...
         other = data.draw(st.sampled_from(stages))
         if not schedule.leaves(other):
             return schedule
-        return getattr(schedule, kind)(stage, other, data.draw(st.sampled_from(schedule.leaves(other))))
+        placed = getattr(schedule, kind)(stage, other, data.draw(st.sampled_from(schedule.leaves(other))))
+        return placed.storage(stage, rolling=True) if kind == "compute_at" and data.draw(st.booleans()) else placed
     if kind == "rfactor":
         return schedule.rfactor(stage, leaf)
     if kind == "scope":

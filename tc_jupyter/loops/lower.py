@@ -43,6 +43,7 @@ from tc_jupyter.ranges import (
     floor_div,
     from_expr,
     interval,
+    minimum,
     mod,
     nonnegative,
     to_expr,
@@ -58,6 +59,7 @@ from tc_jupyter.schedule import (
     StageGraph,
     SymbolicBounds,
     Tile,
+    Window,
     constant_extent,
     decided_at,
     ends_inside,
@@ -71,6 +73,7 @@ from tc_jupyter.schedule import (
     total_dimensions,
     variable,
     view_shift,
+    window_of,
     with_safe_padding,
 )
 
@@ -122,11 +125,14 @@ def lower(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Ke
 
 @dataclass(slots=True)
 class _Place:
-    """The storage of a tensor inside a kernel: its buffer, the logical index of element 0, tiles of a packed layout."""
+    """The storage of a tensor inside a kernel: its buffer, the logical index of element 0, tiles of a packed layout, a window in
+    shared memory, whose elements lie in a ring.
+    """
 
     buffer: Buffer
     base: tuple[SizeExpr, ...]
     layout: tuple[tuple[int, int], ...] | None = None
+    ring: Window | None = None
 
 
 @dataclass(slots=True)
@@ -141,6 +147,7 @@ class _Nest:
     places: dict[str, _Place] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     guards: dict[str, tuple[Piece, ...] | None] = field(default_factory=dict)
+    windows: dict[str, Window | None] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
 
     @property
@@ -154,6 +161,13 @@ class _Nest:
         if name not in self.guards:
             self.guards[name] = self.sets.guard(name)
         return self.guards[name]
+
+    def window(self, stage: Stage) -> Window | None:
+        """The window of a stage that keeps elements between visits; it must compute all of its box."""
+        if stage.name not in self.windows:
+            found = window_of(self.bounds, stage)
+            self.windows[stage.name] = found if found is not None and self.needed(stage.name) is None else None
+        return self.windows[stage.name]
 
     # --- the kernel --------------------------------------------------------------------------------------------------
 
@@ -248,7 +262,10 @@ class _Nest:
     def _allocation(
         self, tensor: Tensor, stage: Stage, bounds: StageBounds, scope: str, extents: list[SizeExpr]
     ) -> _Place:
-        storage = stage.storage
+        storage, window = stage.storage, self.window(stage)
+        if window is not None:
+            extents[window.dimension] = constant(window.room)
+        ring = window if window is not None and window.room > window.length else None
         shape = _packed_shape(extents, storage.layout)
         if storage.pad and shape:
             shape = [*shape[:-1], shape[-1] + storage.pad]
@@ -261,7 +278,7 @@ class _Nest:
             swizzle=storage.swizzle,
             stages=storage.double if scope == "shared" else 1,
         )
-        return _Place(buffer, tuple(low for low, _ in bounds.box), storage.layout)
+        return _Place(buffer, tuple(low for low, _ in bounds.box), storage.layout, ring)
 
     def _attached_place(self, stage: Stage) -> _Place:
         """Storage at the attach point, large enough for every visit."""
@@ -295,6 +312,9 @@ class _Nest:
         """Storage indices of an element: origin subtracted, packed layout applied."""
         place = self.place(tensor)
         local = [value - base for value, base in zip(logical, place.base, strict=True)]
+        if place.ring is not None:
+            ring = place.ring
+            local[ring.dimension] = mod(local[ring.dimension] + ring.loop * ring.step, ring.room)
         return tuple(self.expr(value) for value in _packed(local, place.layout))
 
     # --- expressions -------------------------------------------------------------------------------------------------
@@ -339,6 +359,10 @@ class _Nest:
             self._subtract(self.value(subscript, values), base - s)
             for subscript, base, s in zip(read.indices, place.base, shift, strict=True)
         ]
+        if place.ring is not None:
+            ring = place.ring
+            moved = Binary("+", positions[ring.dimension], self.expr(ring.loop * ring.step), DType.INT64)
+            positions[ring.dimension] = Binary("%", moved, to_expr(constant(ring.room)), DType.INT64)
         return Read(place.buffer.name, _packed_expr(positions, place.layout), read.dtype, read.span)
 
     def _affine(self, subscript: Expr, scope: Scope) -> SizeExpr | None:
@@ -378,7 +402,7 @@ class _Nest:
         families = self.attached(stage, leaf)
         for family in families:
             self.places[self._storage(family[0].target)] = self._attached_place(family[0])
-        produced = self._with_barriers(families, self._is_repeated(stage, leaf))
+        produced = self._with_barriers(families, self._is_repeated(stage, stage.leaves.index(leaf) + 1))
         with_it = [
             each
             for each in self.graph.stages
@@ -387,16 +411,45 @@ class _Nest:
         if not families and not with_it:
             return block
         beside = tuple(self._stage(each) for each in with_it)
-        result: Block = Block((*produced, block, *beside))
+        moved = tuple(stmt for family in families for stmt in self._moved_on(family[0]))
+        result: Block = Block((*produced, block, *beside, *moved))
         for family in reversed(families):
             place = self.places[self._storage(family[0].target)]
-            if place.buffer.scope != "global":  # which is memory of the whole kernel
+            if place.buffer.scope != "global" and self.window(family[0]) is None:  # which are there before the loop
                 result = Block((Allocate(place.buffer, result),))
         return result
 
-    def _is_repeated(self, stage: Stage, leaf: str) -> bool:
-        """Whether a thread passes the body of a loop several times: a loop around it is not bound to blocks or threads."""
-        around = [(stage.name, each) for each in stage.leaves[: stage.leaves.index(leaf) + 1]]
+    def _moved_on(self, stage: Stage) -> tuple[Stmt, ...]:
+        """The kept elements of a window in registers move to where the next visit expects them."""
+        window, place = self.window(stage), self.places[self._storage(stage.target)]
+        if window is None or place.ring is not None:
+            return ()
+        buffer, at = place.buffer, window.dimension
+        names = [f"{buffer.name}.{n}" for n in range(len(buffer.shape))]
+        here: list[Expr] = [IndexVar(name) for name in names]
+        there = [*here]
+        there[at] = Binary("+", here[at], to_expr(constant(window.step)), DType.INT64)
+        body = Block((Store(buffer.name, tuple(here), Read(buffer.name, tuple(there), buffer.dtype)),))
+        lengths = [to_expr(constant(window.kept)) if n == at else extent for n, extent in enumerate(buffer.shape)]
+        order = [*(n for n in range(len(names)) if n != at), at]  # an element is read before it is overwritten
+        for number in reversed(order):
+            body = Block((For(names[number], to_expr(constant(0)), lengths[number], body, "unroll"),))
+        return (replace(body, comment="the window moves on"),)
+
+    def kept_between(self, stage: Stage, leaf: str, block: Block) -> Block:
+        """The loop over `leaf` with what windows keep from one iteration to the next around it."""
+        rolling = [family[0] for family in self.attached(stage, leaf) if self.window(family[0]) is not None]
+        depth = stage.leaves.index(leaf)
+        shared = [each for each in rolling if self.graph.scope(each) == "shared"]
+        if shared and self._is_repeated(stage, depth):
+            block = Block((Barrier(), *block.body))
+        for each in reversed(rolling):
+            block = Block((Allocate(self.places[self._storage(each.target)].buffer, block),))
+        return block
+
+    def _is_repeated(self, stage: Stage, depth: int) -> bool:
+        """Whether a thread passes a place inside `depth` loops several times: one of them is not bound to blocks or threads."""
+        around = [(stage.name, each) for each in stage.leaves[:depth]]
         loops = (*around, *self.graph.attach_path(stage.name))
         return any(self.graph.stage(name).annotation(each) not in GPU_AXES for name, each in loops)
 
@@ -409,12 +462,13 @@ class _Nest:
         started = not repeated
         for family in families:
             is_shared = self.graph.scope(family[0]) in ("shared", "global")
-            if (is_shared and not started) or open_tensors & self._reads_inside(family):
+            is_ring = is_shared and self.window(family[0]) is not None  # what is new has a place that nobody reads
+            if (is_shared and not is_ring and not started) or open_tensors & self._reads_inside(family):
                 produced.append(Barrier())
                 open_tensors.clear()
             produced.append(self._produce(family))
             if is_shared:
-                started = True
+                started = started or not is_ring
                 open_tensors.add(self._storage(family[0].target))
         return [*produced, Barrier()] if open_tensors else produced
 
@@ -487,25 +541,44 @@ class _StageLoops:
         assert isinstance(inner, Block)
         inner = self.nest.around(self.stage, leaf, inner)
         exists = _joined("&&", [self._below(*each) for each in tests])
-        return self._for(leaf, placed, inner if exists is None else Block((If(exists, inner),)))
+        loop = self._for(leaf, placed, inner if exists is None else Block((If(exists, inner),)))
+        return self.nest.kept_between(self.stage, leaf, loop)
 
     def _below(self, value: SizeExpr, limit: SizeExpr) -> Expr:
         return Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
 
     def _for(self, leaf: str, placed: frozenset[str], body: Block) -> Block:
         extent = loop_extent(self.stage, self.bounds.lineage, leaf, placed)
-        # the registers of a fragment need constant indices
-        repeats = self._is_in_fragments and leaf in self._inner_outputs()
+        # the registers of a fragment and of a window need constant indices
+        repeats = (self._is_in_fragments and leaf in self._inner_outputs()) or self._is_private_window
         kind = self.stage.annotation(leaf) or ("unroll" if repeats else "serial")
         var = self.nest.names[variable(self.stage.name, leaf)]
-        return Block((For(var, to_expr(constant(0)), self.nest.expr(extent), body, kind, leaf),))
+        start = constant(0)
+        window = self.nest.window(self.stage)
+        if window is not None and leaf == window.axis and not self._is_private_window:
+            start = minimum(window.loop, constant(1)) * window.kept
+        return Block((For(var, self.nest.expr(start), self.nest.expr(extent - start), body, kind, leaf),))
+
+    @property
+    def _is_private_window(self) -> bool:
+        window = self.nest.window(self.stage)
+        return window is not None and window.room == window.length
+
+    def _is_new(self) -> Expr | None:
+        """Whether no visit before has computed the present element of a window, where no loop says it."""
+        window = self.nest.window(self.stage)
+        if window is None or not self._is_private_window:
+            return None
+        first = Binary("==", self.nest.expr(window.loop), to_expr(constant(0)), DType.BOOL)
+        here = self.nest.expr(self.bounds.lineage.leaf(window.axis))
+        return Binary("||", first, Binary(">=", here, to_expr(constant(window.kept)), DType.BOOL), DType.BOOL)
 
     def _guard(self, reductions: bool) -> Expr | None:
         """What no loop extent guarantees, as one condition."""
         found = open_constraints(self.stage, self.bounds.lineage, reductions)
         tests = [self._below(*each) for each in found if each not in self.decided]
-        needed = self._needed()
-        return _joined("&&", tests if needed is None else [*tests, needed])
+        rest = (self._needed(), self._is_new())
+        return _joined("&&", [*tests, *(each for each in rest if each is not None)])
 
     def _needed(self) -> Expr | None:
         """Whether somebody needs the element at the present point, where the box of the stage holds others too."""

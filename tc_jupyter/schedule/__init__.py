@@ -13,6 +13,7 @@ from .moves import candidates, mutate
 from .padding import ends_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
 from .primitives import identity_of
+from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .space import default_schedule, size_class
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
@@ -46,6 +47,7 @@ __all__ = [
     "SymbolicBounds",
     "Target",
     "Tile",
+    "Window",
     "all_phases",
     "candidates",
     "constant_extent",
@@ -70,6 +72,7 @@ __all__ = [
     "total_dimensions",
     "variable",
     "view_shift",
+    "window_of",
     "ends_inside",
     "with_safe_padding",
 ]

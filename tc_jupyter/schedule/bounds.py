@@ -31,6 +31,7 @@ from .infer_bound import (
 from .inline import inject_inline
 from .notes import counted, exact_with_numbers
 from .primitives import refuse
+from .rolling import Window, window_of
 from .sized import sized_graph
 from .stage import Fuse, Relation, Split, Stage, StageGraph, children_of, parents_of
 from .visits import Enumeration, Need, TooManyPoints
@@ -305,6 +306,12 @@ class Bounds(Mapping[str, AxisRanges]):
         reached = Enumeration(self.symbolic, self.sizes).reached(need.path, need.visits)
         return tuple(count if here else 0 for count, here in zip(counts, reached, strict=True))
 
+    def _window(self, name: str) -> Window | None:
+        """What a stage keeps from visit to visit, if it does."""
+        found = window_of(self.symbolic, self.symbolic.graph.stage(name))
+        tested = found is not None and not self.symbolic[name].exact and self._generated.guard(name) is not None
+        return None if tested else found
+
     @property
     def has_numbers(self) -> bool:
         """Whether counts are available: every size is given, or there is none."""
@@ -318,7 +325,7 @@ class Bounds(Mapping[str, AxisRanges]):
             need, span = self.need(name), self.graph_of(name).stage(name).statement.span
             if need.needs_numbers and not self.sizes:
                 found.append(exact_with_numbers(name, need.reason, self.graph.program.sizes, span))
-            if self.has_numbers:
+            if self.has_numbers and self._window(name) is None:  # which computes each element once
                 with suppress(TooManyPoints):
                     has = self.stage(name)
                     found += counted(name, span, has.hull, has.elements, has.computed, has.distinct)
@@ -388,7 +395,8 @@ class Bounds(Mapping[str, AxisRanges]):
                 if each.attach.kind == "at" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     if graph.stages_on(each.target)[0].name == each.name:
                         box = " x ".join(self.region(each.name))
-                        lines.append("  " * depth + f"allocate {each.target} {box}   # {graph.scope(each)}")
+                        rolling = "" if self._window(each.name) is None else ", rolling"
+                        lines.append("  " * depth + f"allocate {each.target} {box}   # {graph.scope(each)}{rolling}")
                     self._nest(each, depth, keep, lines)
                 if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     after.append((each, depth))

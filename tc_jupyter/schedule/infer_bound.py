@@ -126,7 +126,7 @@ def _family_bounds(
             for request in requests_of(graph, stage, user, found, tvm)
         )
         if requests:
-            box, exact = gather(requests, whole, clip=not _tests_positions(stage))
+            box, exact = gather(requests, whole, clip=not _tests_positions(graph, stage))
     result: dict[str, StageBounds] = {}
     for member in family:
         domain = default_domain(member)
@@ -136,7 +136,7 @@ def _family_bounds(
             fills = all(domain[root.name] == ends for root, ends in zip(outputs, whole, strict=True))
             for root, (low, extent) in zip(outputs, box, strict=True):
                 inside = fills and member is family[0] and all(request.inside for request in requests)
-                if not (inside or _tests_positions(member)):
+                if not (inside or _tests_positions(graph, member)):
                     low, extent = _clip(low, extent, *domain[root.name])
                 domain[root.name] = (low, _whole_tiles(member, root.name, extent) if member.storage.padded else extent)
         if member.storage.padded:
@@ -148,12 +148,16 @@ def _family_bounds(
     return result
 
 
-def _tests_positions(stage: Stage) -> bool:
+def _tests_positions(graph: StageGraph, stage: Stage) -> bool:
     """A padded copy into shared memory tests every position, so that its tile may reach beyond the tensor and keeps its size.
 
-    So does a fragment, which is a part of such a tile.
+    So does a fragment, and a copy in registers, which are parts of such a tile.
     """
-    return stage.storage.padded and stage.storage.scope in ("shared", "fragment")
+    if stage.storage.scope != "register" or stage.statement.operator != "=":
+        return stage.storage.padded and stage.storage.scope in ("shared", "fragment")
+    sources = [graph.stages_on(read.tensor) for read in stage.statement.reads()]
+    tiles = (each.storage.padded and each.storage.scope == "shared" for found in sources for each in found)
+    return stage.storage.padded and all(sources) and all(tiles)
 
 
 def _whole_box(graph: StageGraph, stage: Stage) -> tuple[tuple[SizeExpr, SizeExpr], ...]:

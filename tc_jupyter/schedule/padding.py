@@ -116,7 +116,7 @@ def _uppers(bounds: SymbolicBounds, high: SizeExpr, loops: list[tuple[str, str]]
     weight = high.substitute({here: constant(1)}) - high.substitute({here: constant(0)})
     if nonnegative(weight) and high.substitute({here: constant(0)}) + weight * related.leaf(leaf) == high:
         around = frozenset(stage.leaves[: stage.leaves.index(leaf)])
-        for extent in _parts(loop_extent(stage, related, leaf, around)):
+        for extent in parts_of(loop_extent(stage, related, leaf, around)):
             yield from _uppers(bounds, high.substitute({here: extent - 1}), rest)
         return
     found = interval(high, {here: (constant(0), related.extents[leaf] - 1)}).upper
@@ -124,7 +124,7 @@ def _uppers(bounds: SymbolicBounds, high: SizeExpr, loops: list[tuple[str, str]]
         yield from _uppers(bounds, found, rest)
 
 
-def _parts(extent: SizeExpr) -> tuple[SizeExpr, ...]:
+def parts_of(extent: SizeExpr) -> tuple[SizeExpr, ...]:
     """Values that an extent is at most: itself and, of a minimum, its arguments."""
     terms = extent.ordered()
     if len(terms) == 1 and len(terms[0][0]) == 1 and abs(terms[0][1]) == 1:

@@ -555,6 +555,7 @@ def storage(
     swizzle: tuple[int, int] | None = None,
     double: int | None = None,
     whole: bool | None = None,
+    rolling: bool | None = None,
 ) -> StageGraph:
     """Choose where the elements of a stage live and in which order; see `Storage`.
 
@@ -583,7 +584,7 @@ def storage(
     """
     old = find_stage(graph, stage)
     changes: dict[str, Any] = {"scope": scope, "layout": layout, "padded": padded, "pad": pad}
-    changes |= {"swizzle": swizzle, "double": double, "whole": whole}
+    changes |= {"swizzle": swizzle, "double": double, "whole": whole, "rolling": rolling}
     new = replace(old.storage, **{key: value for key, value in changes.items() if value is not None})
     problem = _storage_problem(graph, old, new)
     if problem is not None:
@@ -1045,9 +1046,9 @@ def _option_problem(new: Storage) -> tuple[str, str] | None:
         return f"`double` is `{new.double}`", "give a number of copies, 1 or more"
     if new.swizzle is not None and not (are_pairs((new.swizzle,)) and all(map(is_count, new.swizzle))):
         return f"`{new.swizzle}` is no swizzle", "a swizzle is a pair (shift, mask) of numbers of 0 or more"
-    flags: tuple[Any, ...] = (new.padded, new.whole)
+    flags: tuple[Any, ...] = (new.padded, new.whole, new.rolling)
     if not all(isinstance(flag, bool) for flag in flags):
-        return "`padded` and `whole` are not `True` or `False`", "give `True` or leave it out"
+        return "`padded`, `whole` and `rolling` are not all `True` or `False`", "give `True` or leave it out"
     return None
 
 

@@ -88,6 +88,7 @@ class Storage:
         pad: extra elements at the end of each innermost row.
         swizzle: `(shift, mask)` of `Buffer.swizzle`.
         double: number of copies, for a pipeline that fills the next while the present one is read.
+        rolling: keep what the next visit of the loop needs again, and compute only what is new (see `rolling.py`).
     """
 
     scope: str = "auto"
@@ -97,6 +98,7 @@ class Storage:
     pad: int = 0
     swizzle: tuple[int, int] | None = None
     double: int = 1
+    rolling: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,8 +216,35 @@ CASES = {
     ),
     "stencil": Case(
         "def f(float(H,W) X) -> (Y) { Y(i,j) = X(i-1,j)+X(i+1,j)+X(i,j-1)+X(i,j+1)-4.0*X(i,j) }",
-        ({"H": 20, "W": 70},),
+        ({"H": 20, "W": 70}, {"H": 3, "W": 3}),
+        ("__shared__", "__syncthreads", "X_cache_cache[6][3]"),
         edges=({"H": 10, "W": 40},),
+    ),
+    "stencil in three dimensions": Case(
+        "def f(float(D,H,W) X) -> (Y) { Y(i,j,k) = X(i-1,j,k)+X(i+1,j,k)+X(i,j-1,k)+X(i,j+1,k)+X(i,j,k-1)+X(i,j,k+1)-6.0*X(i,j,k) }",
+        ({"D": 12, "H": 12, "W": 36}, {"D": 3, "H": 3, "W": 3}),
+        ("__shared__", "X_cache[4][34][34]", "X_cache_cache[3][6][3]", "the window moves on"),
+        edges=({"D": 19, "H": 11, "W": 35},),
+    ),
+    "box filter": Case(
+        "def f(half(H,W) X, float(3,3) K) -> (Y) { Y(i,j) +=! float(X(i+a,j+b)) * K(a,b) }",
+        ({"H": 12, "W": 36}, {"H": 3, "W": 3}),
+        ("__shared__", "X_cache_cache[6][3]"),
+        edges=({"H": 19, "W": 70},),
+    ),
+    "stencil with an edge": Case(
+        "def f(int32(H,W) X) -> (Y) { Y(i,j) = i > 0 && i < H-1 && j > 0 && j < W-1 ?"
+        " max(max(X(i-1,j),X(i+1,j)),max(X(i,j-1),X(i,j+1))) : X(i,j) where i in 0:H, j in 0:W }",
+        ({"H": 10, "W": 36}, {"H": 1, "W": 1}, {"H": 2, "W": 40}),
+        ("__shared__",),
+        edges=({"H": 17, "W": 65},),
+    ),
+    "stencil of a temporary": Case(
+        "def f(double(D,H,W) X) -> (Y) { T(i,j,k) = X(i,j,k) * X(i,j,k)\n"
+        " Y(i,j,k) = T(i-1,j,k)+T(i+1,j,k)+T(i,j-1,k)+T(i,j+1,k)+T(i,j,k-1)+T(i,j,k+1) }",
+        ({"D": 12, "H": 12, "W": 36}, {"D": 3, "H": 3, "W": 3}),
+        ("__shared__", " % 4]"),
+        edges=({"D": 19, "H": 11, "W": 35},),
     ),
     "gather": Case(
         "def f(float(E,D) L, int32(B,K) I) -> (O) { O(b,d) +=! L(max(min(I(b,k), E-1), 0), d) }",

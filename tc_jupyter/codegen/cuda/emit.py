@@ -566,7 +566,7 @@ class _Emitter:
 
     def _note(self, loop: For) -> str:
         """`k in 0 : K`, with the schedule's axis where the loop has another name."""
-        high = loop.extent if loop.min == int64(0) else Binary("+", loop.min, loop.extent, DType.INT64)
+        high = _high(loop)
         axis = f" ({loop.axis})" if loop.axis not in ("", loop.var) else ""
         return comment_text(f"{loop.var} in {show(loop.min)} : {show(high)}{axis}")
 
@@ -574,7 +574,7 @@ class _Emitter:
         """One beyond the last value."""
         if isinstance(loop.min, Const) and isinstance(loop.extent, Const):
             return index(int64(int(loop.min.value) + int(loop.extent.value)), self.scope).text
-        return index(Binary("+", loop.min, loop.extent, DType.INT64), self.scope).text
+        return index(_high(loop), self.scope).text
 
     @contextmanager
     def _variable(self, loop: For) -> Generator[str]:
@@ -932,6 +932,15 @@ class _Emitter:
 
 
 # --- facts about statements ------------------------------------------------------------------------------------------
+
+
+def _high(loop: For) -> Expr:
+    """One beyond the last value of a loop: of one over `end - min` iterations from `min` that is `end`."""
+    match loop.extent:
+        case Binary("-", end, start) if start == loop.min:
+            return end
+        case _:
+            return loop.extent if loop.min == int64(0) else Binary("+", loop.min, loop.extent, DType.INT64)
 
 
 def _unrolled_end(loop: For) -> tuple[int, Expr | None]:

@@ -1,7 +1,7 @@
 """Which template a statement gets on a GPU.
 
-Statements on single elements are written into their users first; then products, statements that work row by row, reductions and
-everything else take their templates. `general` takes what no template fits.
+Statements on single elements are written into their users first; then products, statements that work row by row, stencils,
+reductions and everything else take their templates. `general` takes what no template fits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates import general
 
-from . import pointwise, product, reduction, rows, tensor_cores, transposing
+from . import pointwise, product, reduction, rows, stencils, tensor_cores, transposing
 
 MOST_INLINED = 64
 """Nodes that inlining may add to an expression: computing again is cheaper than memory up to about here."""
@@ -75,7 +75,7 @@ def _is_free(schedule: Schedule, name: str) -> bool:
 
 
 def _at_root(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule:
-    templates: tuple[Template, ...] = (reduction.default, transposing.default, pointwise.default)
+    templates: tuple[Template, ...] = (stencils.default, reduction.default, transposing.default, pointwise.default)
     for template in templates:
         found = _tried(template, schedule, name, target, sizes)
         if found is not None:

@@ -6,6 +6,7 @@ from math import prod
 
 from tc_jupyter.schedule.infer_bound import infer_symbolic
 from tc_jupyter.schedule.inline import inject_inline
+from tc_jupyter.schedule.rolling import window_of
 from tc_jupyter.schedule.schedule import Schedule
 
 
@@ -31,6 +32,9 @@ def fits_shared(schedule: Schedule) -> bool:
             root = bounds.graph.runs_in(stage.name)
             size = bounds.graph.program.tensor(stage.target).dtype.bytes
             lengths = [extent or 0 for extent in extents]
+            window = window_of(bounds, stage)
+            if window is not None:
+                lengths[window.dimension] = window.room
             last = stage.storage.layout[-1][0] if stage.storage.layout else len(lengths) - 1
             lengths[last] += stage.storage.pad
             used[root] = used.get(root, 0) + size * prod(lengths) * stage.storage.double

@@ -1,0 +1,149 @@
+"""Windows that move along a loop: what is computed at which visit, when the wish is granted, and that values stay the same."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.loops import Allocate, For, walk_statements
+from tc_jupyter.loops.show import show_kernel
+from tc_jupyter.schedule import infer_symbolic, schedule_of, window_of
+from tc_jupyter.schedule.inline import inject_inline
+from tests.running import default, kernels_of, program_of, run
+
+THREE = "def f(float(N) X) -> (C) { B(i) = 2.0 * X(i)  C(i) = B(i) + B(i+1) + B(i+2) }"
+
+
+def window(schedule, stage="B"):
+    bounds = infer_symbolic(inject_inline(schedule.graph))
+    return window_of(bounds, bounds.graph.stage(stage))
+
+
+def text(schedule):
+    return "\n".join(map(show_kernel, kernels_of(schedule)))
+
+
+def test_a_later_visit_computes_what_is_new():
+    """Of a window of three elements that moves by one, two are kept, in registers one place further."""
+    schedule = default(THREE).compute_at("B", "C", "i").storage("B", rolling=True)
+    found = window(schedule)
+    assert (found.dimension, found.step, found.length, found.kept, found.room) == (0, 1, 3, 2, 3)
+    (kernel,) = kernels_of(schedule)
+    outer = kernel.body
+    while not isinstance(outer, Allocate):
+        outer = outer.body[0]
+    assert outer.buffer.name == "B"  # around the loop that the window moves along
+    assert "if i == 0 || B.i >= 2" in text(schedule)
+    bounds = schedule.bounds(N=20)
+    assert "# local, rolling" in bounds.loops()
+    assert [note.code.number for note in bounds.diagnostics] == []
+    assert [note.code.number for note in schedule.storage("B", rolling=False).bounds(N=20).diagnostics] == ["TC408"]
+
+
+def test_shared_windows_are_rings():
+    """New elements have a place that no thread reads any more, and loops that start behind what is kept."""
+    schedule = default(THREE).split("C", "i", 8).bind("C", "i.outer", "blockIdx.x")
+    schedule = schedule.compute_at("B", "C", "i.inner").storage("B", "shared", rolling=True)
+    assert window(schedule).room == 4
+    (kernel,) = kernels_of(schedule)
+    loops = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, For)]
+    assert [loop.var for loop in loops] == ["i.outer", "i.inner", "i"]
+    assert "% 4" in text(schedule)
+
+
+@pytest.mark.parametrize("change", [
+    lambda s: s.compute_root("B"),
+    lambda s: s.storage("B", rolling=False),
+    lambda s: s.vectorize("C", "i.inner"),
+    lambda s: s.parallel("C", "i.inner"),
+    lambda s: s.split("B", "i", 2),
+    lambda s: s.storage("B", layout=((0, 0),)),
+])  # fmt: skip
+def test_where_the_wish_is_not_granted(change):
+    """No serial loop, a split dimension, another layout: every visit computes all."""
+    schedule = default(THREE).split("C", "i", 8).compute_at("B", "C", "i.inner").storage("B", rolling=True)
+    assert window(schedule) is not None
+    assert window(change(schedule)) is None
+
+
+def test_windows_of_tiles():
+    """Neighbouring tiles of eight share two elements."""
+    schedule = default(THREE).split("C", "i", 8).compute_at("B", "C", "i.outer").storage("B", rolling=True)
+    assert (window(schedule).step, window(schedule).length) == (8, 10)
+
+
+def test_windows_that_do_not_move_evenly():
+    """A minimum, steps as long as the window, and two dimensions that move."""
+    for value in ("B(min(i,3)) + B(min(i,3)+1)", "B(2*i) + B(2*i+1)"):
+        schedule = default(
+            f"def f(float(N) X) -> (C) {{ B(i) = 2.0 * X(i) where i in 0:N  C(i) = {value} where i in 0:N/3 }}"
+        )
+        assert window(schedule.compute_at("B", "C", "i").storage("B", rolling=True)) is None
+    text = "def f(float(N,N) X) -> (C) { B(i,j) = 2.0 * X(i,j)  C(i) = B(i,i) + B(i+1,i+1) where i in 0:N-1 }"
+    assert window(default(text).compute_at("B", "C", "i").storage("B", rolling=True)) is None
+
+
+def program(random):
+    """A chain of two or three stencils over one or two indices, some in steps of two, some under a condition."""
+    rank = random.choice((1, 2))
+    names = "ij"[:rank]
+
+    def read(tensor, step):
+        places = (f"{step}*{name} + {random.randint(0, 3)}" for name in names)
+        return f"{tensor}({', '.join(places)})"
+
+    lines, last = [], "X"
+    extents = dict.fromkeys(names, "N")
+    for number in range(random.randint(2, 3)):
+        step = random.choice((1, 1, 1, 2))
+        reads = [read(last, step) for _ in range(random.randint(1, 4))]
+        if random.random() < 0.3:
+            reads[-1] = f"(i > 1 ? {reads[-1]} : 0)"
+        extents = {name: f"({each}-3)/{step}" for name, each in extents.items()}
+        where = ", ".join(f"{name} in 0:{each}" for name, each in extents.items())
+        lines.append(f"T{number}({', '.join(names)}) = {' + '.join(reads)} where {where}")
+        last = f"T{number}"
+    return f"def f(int32({','.join('N' * rank)}) X) -> ({last}) {{\n    " + "\n    ".join(lines) + "\n}"
+
+
+def scheduled(random, schedule):
+    """Every producer inside a random loop of its reader, rolling."""
+    *producers, last = schedule.stages
+    for leaf in schedule.leaves(last):
+        if random.random() < 0.5:
+            schedule = schedule.split(last, leaf, random.choice((2, 3, 5)))
+    readers = [*producers[1:], last]
+    for producer, reader in reversed(list(zip(producers, readers, strict=True))):
+        places = [(reader, leaf) for leaf in schedule.leaves(reader)]
+        places += [(last, leaf) for leaf in schedule.leaves(last) if reader != last and random.random() < 0.5]
+        schedule = schedule.compute_at(producer, *random.choice(places))
+        schedule = schedule.storage(producer, random.choice(("local", "register", "shared")), rolling=True)
+    return schedule
+
+
+def same_values(seed):
+    """Whether a window is kept in a random schedule that computes what the plain one does; `None` if there is none of the kind."""
+    random = Random(seed)
+    found = program_of(program(random))
+    assert found is not None
+    base = schedule_of(*found)
+    try:
+        schedule = scheduled(random, base)
+    except CompileError:
+        return None  # a reader runs outside of the place
+    for n in (18, 23, 30):
+        x = np.random.default_rng(seed).integers(-99, 99, (n,) * found[0].tensor("X").rank).astype("int32")
+        (name,) = found[0].results
+        np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": n})[name], run(base, {"X": x}, {"N": n})[name])
+    return any(window(schedule, producer) for producer in schedule.stages)
+
+
+def test_values_do_not_change():
+    """The interpreter computes the same with and without windows, at sizes around the tiles."""
+    assert sum(same_values(seed) is True for seed in range(30)) > 9
+
+
+@pytest.mark.slow
+def test_values_do_not_change_many():
+    assert sum(same_values(seed) is True for seed in range(30, 600)) > 190
