@@ -220,6 +220,11 @@ CASES = {
         ("__shared__", "__syncthreads", "X_cache_cache[6][3]"),
         edges=({"H": 10, "W": 40},),
     ),
+    "gather": Case(
+        "def f(float(E,D) L, int32(B,K) I) -> (O) { O(b,d) +=! L(max(min(I(b,k), E-1), 0), d) }",
+        ({"E": 9, "D": 40, "B": 5, "K": 3},),
+        edges=({"E": 9, "D": 140, "B": 9, "K": 2},),
+    ),
     "stencil in three dimensions": Case(
         "def f(float(D,H,W) X) -> (Y) { Y(i,j,k) = X(i-1,j,k)+X(i+1,j,k)+X(i,j-1,k)+X(i,j+1,k)+X(i,j,k-1)+X(i,j,k+1)-6.0*X(i,j,k) }",
         ({"D": 12, "H": 12, "W": 36}, {"D": 3, "H": 3, "W": 3}),
@@ -245,11 +250,6 @@ CASES = {
         ({"D": 12, "H": 12, "W": 36}, {"D": 3, "H": 3, "W": 3}),
         ("__shared__", " % 4]"),
         edges=({"D": 19, "H": 11, "W": 35},),
-    ),
-    "gather": Case(
-        "def f(float(E,D) L, int32(B,K) I) -> (O) { O(b,d) +=! L(max(min(I(b,k), E-1), 0), d) }",
-        ({"E": 9, "D": 40, "B": 5, "K": 3},),
-        edges=({"E": 9, "D": 140, "B": 9, "K": 2},),
     ),
 }
 

@@ -11,7 +11,7 @@ from tc_jupyter.loops import Kernel
 from tc_jupyter.program import DType, Program, Tensor
 from tc_jupyter.runtime import nvrtc
 from tc_jupyter.schedule import schedule_of
-from tc_jupyter.simulator import GlobalArray, simulate
+from tc_jupyter.simulator import GlobalArray, Simulation, simulate
 from tests.gpu.cases import Case
 from tests.running import number, program_of, run
 from tests.strategies import arguments
@@ -58,8 +58,16 @@ def simulated(
     sources: list[tuple[Kernel, KernelSource]], arrays: dict[str, np.ndarray], sizes: dict[str, int]
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     """All arrays after all kernels, and the kinds of findings. Memory that nobody has written holds a marker."""
+    held, launches = executed(sources, arrays, sizes)
+    return held, [finding.kind for launch in launches for finding in launch.findings]
+
+
+def executed(
+    sources: list[tuple[Kernel, KernelSource]], arrays: dict[str, np.ndarray], sizes: dict[str, int]
+) -> tuple[dict[str, np.ndarray], list[Simulation]]:
+    """All arrays after all kernels, and what the simulator says of every launch."""
     held = {name: stored(array) for name, array in arrays.items()}
-    findings: list[str] = []
+    launches: list[Simulation] = []
     for kernel, source in sources:
         for buffer in kernel.buffers:
             if buffer.name not in held:
@@ -78,9 +86,8 @@ def simulated(
                 passed.append(held[argument.name].item())
         grid, block = (tuple(number(e, sizes) for e in each) for each in (source.launch.grid, source.launch.block))
         ptx = nvrtc.compile_cuda(source.text, "compute_80").ptx
-        result = simulate(ptx, source.entry, grid, block, passed, source.launch.shared)  # type: ignore[arg-type]
-        findings += [finding.kind for finding in result.findings]
-    return held, findings
+        launches.append(simulate(ptx, source.entry, grid, block, passed, source.launch.shared))  # type: ignore[arg-type]
+    return held, launches
 
 
 def differs(program: Program, held: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> list[str]:

@@ -9,8 +9,9 @@ from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.program import Program
 from tc_jupyter.runtime import cubin, nvrtc
 from tc_jupyter.schedule import Schedule, default_schedule, schedule_of
+from tc_jupyter.schedule.templates.gpu import pointwise
 from tests.gpu.cases import ARCHITECTURES, CASES, TARGET, Case, kernels, scheduled
-from tests.gpu.simulated import differs, inputs, simulated, wanted
+from tests.gpu.simulated import differs, executed, inputs, simulated, wanted
 from tests.running import number, program_of
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
@@ -84,7 +85,80 @@ def test_short_rows_belong_to_warps():
     assert "tc_warp_reduce<32>" in source.text
 
 
-@pytest.mark.parametrize("name", ["product", "softmax", "transpose", "total"])
+STENCILS = {
+    "stencil": ({"H": 68, "W": 131}, 4.0),
+    "stencil in three dimensions": ({"D": 37, "H": 35, "W": 66}, 3.5),
+    "box filter": ({"H": 68, "W": 131}, 2.5),
+    "stencil with an edge": ({"H": 66, "W": 130}, 3.0),
+}
+"""Sizes of two large tiles and more, and how many times fewer sectors of global memory their kernels read than plain ones."""
+
+
+@pytest.mark.parametrize("name", STENCILS)
+def test_stencils_read_global_memory_once(name):
+    """Large tiles are right, ask for fewer sectors than the plain kernel, and have hardly any bank conflicts."""
+    case, (sizes, factor) = CASES[name], STENCILS[name]
+    program, schedule = scheduled(case)
+    check_values(case, program, schedule, sizes, 32)
+    found = program_of(case.text)
+    assert found is not None
+    plain = pointwise.default(schedule_of(*found), "Y", case.target, {})
+    assert plain is not None
+    sectors, fewest, waves = traffic(program, schedule, sizes)
+    assert traffic(program, plain, sizes)[0] > factor * sectors
+    assert waves < 1.05 * fewest
+
+
+def traffic(program: Program, schedule: Schedule, sizes: dict[str, int]) -> tuple[float, float, float]:
+    """Sectors of global memory that are read; wavefronts of shared memory without bank conflicts, and those that there are."""
+    sources = [(each, emit_cuda(each, TARGET)) for each in kernels(schedule, sizes)]
+    sites = [site for launch in executed(sources, inputs(program, 1, sizes), sizes)[1] for site in launch.sites]
+    loads = [site for site in sites if (site.space, site.kind) == ("global", "load")]
+    shared = [site for site in sites if site.space == "shared"]
+    return (
+        sum(site.sectors_per_request * site.requests for site in loads),
+        sum(site.ideal_wavefronts_per_request * site.requests for site in shared),
+        sum(site.wavefronts_per_request * site.requests for site in shared),
+    )
+
+
+@pytest.mark.parametrize("text", [
+    "def f(float(N) X) -> (Y) { Y(i) = X(i-1) + X(i) + X(i+1) }",
+    "def f(float(H,W) X) -> (Y) { Y(i,j) = X(i,j-1) + X(i,j) + X(i,j+1) }",
+    "def f(float(H,W) X) -> (Y) { Y(i,j) = X(i+1,j) - X(i,j) }",
+    "def f(float(H,W) X, int32(W) I) -> (Y) { Y(i,j) = X(i-1,I(j)) + X(i,I(j)) + X(i+1,I(j)) + X(i+2,I(j)) }",
+    "def f(float(H,W) X) -> (Y) { Y(i,j) = X(j,i-1) + X(j,i) + X(j,i+1) }",
+    "def f(float(H,W) X) -> (Y) { Y(i,j) = X(max(i-1,0),j) + X(i,j) + X(min(i+1,H-1),j) where i in 0:H, j in 0:W }",
+])  # fmt: skip
+def test_stencils_that_stay_plain(text):
+    """Neighbours in a row, two rows, places by data, rows that are columns, distances that differ."""
+    found = program_of(text)
+    assert found is not None
+    schedule = default_schedule(*found, TARGET)
+    assert all(stage.storage.scope != "shared" for stage in schedule.graph.stages if not stage.storage.pad)
+
+
+@pytest.mark.parametrize("text", [
+    "def f(float(B,C,H,W) X, float(C,3,3) K) -> (Y) { Y(b,c,i,j) +=! X(b,c,i+u,j+v)*K(c,u,v) }",
+    "def f(float(B,D,H,W) X) -> (Y) { Y(b,i,j,k) = X(b,i-1,j,k)+X(b,i+1,j,k)+X(b,i,j-1,k)+X(b,i,j+1,k)+X(b,i,j,k-1) }",
+    "def f(float(D,H,W) X) -> (Y) { Y(i,j,k) +=! X(i+a,j+b,k+c) where a in 0:3, b in 0:3, c in 0:3 }",
+    "def f(double(D,H,W) X) -> (Y) { Y(i,j,k) = X(i-2,j,k)+X(i+2,j,k)+X(i,j-2,k)+X(i,j+2,k)+X(i,j,k-2)+X(i,j,k+2) }",
+    "def f(float(H,W) X, float(H,W) K) -> (Y) { Y(i,j) = K(i-1,j)*X(i-1,j) + K(i+1,j)*X(i+1,j) + K(i,j)*X(i,j-1) + X(i,j+1) }",
+    "def f(float(H,W) X, float c) -> (Y) { T(a,b) = X(a-1,b)+X(a+1,b)+X(a,b-1)+X(a,b+1)-4.0*X(a,b)\n Y(i,j) = X(i,j) + c*T(i,j) }",
+    "def f(float(H,W) X) -> (Y) { T(a,b) = X(a-1,b)+X(a+1,b)\n U(i,j) = T(i-1,j)+T(i+1,j)+T(i,j)\n"
+    " Y(i,j) = U(i-1,j)+U(i+1,j)+U(i,j) }",
+    "def f(float(H,W) X) -> (Y) { Y(i,j) = 2.0*X(i,j)\n Y(i,j) += X(i-1,j) + X(i+1,j) + X(i,j) where i in 1:H-1, j in 0:W }",
+])  # fmt: skip
+def test_other_stencils(text):
+    """Batches, boxes in three dimensions, wide steps, several inputs, several statements, a result that is added to."""
+    case = Case(text, ())
+    for known in (None, case.small):
+        program, schedule = scheduled(case, known)
+        assert any(stage.storage.scope == "shared" for stage in schedule.graph.stages)
+        check_values(case, program, schedule, {"B": 2, "C": 2, "D": 11, "H": 12, "W": 37}, 32)
+
+
+@pytest.mark.parametrize("name", ["product", "softmax", "transpose", "total", "stencil in three dimensions"])
 def test_schedules_are_code(name):
     """A default schedule can be printed and applied again."""
     found = program_of(CASES[name].text)
