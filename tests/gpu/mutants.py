@@ -44,6 +44,7 @@ class Mutant:
 HARMLESS = (
     (r"^\s*if \(threadIdx\.\w == 0\) \{", "all threads hold the value that one of them stores"),
     (r"_mine = .* \? ", "sums of rows that do not exist are not stored"),
+    (r"^\s*if \(\w+ == 0 \|\| \w+ >= \d+\) \{", "a window is filled again with the elements that it has kept"),
 )
 """Lines whose conditions may be weaker without harm, and why."""
 

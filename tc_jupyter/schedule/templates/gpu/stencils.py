@@ -122,14 +122,12 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     roles = _roles(found, outputs)
     if roles is None:
         return None
-    best = None
-    for tile in sorted(TILES, key=lambda tile: any(_kept(each, roles, tile) > MOST_REGISTERS for each in found)):
+    light = [tile for tile in TILES if all(_kept(each, roles, tile) <= MOST_REGISTERS for each in found)] or TILES
+    for tile in [each for each in light if _blocks(stage, roles, each, sizes) >= MANY_BLOCKS] or light[-1:]:
         made = _scheduled(schedule, name, found, roles, tile)
         if fits_shared(made):
-            best = made
-            if _blocks(stage, roles, tile, sizes) >= MANY_BLOCKS:
-                break
-    return best
+            return made
+    return None
 
 
 def _blocks(stage: Stage, roles: Roles, tile: Tile, sizes: Mapping[str, int]) -> int:
@@ -239,7 +237,9 @@ def _pays(reuse: Reuse, roles: Roles, tile: Tile) -> bool:
 
 
 def _kept(reuse: Reuse, roles: Roles, tile: Tile) -> int:
-    """Registers of 32 bits that a thread needs to read every element of shared memory once; 0 if none is read twice."""
+    """Registers of 32 bits that a thread needs to read every element of shared memory once; 0 if none is read twice, or the
+    tile is computed, of which only a part may exist.
+    """
     planes: dict[tuple[int, ...], int] = {}
     walk = reuse.indices.index(roles.walk) if roles.walk in reuse.indices else None
     row = reuse.indices.index(roles.row) if roles.row in reuse.indices else None
@@ -249,7 +249,7 @@ def _kept(reuse: Reuse, roles: Roles, tile: Tile) -> int:
             cell = [distance + step * (at == row) for at, distance in enumerate(point)]
             plane = 0 if walk is None else cell.pop(walk)
             planes[tuple(cell)] = min(plane, planes.get(tuple(cell), plane))
-    again = len(planes) < len(reuse.points) * tile.rows
+    again = not reuse.computed and len(planes) < len(reuse.points) * tile.rows
     return sum(last - plane + 1 for plane in planes.values()) * max(1, reuse.bytes // 4) if again else 0
 
 
