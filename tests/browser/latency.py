@@ -3,8 +3,8 @@
 Both pages are JupyterLab with the same notebook and the package in the kernel; on one of them the front end is switched off. The same
 keys go to a `%%tc` cell of 60 lines and to a Python cell of 60 lines, each key to both pages before the next one, so that what else the
 machine does meets both. Two times are taken of every key: from the key event to the end of the frame that shows it, and the processor
-time that the main thread of the page spends from this key to the next one, with all that the key sets off, but without the commands of
-the measurement; other programs on the machine hardly disturb that. Prints medians, 95th percentiles and their differences; the status
+time that the main thread of the page spends meanwhile, which other programs on the machine disturb less, without the commands that
+measure. What waits for a pause of the typist (the check, completion, signature help) is in neither. Prints medians, 95th percentiles and their differences; the status
 is 1 where a difference of the 95th percentiles reaches its limit.
 """
 
@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,14 @@ LISTEN = """() => window.addEventListener('keydown', event => {
 
 
 @dataclass(frozen=True)
+class Key:
+    """Milliseconds of one key."""
+
+    shown: float
+    worked: float
+
+
+@dataclass(frozen=True)
 class Page:
     """One of the two pages, with its channel to the metrics of the main thread."""
 
@@ -64,18 +71,14 @@ class Page:
         metrics = {m["name"]: m["value"] for m in self.probe.send("Performance.getMetrics")["metrics"]}
         return 1000 * (metrics["TaskDuration"] - metrics["DevToolsCommandDuration"])
 
-    def press(self, key: str) -> float:
-        """Press a key; milliseconds until it is shown, once the gap is over."""
+    def press(self, key: str) -> Key:
+        """Press a key; its times, once the gap is over."""
+        before = self.spent()
         self.app.page.keyboard.press("Space" if key == " " else key)
         shown = self.app.page.evaluate("() => window.tcShown")
+        worked = self.spent() - before
         self.app.page.wait_for_timeout(GAP)
-        return shown
-
-
-@dataclass(frozen=True)
-class Key:
-    shown: float
-    worked: float
+        return Key(shown, worked)
 
 
 def opened(browser: Browser, server: Server, name: str) -> Page:
@@ -99,18 +102,11 @@ def cursor(page: Page, index: int, needle: str) -> None:
 
 def typed(pages: dict[str, Page], keys: Iterable[str]) -> dict[str, list[Key]]:
     """Every key on one page after the other."""
-    shown: dict[str, list[float]] = {name: [] for name in pages}
-    spent: dict[str, list[float]] = {name: [] for name in pages}
+    found: dict[str, list[Key]] = {name: [] for name in pages}
     for key in keys:
         for name, page in pages.items():
-            spent[name].append(page.spent())
-            shown[name].append(page.press(key))
-    for name, page in pages.items():
-        spent[name].append(page.spent())
-    return {
-        name: [Key(at, after - before) for at, (before, after) in zip(shown[name], pairwise(spent[name]), strict=True)]
-        for name in pages
-    }
+            found[name].append(page.press(key))
+    return found
 
 
 def turn(pages: dict[str, Page], cell: str) -> list[dict[str, list[Key]]]:
