@@ -13,7 +13,7 @@ from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.schedule.templates import reduction, streaming, transposing
-from tc_jupyter.schedule.templates.contraction import SLIDING, tile_of
+from tc_jupyter.schedule.templates.contraction import BLOCK_TILES, PACKED_ROWS, ROWS_WITHOUT_PANELS, SLIDING, tile_of
 
 pytest.importorskip("llvmlite")
 
@@ -32,6 +32,14 @@ def edges(*widths: int) -> list[int]:
 ROWS, COLUMNS, SINGLE = edges(TILE.rows), edges(TILE.columns, 2 * TILE.columns), edges(ALONE.columns)
 TEMPLATES = {
     "product": ("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", {"M": ROWS, "N": COLUMNS, "K": [5, 1]}),
+    "product of few rows": (
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        {"M": edges(ROWS_WITHOUT_PANELS)[:-1], "N": [TILE.columns, 3 * TILE.columns - 1, 200], "K": [1, 17]},
+    ),
+    "product of many rows": (
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        {"M": edges(BLOCK_TILES * TILE.rows), "N": edges(TILE.columns), "K": edges(PACKED_ROWS)},
+    ),
     "product, transposed": (
         "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
         {"M": ROWS, "N": COLUMNS, "K": edges(LANES)},
@@ -51,6 +59,15 @@ TEMPLATES = {
     "batched": (
         "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
         {"B": [2, 1], "M": ROWS, "N": edges(TILE.columns), "K": [3]},
+    ),
+    "two factors": (
+        "def f(float(B,I,J) X, float(P,I) U, float(Q,J) V) -> (Y) { T(b,p,j) +=! U(p,i) * X(b,i,j)  Y(b,p,q) +=! T(b,p,j) * V(q,j) }",
+        {"B": [3, 1], "I": [4], "J": edges(LANES), "P": edges(8), "Q": edges(LANES)},
+    ),
+    "three factors": (
+        "def f(float(M,A,B,C) X, float(A,A) U, float(B,B) V, float(C,C) W) -> (O) "
+        "{ P(n,x,y,c) +=! X(n,x,y,z) * W(c,z)  Q(n,x,b,c) +=! P(n,x,y,c) * V(b,y)  O(n,a,b,c) +=! Q(n,x,b,c) * U(a,x) }",
+        {"M": [2], "A": [1, 4, 9], "B": [5, 8, 3], "C": [7, 16, 17]},
     ),
     "distances": (
         "def f(float(N,K) A, float(M,K) B) -> (D) { D(i,j) +=! (A(i,k) - B(j,k)) * (A(i,k) - B(j,k)) }",
