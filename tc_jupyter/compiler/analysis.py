@@ -17,7 +17,7 @@ from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
 
-from .analysis_json import to_json
+from .analysis_json import open_json, to_json
 from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
 
@@ -47,8 +47,14 @@ class Analysis:
         return not any(diagnostic.is_error for diagnostic in self.diagnostics)
 
     def to_json(self) -> dict[str, Any]:
-        """The data of `tc-jupyter/analysis/1`: functions, ranges, preconditions, diagnostics."""
-        return to_json(self.source, self.functions.values(), self.diagnostics)
+        """The data of `tc-jupyter/analysis/1`: functions, ranges, preconditions, diagnostics; in `%%sac` signatures and demands."""
+        data = to_json(self.source, self.functions.values(), self.diagnostics)
+        if self.open_functions:
+            data["open"] = {
+                name: [open_json(each.signature, each.demands) for each in definitions]
+                for name, definitions in self.open_functions.items()
+            }
+        return data
 
     def render(self, color: bool = False) -> str:
         """All messages as text."""

@@ -5,7 +5,7 @@ Bounds are Python expressions over the size names; `line` counts from 0 and `cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, SourceText, Span
@@ -42,6 +42,14 @@ def function_json(found: FunctionAnalysis, source: SourceText) -> dict[str, Any]
         "statements": _statements(found, source),
         "preconditions": [_precondition(item, source) for item in found.preconditions],
     }
+
+
+LEVELS = {"F": "value", "S": "shape", "D": "rank", "N": "nothing"}
+
+
+def open_json(signature: str, demands: Mapping[str, str]) -> dict[str, Any]:
+    """One definition of a `%%sac` function: what it demands of its arguments before anything is computed."""
+    return {"signature": signature, "demands": {param: LEVELS[level] for param, level in demands.items()}}
 
 
 def _input(tensor: Tensor) -> dict[str, Any]:

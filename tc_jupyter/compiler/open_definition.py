@@ -165,8 +165,7 @@ class OpenDefinition:
     @property
     def leaves_ranks_open(self) -> bool:
         """Whether a definition takes arrays of every rank."""
-        types = [param.type for function in self.functions for param in function.function.params]
-        return any(type_ is not None and type_.rank is None for type_ in types)
+        return any(function.rank_is_open for function in self.functions)
 
     def at_rank(self, rank: int) -> Definition:
         """The definition for small arrays, of this rank where a declaration leaves it open; as if they had been an argument.

@@ -20,6 +20,7 @@ from tc_jupyter.program import CallSite, Program, Statement, Tensor
 from tc_jupyter.ranges import IndexRange, Precondition, from_expr, to_python
 
 from .analysis import Analysis, FunctionAnalysis
+from .analysis_json import LEVELS
 
 STATUS = {
     "proved": "proved",
@@ -179,9 +180,6 @@ def _open_text(name: str, analysis: Analysis) -> str:
         lines += [text, *(f"  {line}" for line in demanded[number : number + 1] if line)]
         lines.append("  ranks and ranges are known at the call")
     return "\n".join(lines)
-
-
-LEVELS = {"F": "value", "S": "shape", "D": "rank", "N": "nothing"}
 
 
 def demands(name: str, analysis: Analysis) -> tuple[str, ...]:

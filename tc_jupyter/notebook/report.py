@@ -75,7 +75,7 @@ class Report:
         }
         data = self.analysis.to_json() | about
         card = self.html() if html is None else html
-        bare = data | {"functions": [], "diagnostics": [], "source": ""}
+        bare = data | {"functions": [], "diagnostics": [], "open": {}, "source": ""}
         cut = repr(self)[: JSON_LIMIT // 2] + "\n... (cut: `%tc inspect NAME` shows a def)"
         forms = (
             data | {"html": card},

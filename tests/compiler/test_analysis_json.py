@@ -78,3 +78,14 @@ def test_what_is_not_known_is_null_and_a_call_is_a_statement():
     (index,) = rest[-1]["indices"]
     assert (index["lower"], index["upper"], index["source"]) == (None, None, "open")
     assert json.loads(json.dumps(found)) == found
+
+
+def test_functions_with_open_ranks_are_listed_with_what_they_demand():
+    text = "double[*] f(double[*] a) { return { iv -> 2.0 * a[iv] }; }\nint g(int[.] s, double[*] a) { return shape(a)[0] + s[0]; }"
+    found = tc.analyze(text, language="sac").to_json()
+    assert found["functions"] == []
+    assert list(found["open"]) == ["f", "g"]
+    (f,), (g,) = found["open"]["f"], found["open"]["g"]
+    assert f == {"signature": "double[*] f(double[*] a)", "demands": {"a": "value"}}
+    assert g["demands"] == {"s": "value", "a": "shape"}
+    assert "open" not in tc.analyze(CONV).to_json()
