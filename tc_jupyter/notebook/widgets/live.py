@@ -25,12 +25,17 @@ HERE = Path(__file__).parent
 
 
 def can_be_live() -> bool:
-    """Whether widgets are installed and a kernel runs this process."""
+    """Whether widgets are installed, a kernel runs this process, and somebody sits before the notebook.
+
+    A program that runs it (nbconvert, nbclient) tells the kernel that nobody can be asked. A live widget would stand before the
+    static form in what it saves, and plain HTML would have an empty box.
+    """
     if find_spec("anywidget") is None or find_spec("ipywidgets") is None or find_spec("IPython") is None:
         return False
     from IPython.core.getipython import get_ipython  # noqa: PLC0415
 
-    return getattr(get_ipython(), "kernel", None) is not None
+    kernel = getattr(get_ipython(), "kernel", None)
+    return kernel is not None and bool(getattr(kernel, "_allow_stdin", True))
 
 
 VIEW_SCRIPTS = ("ranges", "iteration_space", "schedule", "code", "benchmark", "tuning", "partitions")
