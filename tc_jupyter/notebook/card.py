@@ -172,7 +172,7 @@ def _condition(row: ConditionRow) -> str:
     colour = BAD if row.status == "refuted" else CHECKED
     sign = f'<span style="color:{colour}">{STATUS_SIGNS[row.status]}</span>'
     about = f'<span style="{_MUTED}">{_marked(row.about)}</span>'
-    return _row([f"{sign} {escape(STATUS[row.status])}", f"<b>{_code(row.text)}</b>", about])
+    return _row([f"{sign} {escape(STATUS[row.status])}", f"<b>{_code(row.text, 'nowrap')}</b>", about])
 
 
 def _folded(title: str, text: str) -> str:

@@ -46,7 +46,7 @@ def hypergraph_svg(bounds: Bounds, name: str) -> str:
     said += [f"{', '.join(p)} to {', '.join(c)} by {_word(r)}" for r in stage.relations for p, c in [_ends(r)]]
     return (
         f'<svg data-axes="{len(stage.axes)}" role="img" aria-label="{escape("; ".join(said))}" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:100%;color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg>'
+        f'viewBox="0 0 {width:.0f} {height:.0f}" style="color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg>'
         "<div>thick: leaves, which are loops; dashed: reductions</div>"
     )
 
@@ -131,7 +131,7 @@ def witness_points_svg(graph: StageGraph, witness: Witness) -> str:
     label = witness.text().replace("`", "")
     return (
         f'<div><svg data-refused-points="{len(rings)}" role="img" aria-label="{escape(label)}" width="{x:.0f}" height="{high:.0f}" viewBox="0 0 {x:.0f} {high:.0f}" '
-        f'style="max-width:100%;color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg></div>'
+        f'style="color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg></div>'
     )
 
 

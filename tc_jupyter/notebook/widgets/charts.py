@@ -49,7 +49,7 @@ def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
                     f'<path d="M{place(value):.1f} 6V{y}" stroke="{LINE}"/><text x="{place(value):.1f}" y="{y + 12}" font-size="9" text-anchor="middle" fill="currentColor">{duration(value)}</text>'
                 )
     label = "; ".join(said)
-    return f'<svg data-chart="distribution" role="img" aria-label="{escape(label)}" width="570" height="{y + 18}" viewBox="0 0 570 {y + 18}" style="max-width:100%;color:inherit">{"".join(parts)}</svg>'
+    return f'<svg data-chart="distribution" role="img" aria-label="{escape(label)}" width="570" height="{y + 18}" viewBox="0 0 570 {y + 18}" style="color:inherit">{"".join(parts)}</svg>'
 
 
 def roofline_svg(rows: tuple[Row, ...], intensity: float, limits: Limits) -> str:
@@ -98,7 +98,7 @@ def roofline_svg(rows: tuple[Row, ...], intensity: float, limits: Limits) -> str
         + "; ".join(f"{row.name} {row.gflops:.3g} GFLOP/s" for row in rows if row.gflops)
         + f"; limits: {limits.how}"
     )
-    return f'<div><svg data-chart="roofline" role="img" aria-label="{escape(label)}" width="440" height="194" viewBox="0 0 440 194" style="max-width:100%;color:inherit">{"".join(parts)}</svg></div>'
+    return f'<div><svg data-chart="roofline" role="img" aria-label="{escape(label)}" width="440" height="194" viewBox="0 0 440 194" style="color:inherit">{"".join(parts)}</svg></div>'
 
 
 def sweep_svg(name: str, metric: str, series: Mapping[str, Sequence[tuple[int, Row]]]) -> str:
@@ -149,7 +149,7 @@ def sweep_svg(name: str, metric: str, series: Mapping[str, Sequence[tuple[int, R
         f"{who}: {', '.join(f'{x}: {_value(ends[1], metric)}' for x, ends in points)}" for who, points in drawn.items()
     )
     label = f"{METRICS[metric]} over {name}. {said}"
-    return f'<div><svg data-chart="sweep" role="img" aria-label="{escape(label)}" width="640" height="230" viewBox="0 0 640 230" style="max-width:100%;color:inherit">{"".join(parts)}</svg></div>'
+    return f'<div><svg data-chart="sweep" role="img" aria-label="{escape(label)}" width="640" height="230" viewBox="0 0 640 230" style="color:inherit">{"".join(parts)}</svg></div>'
 
 
 def _ends(row: Row, metric: str) -> tuple[float, float, float] | None:

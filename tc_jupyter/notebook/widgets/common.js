@@ -3,8 +3,10 @@ const STYLE = `
 .tcw { font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: var(--jp-ui-font-size1, 13px);
   color: var(--jp-ui-font-color1, inherit); line-height: 1.45; max-width: 100%; overflow-x: auto; padding: 2px 4px; }
 .tcw-controls { display: flex; flex-wrap: wrap; gap: 4px 18px; align-items: center; margin: 2px 0 6px; }
-.tcw-controls label { display: inline-flex; gap: 6px; align-items: center; }
-.tcw input[type=range] { width: 120px; accent-color: var(--jp-brand-color1, #1976d2); }
+.tcw-controls label { display: inline-flex; gap: 6px; align-items: center; max-width: 100%; }
+.tcw-controls label > span { white-space: nowrap; }
+.tcw select { min-width: 0; } .tcw svg { max-width: none; flex: none; }
+.tcw input[type=range] { width: 120px; min-width: 40px; accent-color: var(--jp-brand-color1, #1976d2); }
 .tcw input[type=number] { width: 74px; }
 .tcw input[type=number], .tcw input[type=text], .tcw select, .tcw button {
   font: inherit; color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color1, Canvas);

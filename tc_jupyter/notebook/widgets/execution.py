@@ -202,7 +202,7 @@ def _svg(found: Execution, time: int, said: str) -> str:
     w, h = 40 + width * step, 26 + height * step
     return (
         f'<svg data-execution="{found.steps}" role="img" aria-label="{escape(said)}" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}" '
-        f'style="max-width:100%;color:inherit">{"".join(parts)}</svg><div>outlined: runs now; '
+        f'style="color:inherit">{"".join(parts)}</svg><div>outlined: runs now; '
         f"{'colour and b: block; t: thread' if found.mapped else 'filled: has run; line: order of the first runs'}</div>"
     )
 

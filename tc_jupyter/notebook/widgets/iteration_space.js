@@ -11,7 +11,7 @@ function enliven(body, view) {
   const at = (point, column) => bytes.getInt32(4 * (point * columns + column), true);
   const readout = body.querySelector('[data-readout]');
   box.style.position = 'relative';
-  box.style.width = `${layout.width}px`;
+  box.style.width = `${box.querySelector('svg')?.getAttribute('width') ?? layout.width}px`; // with arrows it is wider than the lattice
   if (data.canvas) box.replaceChildren(paint(data, layout, bytes, columns, width));
   const cover = svgElement('svg', { width: layout.width, height: layout.height, viewBox: `0 0 ${layout.width} ${layout.height}`, 'aria-hidden': 'true' });
   cover.style.cssText = 'position:absolute;left:0;top:0;pointer-events:none;overflow:visible';
@@ -70,8 +70,7 @@ function enliven(body, view) {
   }
   function under(event) {
     const bounds = box.getBoundingClientRect();
-    const scale = box.querySelector('svg[role=img]') ? layout.width / box.querySelector('svg[role=img]').getBoundingClientRect().width : 1;
-    const x = (event.clientX - bounds.left) * scale - layout.left, y = (event.clientY - bounds.top) * scale - layout.top;
+    const x = event.clientX - bounds.left - layout.left, y = event.clientY - bounds.top - layout.top;
     const pc = Math.floor(x / layout.panelWidth), pr = Math.floor(y / layout.panelHeight);
     const panel = pr * layout.across + pc;
     const c = Math.floor((x - pc * layout.panelWidth) / layout.step), r = Math.floor((y - pr * layout.panelHeight) / layout.step);
@@ -107,7 +106,7 @@ function paint(data, layout, bytes, columns, width) {
   for (let hue = 0; hue < 360; hue++) palette[hue] = hsl(hue, 0.62, 0.52);
   const grey = 0x88888888;
   const column = width + data.coloured;
-  const dot = Math.max(1, Math.floor(layout.step * 0.8));
+  const dot = Math.max(1, layout.step < 5 ? Math.ceil(layout.step) : Math.floor(layout.step * 0.8)); // gaps between small dots make patterns of their own
   const strides = data.strides, lows = data.axes.map(axis => axis[2]);
   for (let n = 0; n < data.count; n++) {
     const base = 4 * n * columns;
@@ -117,7 +116,7 @@ function paint(data, layout, bytes, columns, width) {
     const number = bytes.getInt32(base + 4 * column, true);
     const x = Math.floor(layout.left + (p % layout.across) * layout.panelWidth + c * layout.step);
     const y = Math.floor(layout.top + Math.floor(p / layout.across) * layout.panelHeight + r * layout.step);
-    const colour = number >= 0 ? palette[Math.floor(number * 137.508) % 360] : grey;
+    const colour = number >= 0 ? palette[Math.floor(number * data.turn) % 360] : grey;
     for (let dy = 0; dy < dot; dy++) {
       const row = (y + dy) * canvas.width + x;
       if (number < 0 && dot > 2 && dy % 2) continue; // striped: not by colour alone

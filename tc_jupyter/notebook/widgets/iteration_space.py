@@ -34,6 +34,7 @@ from .lattice import (
     axes_of,
     colour_of,
     space_of,
+    turn_of,
 )
 from .picture import (
     BAD,
@@ -203,6 +204,7 @@ class IterationSpace(Picture):
             "coloured": self.coloured(space) if len(sent) == len(space.touches) else 0,
             "count": len(space.points),
             "total": space.total,
+            "turn": turn_of(space, self.coloured(space)),
             "layout": layout.data(),
             "tensors": {name: [list(b.origin), list(b.shape)] for name, b in space.tensors.items()},
             "fixed": dict(space.fixed),
@@ -421,7 +423,8 @@ def lattice_svg(space: Space, coloured: int, label: str, arrows: int = 0) -> str
         x, y = layout.place(column, row, panel)
         places.append((x, y))
         groups.setdefault(number, []).append(_mark(number, x, y, layout.step))
-    drawn = [_group(number, marks) for number, marks in sorted(groups.items())]
+    turn = turn_of(space, coloured)
+    drawn = [_group(number, marks, turn) for number, marks in sorted(groups.items())]
     style = f'stroke-width="{_n(layout.step * 0.7)}" stroke-linecap="round" fill="none"'
     dots = f'<g data-dots="" {style}>{"".join(drawn[sum(n < 0 for n in groups) :])}</g>'
     dots += "".join(drawn[: sum(n < 0 for n in groups)])
@@ -434,14 +437,13 @@ def lattice_svg(space: Space, coloured: int, label: str, arrows: int = 0) -> str
         )
         labels = f'<g font-size="9" fill="#fff" stroke="#000" stroke-opacity=".7" stroke-width="2" style="paint-order:stroke" text-anchor="middle">{labels}</g>'
     inner = f"<title>{escape(label[:400])}</title>{_frame(space, layout)}{dots}{labels}"
-    height = layout.height
+    width, height = layout.width, layout.height
     if arrows:
-        lines, height = _arrows(space, layout, places, arrows)
+        lines, width, height = _arrows(space, layout, places, arrows)
         inner += lines
-    style = "max-width:100%;color:inherit;font-family:inherit"
     return (
-        f'<svg role="img" aria-label="{escape(label)}" width="{_n(layout.width)}" height="{_n(height)}" '
-        f'viewBox="0 0 {_n(layout.width)} {_n(height)}" style="{style}">{inner}</svg>'
+        f'<svg role="img" aria-label="{escape(label)}" width="{_n(width)}" height="{_n(height)}" '
+        f'viewBox="0 0 {_n(width)} {_n(height)}" style="color:inherit;font-family:inherit">{inner}</svg>'
     )
 
 
@@ -456,10 +458,10 @@ def _mark(number: int, x: float, y: float, step: float) -> str:
     return f"M{_n(x - r)} {_n(y - r)}l{_n(2 * r)} {_n(2 * r)}m0 {_n(-2 * r)}l{_n(-2 * r)} {_n(2 * r)}"
 
 
-def _group(number: int, marks: list[str]) -> str:
+def _group(number: int, marks: list[str], turn: float) -> str:
     path = "".join(marks)
     if number >= 0:
-        return f'<path data-element="{number}" d="{path}" stroke="{colour_of(number)}"/>'
+        return f'<path data-element="{number}" d="{path}" stroke="{colour_of(number, turn)}"/>'
     kind = {NOT_MADE: "skipped", OUTSIDE: "outside", UNKNOWN: "unknown"}[number]
     colour = BAD if number == OUTSIDE else "currentColor"
     return f'<path data-element="{kind}" d="{path}" stroke="{colour}" stroke-width="1.2" fill="none"/>'
@@ -512,11 +514,11 @@ def _ticks(space: Space, layout: Layout, x: float, y: float) -> str:
     return f'<g font-size="9" opacity=".85">{"".join(parts)}</g>'
 
 
-def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], most: int) -> tuple[str, float]:
-    """The elements of a computed tensor under the lattice, and an arrow from each to the points that read it."""
+def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], most: int) -> tuple[str, float, float]:
+    """The elements of a computed tensor under the lattice, an arrow from each to the points that read it, width and height."""
     reads = [t for t in space.touches if not t.write and space.tensors[t.tensor].kind != "input"]
     if not reads:
-        return "", layout.height
+        return "", layout.width, layout.height
     tensor = space.tensors[reads[0].tensor]
     elements = sorted({int(n) for t in reads if t.tensor == tensor.name for n in t.numbers.tolist() if n >= 0})
     y, step = layout.height + 34, min(layout.step, (layout.WIDE - 60) / max(len(elements), 1))
@@ -534,6 +536,7 @@ def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], mos
         f'<path data-arrows="{min(len(lines), most)}" d="{"".join(lines[:most])}" stroke="currentColor" opacity=".55" '
         f'stroke-width="1" fill="none"/><path d="{cells}" fill="none" stroke="currentColor"/>'
         f'<text x="{layout.LEFT}" y="{_n(y + 18)}" font-size="11" fill="currentColor">{escape(said)}</text>',
+        max(layout.width, layout.LEFT + step * len(elements) + 10, layout.LEFT + 6.2 * len(said)),
         y + 26,
     )
 
@@ -561,10 +564,10 @@ def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
     cells = ""
     if few:
         used = sorted({int(v) for n in mine for v in np.unique(space.touches[n].numbers) if v >= 0})
-        tinted = coloured in mine
+        tinted, turn = coloured in mine, turn_of(space, coloured)
         cells = "".join(
             f'<rect data-element="{n}" x="{_n(n % columns * step)}" y="{_n(n // columns * step)}" width="{_n(step)}" '
-            f'height="{_n(step)}" fill="{colour_of(n) if tinted else "currentColor"}"{"" if tinted else " opacity=" + chr(34) + ".18" + chr(34)}/>'
+            f'height="{_n(step)}" fill="{colour_of(n, turn) if tinted else "currentColor"}"{"" if tinted else " opacity=" + chr(34) + ".18" + chr(34)}/>'
             for n in used
         )
     origin = "" if not any(box.origin) else f", first element {box.element(0)}"

@@ -259,9 +259,20 @@ def _numbers(place: Sequence[Ints], made: NDArray[np.bool_], box: TensorBox, cou
     return number
 
 
-def colour_of(number: int) -> str:
-    """The colour of an element: neighbours differ, equal elements have equal colours."""
-    return f"hsl({int(number * 137.508) % 360},62%,52%)"
+APART = 137.508
+"""Degrees of hue that make neighbours differ: the golden angle."""
 
 
-__all__ = ["Axis", "Space", "TensorBox", "Touch", "axes_of", "colour_of", "space_of", "tensor_boxes"]
+def colour_of(number: int, turn: float = APART) -> str:
+    """The colour of an element, `turn` degrees of hue from that of the one before it; equal elements have equal colours."""
+    return f"hsl({int(number * turn) % 360},62%,52%)"
+
+
+def turn_of(space: Space, coloured: int) -> float:
+    """Neighbours differ where points can be told apart; many points would be noise, so colours follow the order there."""
+    if space.total <= SVG_LIMIT or not space.touches:
+        return APART
+    return 300 / max(space.tensors[space.touches[coloured].tensor].count, 1)
+
+
+__all__ = ["Axis", "Space", "TensorBox", "Touch", "axes_of", "colour_of", "space_of", "tensor_boxes", "turn_of"]

@@ -110,7 +110,7 @@ def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) 
     cells = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
     return (
-        f'<table aria-label="{escape(label)}" style="font-size:inherit;width:auto"><thead><tr>{cells}</tr></thead>'
+        f'<table aria-label="{escape(label)}" style="font-size:inherit;width:auto;border-collapse:separate;border-spacing:10px 0"><thead><tr>{cells}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
 

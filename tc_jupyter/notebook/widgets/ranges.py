@@ -356,26 +356,28 @@ def boxes_svg(boxes: list[TensorBox]) -> str:
     right = max(origin[1] + shape[1] for _, origin, shape in ends)
     scale = min(18.0, 420 / max(right - left, 1))
     parts: list[str] = []
-    y = 4.0
+    start = max(70.0, 8 + 7 * max(len(box.name) for box in drawn))
+    y, widest = 4.0, start + (right - left) * scale
     for box, origin, shape in ends:
         height = min(max(shape[0] * scale, 8), 110)
-        x = 70 + (origin[1] - left) * scale
+        x = start + (origin[1] - left) * scale
         width = max(shape[1] * scale, 1)
+        said = f"{box.element(0)[len(box.name) :]}{last_of(box)}"
+        widest = max(widest, x + 5.5 * len(said))
         dash = ' stroke-dasharray="4 3"' if box.kind == "input" else ""
         parts.append(
             f'<text x="2" y="{y + 9:.1f}" font-size="11" fill="currentColor">{escape(box.name)}</text>'
             f'<rect data-box="{escape(box.name)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
             f'fill="{ACCENT}" fill-opacity=".13" stroke="currentColor"{dash}/>'
-            f'<text x="{x + 3:.1f}" y="{y + height + 10:.1f}" font-size="9" fill="currentColor">{box.element(0)[len(box.name) :]}'
-            f"{last_of(box)}</text>"
+            f'<text x="{x + 3:.1f}" y="{y + height + 10:.1f}" font-size="9" fill="currentColor">{said}</text>'
         )
         y += height + 16
     label = "; ".join(f"{box.name} starts at {tuple(box.origin)} with shape {tuple(box.shape)}" for box in drawn)
-    width = 70 + (right - left) * scale + 12
+    width = widest + 12
     more = "; of more than two dimensions the last two" if any(len(box.shape) > 2 for box in drawn) else ""
     return (
         f'<svg role="img" aria-label="{escape(label)}" width="{width:.0f}" height="{y:.0f}" viewBox="0 0 {width:.0f} {y:.0f}" '
-        f'style="max-width:100%;color:inherit;margin:4px 0"><path d="M{70 - left * scale:.1f} 0V{y:.1f}" stroke="{LINE}"/>'
+        f'style="color:inherit;margin:4px 0"><path d="M{start - left * scale:.1f} 0V{y:.1f}" stroke="{LINE}"/>'
         f'{"".join(parts)}</svg><div style="{MUTED}">dashed: inputs; solid: computed; the vertical line is index 0{more}</div>'
     )
 

@@ -522,7 +522,7 @@ def stage_graph_svg(schedule: Schedule) -> str:
     label = f"stages {', '.join(names)}; {'; '.join(edges) or 'no stage reads another'}"
     return (
         f'<svg role="img" data-stages="{len(names)}" aria-label="{escape(label)}" width="{total}" height="{high}" viewBox="0 0 {total} {high}" '
-        f'style="max-width:100%;color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg>'
+        f'style="color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg>'
     )
 
 
@@ -627,7 +627,7 @@ def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
     cut = f"; {_MOST_CELLS} cells are drawn" if len(exact) > _MOST_CELLS else ""
     return (
         f'<svg role="img" aria-label="{label}" width="{width:.0f}" height="{height:.0f}" viewBox="-2 -2 {width:.0f} {height:.0f}" '
-        f'style="color:inherit;max-width:100%">{inner}</svg><div>filled: needed exactly ({len(mine)}); solid: hull ({hull_count}); '
+        f'style="color:inherit">{inner}</svg><div>filled: needed exactly ({len(mine)}); solid: hull ({hull_count}); '
         f"dashed: TVM ({tvm_count}){shade}{dotted}{note}{cut}</div>"
     )
 

@@ -120,7 +120,7 @@ def progress_svg(log: TuningLog) -> str:
     )
     label = f"{len(timed)} candidates timed; best {duration(log.best.seconds or 0)}, default {duration(log.baseline)}"
     return (
-        f'<svg role="img" aria-label="{label}" width="480" height="150" viewBox="0 0 480 150" style="max-width:100%;color:inherit">'
+        f'<svg role="img" aria-label="{label}" width="480" height="150" viewBox="0 0 480 150" style="color:inherit">'
         f'{marks}{dots}<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
         f'<text x="466" y="146" font-size="9" text-anchor="end" fill="currentColor">{duration(right)} of search</text></svg>'
     )

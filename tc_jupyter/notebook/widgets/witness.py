@@ -147,7 +147,7 @@ def _row(reach: Reach) -> str:
     width = max(16 + count * step, 7.0 * len(said))
     return (
         f'<div><svg data-witness="{escape(reach.text)}" role="img" aria-label="{escape(said)}" width="{width:.0f}" height="54" '
-        f'viewBox="0 0 {width:.0f} 54" style="max-width:100%;color:inherit">'
+        f'viewBox="0 0 {width:.0f} 54" style="color:inherit">'
         f"{''.join(parts)}</svg></div>"
     )
 
@@ -167,7 +167,7 @@ def _line(r: IndexRange, numbers: Mapping[str, int]) -> str:
     width = max(40 + (right - left) * step, 7.0 * len(said))
     return (
         f'<div><svg data-witness="{escape(r.index)}" role="img" aria-label="{escape(said)}" width="{width:.0f}" height="54" viewBox="0 0 {width:.0f} 54" '
-        f'style="max-width:100%;color:inherit"><text x="8" y="11" font-size="11" fill="currentColor">{escape(said)}</text>'
+        f'style="color:inherit"><text x="8" y="11" font-size="11" fill="currentColor">{escape(said)}</text>'
         f'<path d="M20 30H{20 + (right - left) * step:.1f}" stroke="{LINE}"/>'
         f'<path d="M{x:.1f} 24v12M{y:.1f} 24v12" stroke="currentColor" stroke-width="2"/>'
         f'<path data-outside="{low - high}" d="M{x:.1f} 30H{y:.1f}l5 -4m-5 4l5 4" stroke="{BAD}" stroke-width="2" fill="none"/>'
