@@ -55,10 +55,10 @@ class Workload:
         length: expression over the sizes: how many operations one element is rounded in.
         magnitude: expression for the sum of the absolute values of an element's terms; by default the reference of the
             absolute values of the parameters.
-        halide: time of Halide with a schedule by hand divided by that of a library here, as recorded: `0.41 torch`. It was measured on
-            another machine and misleads where the library's own speed differs: `0.061 torch` of the moments of 4096 x 4096 is
-            3.5 to 3.7 ms on one thread of a machine that needs 4.9 ms to read the matrix once, and `0.0695 numpy` of the 5-point
-            stencil 7.2 ms where a copy past the caches takes 7.6.
+        halide: time of Halide with a schedule by hand divided by that of a library here, as recorded: `0.41 torch`. It was
+            measured on another machine and misleads where the library's own speed differs: `0.061 torch` of the moments of
+            4096 x 4096 is 3.5 to 3.7 ms on one thread of a machine that needs 4.9 ms to read the matrix once, and `0.0695 numpy`
+            of the 5-point stencil 7.2 ms where a copy past the caches takes 7.6.
     """
 
     name: str
