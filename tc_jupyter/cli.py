@@ -151,7 +151,13 @@ def _emit(options: argparse.Namespace) -> int:
             function = module[name]
             own = sizes if function.is_open else {each: sizes[each] for each in function.program.sizes if each in sizes}
             print(function.source(options.kind, **own))
-    except (ValueError, OpenRanks, RuntimeError, BackendError) as problem:
+    except OpenRanks:
+        message = f"the text of `{name}` depends on the ranks of its arguments"
+        print(
+            f"tc-jupyter: {message}: write them in its types, as in `double[.] a` or `double[.,.] a`", file=sys.stderr
+        )
+        return 1
+    except (ValueError, RuntimeError, BackendError) as problem:
         print(f"tc-jupyter: {problem}", file=sys.stderr)
         return 1
     return 0

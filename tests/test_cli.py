@@ -170,6 +170,23 @@ def test_emit_refuses(run, good, arguments, said):
     assert said in err
 
 
+def test_emit_of_open_ranks_says_where_to_write_them(run, stdin):
+    text = "double[{}] twice(double[{}] a) {{ return {{ iv -> a[iv] * 2.0 | iv < shape(a) }}; }}"
+    stdin(text.format("*", "*"))
+    status, out, err = run("emit", "-", "--language", "sac")
+    assert (status, out) == (1, "")
+    assert "`double[.] a`" in err
+    stdin(text.format(".", "."))
+    assert run("emit", "-", "--language", "sac")[0] == 0
+
+
+def test_check_of_a_def_without_a_readable_statement_shows_its_messages_only(run, stdin):
+    stdin("def g(float(N) X) -> (Y) { Y(i) = Z(i) }")
+    status, out, _ = run("check", "-")
+    assert status == 1
+    assert out.startswith("error[TC201]")
+
+
 def test_emit_of_a_text_with_mistakes_shows_them(run, stdin):
     stdin(BAD)
     status, out, err = run("emit", "-")

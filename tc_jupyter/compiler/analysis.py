@@ -22,7 +22,7 @@ from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Analysis:
     """The result of `analyze`.
 
@@ -38,8 +38,13 @@ class Analysis:
     language: str
     diagnostics: tuple[Diagnostic, ...]
     functions: Mapping[str, FunctionAnalysis]
-    parsed: Parsed | None = field(default=None, repr=False)
-    open_functions: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    parsed: Parsed | None = None
+    open_functions: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        from .text_form import text_form  # noqa: PLC0415  (it takes values of this type)
+
+        return text_form(self)
 
     @cached_property
     def ok(self) -> bool:

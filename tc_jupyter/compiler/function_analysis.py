@@ -12,7 +12,7 @@ from tc_jupyter.program import Program
 from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FunctionAnalysis:
     """What is known of one def, also when it has errors.
 
@@ -27,6 +27,11 @@ class FunctionAnalysis:
     ranges: Ranges
     conditions: Preconditions
     ok: bool
+
+    def __repr__(self) -> str:
+        from .text_form import function_text  # noqa: PLC0415  (it takes values of this type)
+
+        return function_text(self)
 
     @property
     def name(self) -> str:

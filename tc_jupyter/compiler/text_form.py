@@ -161,10 +161,16 @@ def _about(item: Precondition, source: SourceText) -> str:
 def text_form(analysis: Analysis, engine: str = "") -> str:
     """Signature, ranges with reasons, conditions and messages as plain text; never ends with a line end.
 
+    A def of which no statement could be read has only its messages.
+
     Args:
         engine: which engine calls use, for the last line; empty: no such line.
     """
-    parts = [_function_text(found, demands(name, analysis)) for name, found in analysis.functions.items()]
+    parts = [
+        function_text(found, demands(name, analysis))
+        for name, found in analysis.functions.items()
+        if found.ok or found.program.statements
+    ]
     parts += [_open_text(name, analysis) for name in analysis.open_functions if name not in analysis.functions]
     if analysis.diagnostics:
         parts.append(analysis.render())
@@ -197,7 +203,8 @@ def open_signatures(name: str, analysis: Analysis) -> tuple[str, ...]:
     return tuple(str(getattr(definition, "signature", name)) for definition in definitions) or (name,)
 
 
-def _function_text(found: FunctionAnalysis, demanded: tuple[str, ...]) -> str:
+def function_text(found: FunctionAnalysis, demanded: tuple[str, ...] = ()) -> str:
+    """Signature, statements with the ranges of their indices, conditions that are not proved."""
     lines = [signature(found), *(f"  {line}" for line in demanded if line)]
     blocks = list(statements(found))
     rows = [row for block in blocks for row in block.rows]

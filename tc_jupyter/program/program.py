@@ -153,7 +153,7 @@ class Partition:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Program:
     """One def, checked.
 
@@ -178,6 +178,9 @@ class Program:
     partitions: tuple[Partition, ...] = ()
     source: SourceText = field(default=SourceText(""), compare=False)
     span: Span = field(default=NO_SPAN, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<program {self.name}({', '.join(self.parameters)}) -> ({', '.join(self.results)})>"
 
     def tensor(self, name: str) -> Tensor:
         """The tensor of that name; raises `KeyError`."""

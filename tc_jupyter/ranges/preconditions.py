@@ -58,7 +58,7 @@ MOST_BRANCHES = 100  # of the `? :` inside one subscript; one with more is check
 WORST = ("PROVED", "SIZE", "SIZE_SET", "DATA", "POINTWISE", "REFUTED")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Precondition:
     """One condition.
 
@@ -82,6 +82,9 @@ class Precondition:
     conditions: tuple[SizeExpr, ...] = ()
     violations: Pieces | None = None
     datum: Datum | None = None
+
+    def __repr__(self) -> str:
+        return f"Precondition({self.text!r}, {self.status}, {self.subject} of {self.statement})"
 
     @property
     def status(self) -> str:

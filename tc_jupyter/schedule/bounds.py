@@ -136,7 +136,7 @@ class AxisRanges(Mapping[str, Range]):
         return len(self._ranges)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bounds(Mapping[str, AxisRanges]):
     """Bounds of all stages of a schedule.
 
@@ -356,6 +356,8 @@ class Bounds(Mapping[str, AxisRanges]):
 
     def __str__(self) -> str:
         return f"{self.loops()}\n\n{self.table()}"
+
+    __repr__ = __str__
 
     def _require_sizes(self) -> None:
         missing = [name for name in self.graph.program.sizes if name not in self.sizes]

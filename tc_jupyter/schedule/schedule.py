@@ -18,7 +18,7 @@ from tc_jupyter.ranges import Ranges
 
 from . import primitives
 from .bounds import Bounds, infer_bound
-from .stage import StageGraph, stage_graph
+from .stage import Stage, StageGraph, stage_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Step:
         return f".{self.name}({', '.join(shown)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Schedule:
     """In which loops a program runs. Immutable: every method returns a new schedule.
 
@@ -49,6 +49,12 @@ class Schedule:
     graph: StageGraph
     steps: tuple[Step, ...] = field(default=())
     origin: StageGraph | None = None
+
+    def __repr__(self) -> str:
+        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+        lines = [f"schedule of {self.graph.program.name}: {steps}"]
+        lines += [f"  {_stage_line(stage)}" for stage in self.graph.stages]
+        return "\n".join(lines)
 
     def start(self) -> StageGraph:
         """The stages before the first step."""
@@ -191,6 +197,16 @@ class Schedule:
         primitives.check_grid(self.graph, graph)
         step = Step(name, arguments, tuple(keywords.items()))
         return replace(self, graph=graph, steps=(*self.steps, step), origin=self.start())
+
+
+def _stage_line(stage: Stage) -> str:
+    """`A.cache at C, k.outer: i, k.inner vectorize`."""
+    attach = stage.attach
+    where = "" if attach.kind == "root" else f" {attach.kind}"
+    where += f" {attach.stage}, {attach.axis}" if attach.stage else ""
+    said = dict(stage.annotations)
+    loops = ", ".join(f"{leaf} {said[leaf]}" if leaf in said else leaf for leaf in stage.leaves)
+    return f"{stage.name}{where}: {loops or 'no loop'}"
 
 
 def schedule_of(program: Program, ranges: Ranges) -> Schedule:

@@ -32,6 +32,20 @@ def test_every_primitive_is_a_method_of_a_schedule():
     assert sorted(re.findall(r'self\._do\("(\w+)"', text)) == sorted(METHODS)
 
 
+def test_a_schedule_prints_its_stages_and_loops():
+    """Where a stage runs, its loops from the outside, and what they are bound to."""
+    start = default("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }")
+    cached = start.split("C", "i", factor=16).cache_read("A", "C").compute_at("A.cache", "C", "i.outer")
+    assert repr(start) == "schedule of f: 0 steps\n  C: i, j, k"
+    assert repr(cached.parallel("C", "i.outer")).splitlines() == [
+        "schedule of f: 4 steps",
+        "  A.cache at C, i.outer: i, k",
+        "  C: i.outer parallel, i.inner, j, k",
+    ]
+    bounds = start.bounds()
+    assert repr(bounds) == str(bounds)
+
+
 @pytest.mark.parametrize("name", [*METHODS, "annotate"])
 def test_the_documented_loops_are_the_loops(name):
     program, before, steps, after = example(name)
