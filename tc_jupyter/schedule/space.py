@@ -13,7 +13,7 @@ from tc_jupyter.ranges import Ranges
 
 from .schedule import Schedule, schedule_of
 from .target import Target
-from .templates import contraction, general, partitions, reduction, rows, sharing, streaming, transposing
+from .templates import contraction, general, inlining, partitions, reduction, rows, sharing, streaming, transposing
 from .templates.gpu import for_gpu
 
 Sized = tuple[str, int]
@@ -43,7 +43,7 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
     for name in names:
         found = contraction.default(schedule, name, target, sizes)
         schedule = schedule if found is None else found
-    schedule = rows.fuse_rows(schedule)
+    schedule = rows.fuse_rows(inlining.inline_read_once(schedule))
     for name in names:
         stage = schedule.graph.stage(name)
         if stage.attach.kind == "root" and not stage.relations and not stage.annotations:

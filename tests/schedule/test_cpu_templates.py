@@ -106,6 +106,14 @@ TEMPLATES = {
     "columns": ("def f(float(M,N) X) -> (s) { s(j) +=! X(i,j) }", {"M": [3], "N": SINGLE}),
     "rows": ("def f(float(M,N) X) -> (s) { s(i) +=! X(i,j) }", {"M": [3], "N": edges(LANES, 8 * LANES)}),
     "pointwise": ("def f(float(M,N) X, float(N) b) -> (Y) { Y(i,j) = X(i,j) * 2 + b(j) }", {"M": [3], "N": edges(WIDTH)}),
+    "pointwise chain": (
+        "def f(float(M,N) X, half(N) b) -> (Y) { T(i,j) = half(exp(X(i,j))) U(i,j) = T(i,j) * b(j) Y(i,j) = T(i,j) - U(i,j) }",
+        {"M": [3], "N": edges(WIDTH)},
+    ),
+    "pointwise chain into sums": (
+        "def f(float(M,N) X) -> (s) { T(i,j) = X(i,j) * X(i,j)  s(i) +=! T(i,j) }",
+        {"M": [3], "N": edges(WIDTH)},
+    ),
     "stencil": (
         "def f(float(M,N) X) -> (Y) { Y(i,j) = X(i,j) + X(i+1,j) + X(i+2,j+1) }",
         {"M": [m + 2 for m in edges(1)], "N": [n + 1 for n in edges(WIDTH)]},

@@ -7,10 +7,13 @@ reductions and everything else take their templates. `general` takes what no tem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import walk
+from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Attach
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates import general
 
@@ -85,11 +88,15 @@ def _at_root(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Sch
 
 def _inlined(schedule: Schedule) -> Schedule:
     """Temporaries on single elements are put in the place of their reads, but not into products, which read tiles."""
+    graph = schedule.graph  # with what was inlined so far written into its users
     for name in schedule.stages:
-        graph = schedule.graph
         stage = graph.stage(name)
         users = graph.consumers(name)
-        if name in graph.outputs or not users or any(product.is_product(schedule, user.name) for user in users):
+        if (
+            name in schedule.graph.outputs
+            or not users
+            or any(product.is_product(schedule, user.name) for user in users)
+        ):
             continue
         nodes = sum(1 for _ in walk(stage.statement.value))
         reads = sum(
@@ -100,4 +107,5 @@ def _inlined(schedule: Schedule) -> Schedule:
                 schedule = schedule.compute_inline(name)
             except CompileError:
                 continue
+            graph = inject_inline(graph.replace_stage(replace(stage, attach=Attach("inline"))))
     return schedule

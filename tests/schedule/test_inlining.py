@@ -1,0 +1,73 @@
+"""Which temporaries the default schedules write into their users."""
+
+from __future__ import annotations
+
+import pytest
+
+from tc_jupyter.codegen.cuda import emit_cuda
+from tc_jupyter.loops import lower
+from tc_jupyter.program import walk
+from tc_jupyter.runtime.cpu import cpu_target
+from tc_jupyter.runtime.cuda import cuda_target
+from tc_jupyter.schedule import default_schedule, infer_symbolic
+from tc_jupyter.schedule.inline import inject_inline
+from tc_jupyter.schedule.templates.inlining import LARGEST, MOST_STAGES
+from tests.running import program_of
+
+
+def on_cpu(text: str):
+    found = program_of(text)
+    assert found is not None
+    return default_schedule(*found, cpu_target())
+
+
+def inlined(text: str) -> list[str]:
+    schedule = on_cpu(text)
+    return [name for name in schedule.stages if schedule.graph.stage(name).attach.kind == "inline"]
+
+
+@pytest.mark.parametrize(
+    "statements, expected",
+    [
+        ("T(i) = exp(X(i))  U(i) = T(i) * T(i)  Y(i) = T(i) + U(i)", ["T", "U"]),
+        ("T(i) = X(2*i) where i in 0:N/2  Y(i) = T(i)", []),
+        ("T(i) = X(i) * 2  Y(i) = T(i) + T(i+1)", []),
+        ("T(i) = X(i) * 2  Y(i,j) = T(i) * X(j)", []),
+        ("T(i) = X(i) * 2  Y +=! T(i)", ["T"]),
+        ("T(i) = X(i) * 2  U(i) = T(i)  S +=! T(i)  Y(i) = U(i) + S", ["U"]),
+        ("T(i) = X(i)  T(i) += 1.0 where i in 0:N  Y(i) = T(i)", []),
+    ],
+    ids=["chain", "strided", "stencil", "broadcast", "sum", "two users", "written twice"],
+)
+def test_what_is_read_once_is_computed_where_it_is_read(statements, expected):
+    assert inlined(f"def f(float(N) X) -> (Y) {{ {statements} }}") == expected
+
+
+def test_a_result_is_stored():
+    assert inlined("def f(float(N) X) -> (T, Y) { T(i) = X(i) * 2  Y(i) = T(i) + 1 }") == []
+
+
+def squares(count: int) -> str:
+    lines = [f"T{k}(i) = T{k - 1}(i) * T{k - 1}(i)" for k in range(1, count)]
+    return f"def f(float(N) X) -> (T{count - 1}) {{ T0(i) = X(i)  {'  '.join(lines)} }}"
+
+
+def test_expressions_that_double_stay_small():
+    """Twenty squares in one expression would be a million factors."""
+    graph = inject_inline(on_cpu(squares(20)).graph)
+    assert len(graph.stages) > 1
+    assert max(sum(1 for _ in walk(stage.statement.value)) for stage in graph.stages) <= LARGEST
+
+
+def test_expressions_that_double_stay_small_on_a_gpu():
+    found = program_of(squares(20))
+    assert found is not None
+    target = cuda_target("sm_80")
+    graph = inject_inline(default_schedule(*found, target).graph)
+    assert max(len(emit_cuda(kernel, target).text) for kernel in lower(infer_symbolic(graph))) < 10_000
+
+
+def test_a_def_of_many_statements_keeps_its_temporaries():
+    """The time that the choice takes grows faster than the number of statements."""
+    lines = [f"T{k}(i) = T{k - 1}(i) + 1" for k in range(1, MOST_STAGES + 1)]
+    assert inlined(f"def f(float(N) X) -> (T{MOST_STAGES}) {{ T0(i) = X(i)  {'  '.join(lines)} }}") == []
