@@ -469,7 +469,8 @@ class Function:
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         numbers = definition.numbers_at(inputs.sizes)
-        made = definition.build(cuda.cuda_target("sm_80"))
+        layout = replace(ROW_MAJOR, most=definition.most(inputs.sizes, "cuda"))
+        made = definition.build(cuda.cuda_target("sm_80"), layout)
         return simulate(made, inputs, numbers, definition.numbers)
 
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
@@ -584,9 +585,10 @@ class Function:
         self(*arrays)  # whatever is wrong with the arguments is told here
         target, sizes = target_of(engine), definition.numbers_at(inputs.sizes).sizes
         constants, hints = definition.size_class(inputs.sizes, engine)
-        layout = replace(ROW_MAJOR, constants=constants, hints=hints)
+        most = definition.most(inputs.sizes, engine)
+        layout = replace(ROW_MAJOR, constants=constants, hints=hints, most=most)
         key = tuning_key(definition.program, target, layout)
-        found = candidates(*definition.with_constants(constants), target, dict(hints))
+        found = candidates(*definition.with_constants(constants), target, dict(hints), largest=dict(most))
         steps = tuple(each.steps for each in found)
         host = tuple(host_array(each) if getattr(each, "ndim", 0) else each for each in arrays)
         plain = Function(self._definition, self._options, self._source)

@@ -13,6 +13,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.function import Options, close
+from tc_jupyter.runtime import nvrtc
 
 CELL = """
 def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i,j) * B(j) }
@@ -586,3 +587,25 @@ def test_sizes_can_be_fixed_on_purpose():
     assert "K" in loops
     with pytest.raises(ValueError, match="Z"):
         tc.compile(cell, specialize={"Z": 3})
+
+
+def test_a_call_beyond_the_promise_of_a_schedule_is_refused():
+    """`at_most` holds for every call, on the short way too."""
+    f = tc.compile("def f(float(N) X) -> (O) { O(i) = 2 * X(i) }", target="cpu").f
+    small = f.with_schedule(f.schedule().at_most("N", 4))
+    np.testing.assert_array_equal(small(np.ones(4, np.float32)), np.full(4, 2, np.float32))
+    for _ in range(2):
+        with pytest.raises(tc.CallError, match="at most 4"):
+            small(np.ones(5, np.float32))
+
+
+def test_a_simulated_call_keeps_short_rows_in_registers():
+    """The kernel of a call is that of its class of rows, also for rows of odd lengths and for no rows at all."""
+    if nvrtc.available() is not None:
+        pytest.skip(str(nvrtc.available()))
+    f = tc.compile("def f(float(M,N) A) -> (O) { s(i) +=! A(i,j)\n O(i,j) = A(i,j) - s(i) }").f
+    for rows, columns in ((3, 40), (2, 33), (0, 5)):
+        a = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+        done = f.simulate(a)
+        assert done.findings == ()
+        np.testing.assert_allclose(done.outputs[0], a - a.sum(1, keepdims=True), rtol=1e-5, atol=1e-3)

@@ -83,7 +83,7 @@ def build(
                 return build(program, ranges, layout, target, tuned, checks)
             except (CompileError, RuntimeError):  # tuned for other strides or constants: the default always fits
                 pass
-        schedule = default_schedule(program, ranges, target, dict(layout.hints))
+        schedule = default_schedule(program, ranges, target, dict(layout.hints), dict(layout.most))
     bounds = infer_symbolic(inject_inline(schedule.graph), whole=layout.empty)
     inside: frozenset[int] = frozenset()
     kernels = lower(bounds)
@@ -102,7 +102,7 @@ def tuning_key(program: Program, target: Target, layout: Layout) -> StoreKey:
     types = ",".join(f"{tensor.name}:{tensor.dtype.value}" for tensor in program.tensors)
     features = ",".join(sorted(target.features))
     device = f"{target.kind} {target.name} {target.arch} {target.vector_bits} {target.threads} {features}"
-    sizes = (*layout.constants, *layout.hints)
+    sizes = (*layout.constants, *layout.hints, *layout.most)
     return StoreKey(key_of(program.language, program.source.text, program.name, types), device, sizes)
 
 

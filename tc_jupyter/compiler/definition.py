@@ -48,7 +48,7 @@ from tc_jupyter.runtime.kernel import (
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, cpu_runner, interpreter_runner
 from tc_jupyter.runtime.recent import RecentCalls
-from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, schedule_of, size_class
+from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, row_class, schedule_of, size_class
 
 from .build import Build, build
 from .call_numbers import CallNumbers
@@ -162,8 +162,9 @@ class Definition:
         if constants or hints or (outputs and self.accumulates):
             accumulate = bool(outputs) and self.accumulates
             layout = replace(layout, accumulate=accumulate, constants=constants, hints=hints)
+        layout = replace(layout, most=self.most(inputs.sizes, engine))
         if 0 in inputs.sizes.values():
-            layout = replace(layout, constants=(), hints=(), empty=True)
+            layout = replace(layout, constants=(), hints=(), most=(), empty=True)
         try:
             views = self.ready(engine, layout).kernel.run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
@@ -209,6 +210,12 @@ class Definition:
             if not self.by_class or engine == "interpreter"
             else size_class(self.program, self.found.ranges, sizes)
         )
+
+    def most(self, sizes: Mapping[str, int], engine: str) -> tuple[tuple[str, int], ...]:
+        """Sizes that no call of the class of this one exceeds; only code for a GPU depends on them."""
+        if engine != "cuda" or self.options.specialize or not self.by_class:
+            return ()
+        return row_class(self.program, self.found.ranges, sizes)
 
     def _constants(self, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """The sizes that the code of this call is made for.
@@ -325,7 +332,7 @@ class Definition:
         constants, hints = self.size_class(sizes, "cpu")
         steps = self.ready("cpu", Layout(strided, 64, constants=constants, hints=hints)).kernel.steps
         runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
-        simple = len(runners) == len(steps) and not any(step.kernel.checks for step in steps)
+        simple = len(runners) == len(steps) and not any(step.kernel.checks or step.kernel.most for step in steps)
         return runners if simple else None
 
     def build(self, target: Target, layout: Layout = ROW_MAJOR) -> Build:

@@ -22,7 +22,7 @@ from tc_jupyter.runtime import cuda
 from tc_jupyter.runtime.arguments import call_error
 from tc_jupyter.runtime.arrays import NDArray, copied, host_array, numpy_dtype, storage_dtype, view_of
 from tc_jupyter.runtime.cubin import Occupancy, Resources, occupancy, read_resources
-from tc_jupyter.runtime.kernel import CallNumbers, Inputs, Numbers, root_of
+from tc_jupyter.runtime.kernel import CallNumbers, Inputs, Numbers, refuse_larger, root_of
 from tc_jupyter.runtime.launch import RECORD, failure_of, integers, values_of_checks
 from tc_jupyter.simulator import DeviceMemory, Finding, GlobalArray
 from tc_jupyter.simulator import simulate as simulate_launch
@@ -138,6 +138,7 @@ def simulate(made: Build, inputs: Inputs, numbers: Numbers, call: CallNumbers) -
     """
     run = _SimulatedCall(made, inputs, numbers, call)
     for kernel, source in zip(made.kernels, made.sources, strict=True):
+        refuse_larger(kernel, numbers.sizes, made.program)
         run.launch(kernel, source)
     outputs = tuple(run.result(name) for name in made.program.results)
     # temporaries and the workspace of idle threads may keep elements that nobody needs; reading one is a finding of its own

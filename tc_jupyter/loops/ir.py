@@ -182,6 +182,7 @@ class Kernel:
         checks: number of `Check` nodes; if not 0 the kernel takes an error record.
         comment: lines shown at the top of generated text (def, ranges).
         multiples: sizes (or strides, `A.stride.0`) that the launcher has found to be multiples of a number: (name, number).
+        most: sizes that no call exceeds: (name, number); the launcher refuses a larger one.
         min_blocks: blocks that should fit into a GPU's multiprocessor at once; limits registers. 0 = the compiler's choice.
     """
 
@@ -194,6 +195,7 @@ class Kernel:
     checks: int = 0
     comment: tuple[str, ...] = ()
     multiples: tuple[tuple[str, int], ...] = ()
+    most: tuple[tuple[str, int], ...] = ()
     min_blocks: int = 0
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import prod
 
 from tc_jupyter.program import (
     Binary,
@@ -188,6 +189,7 @@ class _Nest:
             body,
             tuple(dict.fromkeys(stage.evaluates for stage in members if stage.evaluates)),
             sum(isinstance(stmt, Check) for stmt in walk_statements(body)),
+            most=self.graph.most,
         )
 
     def _belongs(self, stage: Stage) -> bool:
@@ -1072,34 +1074,38 @@ def _fixed(value: SizeExpr) -> dict[str, int]:
 # --- packed layouts --------------------------------------------------------------------------------------------------
 
 
-def _tile_of(layout: tuple[tuple[int, int], ...], dimension: int) -> int:
-    """Size of the tile of a dimension, 1 if it has none."""
-    return next((tile for d, tile in layout if d == dimension and tile), 1)
+def _tile_inside(layout: tuple[tuple[int, int], ...], place: int) -> int:
+    """Elements of its dimension that one position at `place` of a layout stands for: all tiles inside it together."""
+    dimension, tile = layout[place]
+    return prod(t for d, t in (layout[place + 1 :] if tile else layout) if d == dimension and t)
 
 
 def _packed_shape(extents: list[SizeExpr], layout: tuple[tuple[int, int], ...] | None) -> list[SizeExpr]:
     if layout is None:
         return extents
+    insides = [_tile_inside(layout, place) for place in range(len(layout))]
     return [
-        constant(tile) if tile else floor_div(extents[d] + _tile_of(layout, d) - 1, _tile_of(layout, d))
-        for d, tile in layout
+        constant(tile) if tile else floor_div(extents[d] + inside - 1, inside)
+        for (d, tile), inside in zip(layout, insides, strict=True)
     ]
 
 
 def _packed(local: list[SizeExpr], layout: tuple[tuple[int, int], ...] | None) -> list[SizeExpr]:
     if layout is None:
         return local
-    return [mod(local[d], tile) if tile else floor_div(local[d], _tile_of(layout, d)) for d, tile in layout]
+    parts = [floor_div(local[d], _tile_inside(layout, place)) for place, (d, _) in enumerate(layout)]
+    return [mod(part, tile) if tile else part for part, (_, tile) in zip(parts, layout, strict=True)]
 
 
 def _packed_expr(local: list[Expr], layout: tuple[tuple[int, int], ...] | None) -> tuple[Expr, ...]:
     if layout is None:
         return tuple(local)
 
-    def part(op: str, d: int, tile: int) -> Expr:
-        return Binary(op, local[d], to_expr(constant(tile)), DType.INT64)
+    def part(op: str, value: Expr, by: int) -> Expr:
+        return value if by == 1 and op == "//" else Binary(op, value, to_expr(constant(by)), DType.INT64)
 
-    return tuple(part("%", d, t) if t else part("//", d, _tile_of(layout, d)) for d, t in layout)
+    parts = [part("//", local[d], _tile_inside(layout, place)) for place, (d, _) in enumerate(layout)]
+    return tuple(part("%", each, tile) if tile else each for each, (_, tile) in zip(parts, layout, strict=True))
 
 
 # --- what a kernel uses ----------------------------------------------------------------------------------------------

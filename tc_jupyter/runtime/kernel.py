@@ -152,6 +152,7 @@ class Layout:
         constants: sizes that the code is made for.
         empty: a size is 0. What a stage must compute is known for sizes of 1 and more, so such a call runs every statement whole.
         hints: typical values of other sizes, by which tiles are chosen; the code is right for all values.
+        most: sizes that no call of the class exceeds: the code may be for such calls only.
     """
 
     strided: frozenset[str]
@@ -160,6 +161,7 @@ class Layout:
     constants: tuple[tuple[str, int], ...] = ()
     hints: tuple[tuple[str, int], ...] = ()
     empty: bool = False
+    most: tuple[tuple[str, int], ...] = ()
 
 
 def layout_of(
@@ -293,9 +295,11 @@ class BoundKernel:
             check: `all`, `sizes` or `none`.
 
         Raises:
-            CallError: TC502, TC504, TC604, TC612.
+            CallError: TC502, TC504, TC604, TC605, TC612.
         """
         program = self.program
+        for step in self.steps:
+            refuse_larger(step.kernel, numbers.sizes, program)
         storage = {name: self._prepared(name, view) for name, view in inputs.arrays.items()}
         results = self._results(inputs, numbers, outputs)
         storage.update({root_of(program, name): view for name, view in results.items()})
@@ -381,6 +385,18 @@ class BoundKernel:
         if given is not None and results[name] is not given:
             copy_into(given, results[name])
         return results[name] if given is None else given
+
+
+def refuse_larger(kernel: Kernel, sizes: Mapping[str, int], program: Program) -> None:
+    """Refuse a call with a size that the schedule of a kernel has promised not to meet.
+
+    Raises:
+        CallError: TC605.
+    """
+    for name, most in kernel.most:
+        if sizes.get(name, 0) > most:
+            message = f"the schedule is for `{name}` of at most {most} (`at_most`); {sizes[name]} came"
+            fail(codes.SIZE_CONFLICT, message, program.source, program.span, help="use a schedule without this limit")
 
 
 def _scratch(buffer: Buffer, shape: tuple[int, ...], device: str) -> Callable[[], ArrayView]:

@@ -20,10 +20,12 @@ def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str
     """Iterations of a leaf inside the loops `placed`: exact where constraints are sums of loops.
 
     A loop bound to a GPU axis has one length in the whole launch; its tail is left to a guard. So has an unrolled loop of a stage
-    on GPU axes: registers need constant indices.
+    on GPU axes, and one whose length has no more than an upper limit: registers need constant indices.
     """
     extent = related.extents[leaf]
-    if _is_uniform(stage, leaf):
+    if _is_bounded(stage, related, leaf):
+        return constant(extent.limits[1] or 0)
+    if _is_uniform(stage, related, leaf):
         return extent
     if extent == constant(1) and _has_inner(stage, leaf, placed):
         return extent  # one part: the loop inside it ends where the constraint says
@@ -82,9 +84,22 @@ def _has_inner(stage: Stage, leaf: str, placed: frozenset[str]) -> bool:
     )
 
 
-def _is_uniform(stage: Stage, leaf: str) -> bool:
+def _is_uniform(stage: Stage, related: Lineage, leaf: str) -> bool:
     kind = stage.annotation(leaf)
-    return kind in GPU_AXES or (kind == "unroll" and any(other in GPU_AXES for _, other in stage.annotations))
+    on_grid = any(other in GPU_AXES for _, other in stage.annotations)
+    return kind in GPU_AXES or (kind == "unroll" and on_grid) or _is_bounded(stage, related, leaf)
+
+
+def _is_bounded(stage: Stage, related: Lineage, leaf: str) -> bool:
+    """Whether an unrolled loop runs to its upper limit, which a promise on a size gives, and a constraint tells where it ends."""
+    extent, name = related.extents[leaf], variable(stage.name, leaf)
+    if stage.annotation(leaf) != "unroll" or extent.is_constant or extent.limits[1] is None:
+        return False
+    combined = stage.kind(leaf) == "reduction"
+    return any(
+        name in value.indices and (combined or not _involves_reduction(stage, value))
+        for value, _ in related.constraints
+    )
 
 
 def _tail(
@@ -122,4 +137,4 @@ def _is_implied(stage: Stage, related: Lineage, value: SizeExpr) -> bool:
     if weights is None:
         return False
     last = [leaf for leaf in stage.leaves if variable(stage.name, leaf) in weights][-1]
-    return not _is_uniform(stage, last)
+    return not _is_uniform(stage, related, last)

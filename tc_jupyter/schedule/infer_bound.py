@@ -21,6 +21,7 @@ from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, w
 from tc_jupyter.ranges import (
     Condition,
     Extremum,
+    Name,
     Scope,
     SizeExpr,
     choose,
@@ -167,7 +168,11 @@ def _whole_box(graph: StageGraph, stage: Stage) -> tuple[tuple[SizeExpr, SizeExp
 
 def extent_between(low: SizeExpr, high: SizeExpr) -> SizeExpr:
     """`high + 1 - low` with `low` moved into a `min` or `max` of `high`, so that `min(4*o + 3, N - 1)` gives `min(4, N - 4*o)`."""
-    total = high + 1 - low
+    return _moved_in(high + 1 - low)
+
+
+def _moved_in(total: SizeExpr) -> SizeExpr:
+    """`min(a, b) + c` as `min(a + c, b + c)`, inner ones too, if there is one `min` or `max`."""
     found = [(mono, c) for mono, c in total.ordered() if len(mono) == 1 and isinstance(mono[0], Extremum)]
     if len(found) != 1 or abs(found[0][1]) != 1:
         return total
@@ -175,7 +180,7 @@ def extent_between(low: SizeExpr, high: SizeExpr) -> SizeExpr:
     assert isinstance(atom, Extremum)
     rest = total - of_atom(atom) * sign
     kind = minimum if (atom.kind == "min") == (sign > 0) else maximum
-    return kind(*(argument * sign + rest for argument in atom.arguments))
+    return kind(*(_moved_in(argument * sign + rest) for argument in atom.arguments))
 
 
 def _clip(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
@@ -284,15 +289,16 @@ def _unit_steps(subscript: Expr) -> bool:
 def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ...]:
     """The loops on the attach path that are points for the producer's storage: thread axes and memory scopes.
 
-    Shared storage is read by all threads of the block, so loops bound to `threadIdx` are relaxed; global storage by all blocks (and
-    by all tasks of a CPU), so those bound to `blockIdx` are as well.
+    Shared storage is read by all threads of the block, so loops bound to `threadIdx` are relaxed; for storage that is spread over
+    the threads, those bound to `threadIdx.x`; global storage is read by all blocks (and by all tasks of a CPU), so those bound to
+    `blockIdx` are relaxed as well.
 
     Source: TVM, "InferBound Pass", phase 1 (`NeedRelax` by the rank of thread and storage).
     """
     path = graph.attach_path(producer.name)
     relaxed: tuple[str, ...] = {
         "shared": GPU_AXES[3:],
-        "threads": GPU_AXES[3:],
+        "threads": GPU_AXES[3:4],
         "global": (*GPU_AXES, "parallel"),
     }.get(graph.scope(producer), ())
     return tuple(loop for loop in path if graph.stage(loop[0]).annotation(loop[1]) not in relaxed)
@@ -446,9 +452,14 @@ def view_shift(graph: StageGraph, tensor: str) -> tuple[SizeExpr, ...]:
     return shift
 
 
+def limited(most: tuple[tuple[str, int], ...]) -> dict[str, SizeExpr]:
+    """Sizes with their largest values: what is made of them has limits too."""
+    return {name: of_atom(Name("size", name, (1, largest))) for name, largest in most}
+
+
 def scope_of(graph: StageGraph) -> Scope:
     """The extents `T.k` of computed tensors as expressions of the sizes."""
-    sizes: dict[str, SizeExpr] = {}
+    sizes = dict(limited(graph.most))
     for name, box in graph.boxes.items():
         for k, (low, high) in enumerate(box.bounds):
             sizes[f"{name}.{k}"] = high - low

@@ -35,15 +35,21 @@ ATTEMPTS = 32
 
 
 def candidates(
-    program: Program, ranges: Ranges, target: Target, sizes: Mapping[str, int] | None = None, most: int = MOST
+    program: Program,
+    ranges: Ranges,
+    target: Target,
+    sizes: Mapping[str, int] | None = None,
+    most: int = MOST,
+    largest: Mapping[str, int] | None = None,
 ) -> tuple[Schedule, ...]:
     """Schedules to compare, all legal; the default schedule is the first, and no two have the same steps.
 
     Args:
         sizes: typical sizes, to choose tiles; every candidate is right for all others.
         most: number of candidates at most.
+        largest: sizes that no call exceeds.
     """
-    return tuple(islice(_distinct(_all(program, ranges, target, sizes or {}), target), most))
+    return tuple(islice(_distinct(_all(program, ranges, target, sizes or {}, largest or {}), target), most))
 
 
 def mutate(schedule: Schedule, random: Random, target: Target | None = None) -> Schedule:
@@ -86,13 +92,15 @@ def fits(schedule: Schedule, target: Target) -> bool:
 # --- candidates ------------------------------------------------------------------------------------------------------
 
 
-def _all(program: Program, ranges: Ranges, target: Target, sizes: Mapping[str, int]) -> Iterator[Schedule]:
-    first = default_schedule(program, ranges, target, sizes)
+def _all(
+    program: Program, ranges: Ranges, target: Target, sizes: Mapping[str, int], largest: Mapping[str, int]
+) -> Iterator[Schedule]:
+    first = default_schedule(program, ranges, target, sizes, largest)
     yield first
     if target.kind == "interpreter":
         return
     for other in _limits(target):
-        yield default_schedule(program, ranges, other, sizes)
+        yield default_schedule(program, ranges, other, sizes, largest)
     yield from _places(first)
     for factor in TILES:
         yield from _refactored(first, factor)

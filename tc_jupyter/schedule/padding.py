@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 from tc_jupyter.program import Read, walk
 from tc_jupyter.ranges import Extremum, SizeExpr, constant, floor_div, from_expr, interval, nonnegative
@@ -95,7 +96,7 @@ def _allocated(bounds: SymbolicBounds, tensor: str) -> list[tuple[SizeExpr, Size
     for number, (low, extent) in enumerate(dimensions):
         most = extent.limits[1]
         length = constant(most) if most is not None and owners[0].attach.kind == "at" else extent
-        tile = next((size for d, size in storage.layout or () if d == number and size), 1)
+        tile = prod(size for d, size in storage.layout or () if d == number and size)
         length = floor_div(length + tile - 1, tile) * tile
         last = storage.layout is None and number == len(dimensions) - 1
         places.append((low, length + storage.pad if last else length))

@@ -29,11 +29,13 @@ from tc_jupyter.program import (
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .grid import grid_problem
+from .infer_bound import limited
 from .inline import inject_inline, runs_before_launch
 from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
-from .lineage import leaf_domain
+from .lineage import default_domain, leaf_domain, lineage
 from .placement import attach_points, attach_problem, attached_family, graph_problem, shared_depth
+from .sized import with_sizes
 from .stage import (
     ANNOTATIONS,
     GPU_AXES,
@@ -598,8 +600,47 @@ def storage(
 # --- new stages ------------------------------------------------------------------------------------------------------
 
 
-def cache_read(graph: StageGraph, tensor: str, consumer: str, widen: bool = False) -> tuple[StageGraph, str]:
-    """Add a stage that copies `tensor` for one consumer; it is attached and bounded like any stage.
+def at_most(graph: StageGraph, size: str, most: int) -> StageGraph:
+    """Promise that no call has a larger `size`: storage and loops over it have constant lengths. A larger call is refused.
+
+    Example:
+        def f(float(M,N) X) -> (O) { s(i) +=! X(i,j)  O(i,j) = X(i,j) / s(i) }
+
+        for s[i] in 0:M
+          for s[j] in 0:N
+            s(i) +=! X(i,j)
+        for O[i] in 0:M
+          for O[j] in 0:N
+            O(i,j) = X(i,j) / s(i)
+
+        .at_most("N", 1024)
+
+        for s[i] in 0:M
+          for s[j] in 0:N
+            s(i) +=! X(i,j)
+        for O[i] in 0:M
+          for O[j] in 0:N
+            O(i,j) = X(i,j) / s(i)
+
+    Raises:
+        CompileError: TC411 (there is no such size), TC405 (no positive integer).
+    """
+    if size not in graph.base.sizes:
+        names = ", ".join(f"`{name}`" for name in graph.base.sizes)
+        message = f"`{graph.program.name}` has no size `{size}`"
+        raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"its sizes are {names}" if names else None)
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse(graph, codes.BAD_FACTOR, None, f"the largest `{size}` is `{most}`", "give a positive integer")
+    known = dict(graph.most)
+    known[size] = min(most, known.get(size, most))
+    limits = tuple(known.items())
+    return replace(with_sizes(graph, limited(limits)), most=limits)
+
+
+def cache_read(
+    graph: StageGraph, tensor: str, consumer: str, *others: str, widen: bool = False
+) -> tuple[StageGraph, str]:
+    """Add a stage that copies `tensor` for its consumers; it is attached and bounded like any stage.
 
     Rewrite:
         for i: C(i) = f(A(i))
@@ -621,23 +662,26 @@ def cache_read(graph: StageGraph, tensor: str, consumer: str, widen: bool = Fals
           C(i) = 2 * X(i)
 
     Args:
+        others: more stages that read the same copy.
         widen: store the elements in the type that the consumer converts them to, so that each is converted once.
 
     Returns:
         The new graph and the name of the new stage (`A.cache`, `A.cache#2`, ...).
 
     Raises:
-        CompileError: TC401 (the consumer does not read the tensor).
+        CompileError: TC401 (a consumer does not read the tensor, or it changes between two of them).
     """
-    user = find_stage(graph, consumer)
+    users = sorted(
+        (find_stage(graph, name) for name in (consumer, *others)), key=lambda each: graph.position(each.name)
+    )
+    user = users[0]
+    for each in users:
+        _reads_a_copy(graph, tensor, each)
     reads = [read for read in user.statement.reads() if read.tensor == tensor]
-    if not reads or not reads[0].indices:
-        message = f"`{consumer}` does not read a tensor `{tensor}`"
-        names = ", ".join(f"`{name}`" for name in dict.fromkeys(read.tensor for read in user.statement.reads()))
-        raise refuse(graph, codes.BAD_ATTACH, user, message, f"it reads {names}" if names else "it reads nothing")
-    if tensor == user.target:
-        message = f"`{consumer}` updates `{tensor}` in place"
-        raise refuse(graph, codes.BAD_ATTACH, user, message, "use `cache_write`")
+    writers = [each.name for each in graph.stages_on(tensor)]
+    if any(graph.position(user.name) < graph.position(name) < graph.position(users[-1].name) for name in writers):
+        message = f"`{tensor}` changes between `{user.name}` and `{users[-1].name}`"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, "give each a copy of its own")
     source = graph.program.tensor(tensor)
     name = _fresh(graph, f"{tensor}.cache")
     wide = _converted_type(user.statement.value, tensor) if widen else None
@@ -664,13 +708,29 @@ def cache_read(graph: StageGraph, tensor: str, consumer: str, widen: bool = Fals
             return _as_type(expr.operand, expr.dtype)
         return None
 
-    value = rewrite(user.statement.value, redirect)
-    graph = graph.replace_stage(replace(user, statement=replace(user.statement, value=value)))
+    for each in users:
+        value = rewrite(each.statement.value, redirect)
+        graph = graph.replace_stage(replace(each, statement=replace(each.statement, value=value)))
     stage = _default_stage(copy, box, ())
     producers = graph.stages_on(tensor)
     if producers and producers[-1].attach.kind == "at":
         stage = replace(stage, attach=producers[-1].attach)
-    return _valid(graph, _insert(graph, consumer, stage, cached, box), user), name
+    return _valid(graph, _insert(graph, user.name, stage, cached, box), user), name
+
+
+def _reads_a_copy(graph: StageGraph, tensor: str, user: Stage) -> None:
+    """Refuse a stage that cannot read a copy of `tensor`.
+
+    Raises:
+        CompileError: TC401.
+    """
+    if not any(read.tensor == tensor and read.indices for read in user.statement.reads()):
+        message = f"`{user.name}` does not read a tensor `{tensor}`"
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(read.tensor for read in user.statement.reads()))
+        raise refuse(graph, codes.BAD_ATTACH, user, message, f"it reads {names}" if names else "it reads nothing")
+    if tensor == user.target:
+        message = f"`{user.name}` updates `{tensor}` in place"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, "use `cache_write`")
 
 
 def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
@@ -976,13 +1036,19 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
         problem = _cross_thread_problem(stage, axis)
         if problem is not None:
             return problem
-    if annotation in ("vectorize", "unroll") and constant_extent(stage, axis) is None:
+    if annotation in ("vectorize", "unroll") and _longest(stage, axis) is None:
         return "its length is not constant", f'`split("{stage.name}", "{axis}", ...)` by the length first'
     if annotation in GPU_AXES:
         for leaf, kind in stage.annotations:
             if kind == annotation:
                 return f"`{leaf}` is bound to it already", "bind each axis once in a stage"
     return None
+
+
+def _longest(stage: Stage, axis: str) -> int | None:
+    """The most iterations of an axis, if that is a constant."""
+    fixed = constant_extent(stage, axis)
+    return lineage(stage, default_domain(stage), str).extents[axis].limits[1] if fixed is None else fixed
 
 
 def _cross_thread_problem(stage: Stage, axis: str) -> tuple[str, str] | None:
@@ -1254,6 +1320,7 @@ def ceil_div(value: SizeExpr, divisor: int) -> SizeExpr:
 
 __all__ = [
     "annotate",
+    "at_most",
     "attach_points",
     "attach_problem",
     "bind",

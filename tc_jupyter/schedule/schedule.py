@@ -129,9 +129,13 @@ class Schedule:
 
     # --- new stages --------------------------------------------------------------------------------------------------
 
-    def cache_read(self, tensor: str, consumer: str, widen: bool = False) -> Schedule:
-        """Add a stage `<tensor>.cache` that copies a tensor for one consumer; see `primitives.cache_read`."""
-        return self._do("cache_read", tensor, consumer, **({"widen": True} if widen else {}))
+    def at_most(self, size: str, most: int) -> Schedule:
+        """Make the schedule for calls in which a size is at most `most`; see `primitives.at_most`."""
+        return self._do("at_most", size, most)
+
+    def cache_read(self, tensor: str, consumer: str, *others: str, widen: bool = False) -> Schedule:
+        """Add a stage `<tensor>.cache` that copies a tensor for its consumers; see `primitives.cache_read`."""
+        return self._do("cache_read", tensor, consumer, *others, **({"widen": True} if widen else {}))
 
     def cache_write(self, stage: str) -> Schedule:
         """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""

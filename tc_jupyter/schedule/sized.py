@@ -18,23 +18,31 @@ def sized_graph(graph: StageGraph, sizes: Mapping[str, int]) -> StageGraph:
     """The graph at given sizes: the same stages, loops and names; a size that is not given stays a symbol."""
     if not sizes:
         return graph
-    known = {name: constant(value) for name, value in sizes.items()}
+    graph = with_sizes(graph, {name: constant(value) for name, value in sizes.items()})
+    return graph.with_stages(tuple(_with_values(stage, sizes) for stage in graph.stages))
+
+
+def with_sizes(graph: StageGraph, known: Mapping[str, SizeExpr]) -> StageGraph:
+    """The graph with other expressions in place of sizes, in the ranges of its loops and the boxes of its tensors."""
     boxes = {
         name: Box(tuple((low.substitute(known), high.substitute(known)) for low, high in box.bounds))
         for name, box in graph.boxes.items()
     }
-    stages = tuple(_sized_stage(stage, known, sizes) for stage in graph.stages)
+    stages = tuple(_sized_stage(stage, known) for stage in graph.stages)
     return replace(graph.with_stages(stages), boxes=boxes)
 
 
-def _sized_stage(stage: Stage, known: Mapping[str, SizeExpr], sizes: Mapping[str, int]) -> Stage:
+def _with_values(stage: Stage, sizes: Mapping[str, int]) -> Stage:
     def rule(expr: Expr) -> Expr | None:
         return int64(sizes[expr.name]) if isinstance(expr, Size) and expr.name in sizes else None
 
+    return replace(stage, statement=replace(stage.statement, value=rewrite(stage.statement.value, rule)))
+
+
+def _sized_stage(stage: Stage, known: Mapping[str, SizeExpr]) -> Stage:
     roots = tuple(
         IterVar(root.name, root.kind, (root.dom[0].substitute(known), root.dom[1].substitute(known)))
         for root in stage.roots
     )
     limits = tuple((value.substitute(known), limit.substitute(known)) for value, limit in stage.limits)
-    statement = replace(stage.statement, value=rewrite(stage.statement.value, rule))
-    return replace(stage, statement=statement, roots=roots, limits=limits)
+    return replace(stage, roots=roots, limits=limits)

@@ -20,20 +20,25 @@ Sized = tuple[str, int]
 
 
 def default_schedule(
-    program: Program, ranges: Ranges, target: Target, sizes: Mapping[str, int] | None = None
+    program: Program,
+    ranges: Ranges,
+    target: Target,
+    sizes: Mapping[str, int] | None = None,
+    most: Mapping[str, int] | None = None,
 ) -> Schedule:
     """The schedule that is used when nobody gives one: legal for every program and all sizes, fast for the common classes.
 
     Args:
         target: the device; `interpreter` keeps every stage at root with its indices as loops.
         sizes: typical sizes, to choose tiles; the schedule is right for all others.
+        most: sizes that no call exceeds (`row_class`); the schedule may be for such calls only.
     """
     schedule = schedule_of(program, ranges)
     match target.kind:
         case "cpu":
             return _for_cpu(schedule, target, sizes or {})
         case "cuda":
-            return for_gpu(schedule, target, sizes or {})
+            return for_gpu(schedule, target, sizes or {}, most or {})
         case _:
             return schedule
 
@@ -66,6 +71,7 @@ LARGE = 64
 """Sizes above this one differ for a tile only in whether they are multiples of it."""
 SMALL = 8
 """Windows of up to this size are constants of the code."""
+VECTOR_BYTES = 16
 
 
 def size_class(
@@ -105,6 +111,42 @@ def size_class(
         for name, value in known
         if name in shaped and name not in fixed
     )
+
+
+LONGEST_ROW = 1 << 15
+"""Rows of up to so many elements may stay in the registers of a block."""
+SHORTEST_ROW = 32
+
+
+def row_class(program: Program, ranges: Ranges, sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """What code for a GPU may assume that lengths of rows do not exceed, where rows are read more than once.
+
+    The number is a power of two of at least 32 for rows of whole vectors of 16 bytes, one less than such a number for others.
+
+    Returns:
+        Names of sizes with a number that is at least theirs.
+    """
+    found: dict[str, int] = {}
+    for statement in program.statements:
+        indices = ranges.indices[statement.name]
+        lengths = {i.index: i.upper - i.lower for i in indices if i.lower is not None and i.upper is not None}
+        for read in statement.reads():
+            last = read.indices[-1] if read.indices else None
+            summed = {index.name for index in statement.reduction_indices}
+            if not isinstance(last, IndexVar) or last.name not in summed or last.name not in lengths:
+                continue
+            again = sum(any(other.tensor == read.tensor for other in s.reads()) for s in program.statements) > 1
+            for name in lengths[last.name].names & sizes.keys() if again else ():
+                found[name] = max(found.get(name, 1), VECTOR_BYTES // read.dtype.bytes)
+    return tuple(
+        (name, most) for name, lanes in found.items() if (most := _longest_row(sizes[name], lanes)) <= LONGEST_ROW
+    )
+
+
+def _longest_row(length: int, lanes: int) -> int:
+    """The largest length of the same class."""
+    whole = max(SHORTEST_ROW, 1 << max(0, length - 1).bit_length())
+    return whole if length % lanes == 0 else whole - 1
 
 
 def _is_window(statement: Statement, index: str) -> bool:

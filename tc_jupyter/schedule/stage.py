@@ -80,7 +80,8 @@ class Storage:
             (one copy per GPU block), `local` (per task or thread), `register`, `threads` (one array spread over the threads of a
             block: the first entry of `layout` is the tile that runs over `threadIdx.x`).
         layout: order of dimensions in memory with tiles: entry `(dimension, tile)`; tile 0 is the rest of the dimension, a
-            positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. `None`: row-major.
+            positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. Of several tiles of a
+            dimension the last is the innermost: `((1, 32), (1, 0), (1, 4))` is `[j//4%32][j//128][j%4]`. `None`: row-major.
         padded: compute whole tiles: loops over the stage's innermost tiles run to the factor, not to the true end. Only legal
             when everything it reads stays inside padded storage and surplus elements are never read as results. A padded copy
             in shared memory is filled with zeros where there is nothing to copy.
@@ -200,12 +201,14 @@ class StageGraph:
         boxes: box of every tensor.
         stages: one per statement, in program order (producers first).
         base: the program as written.
+        most: sizes that no call exceeds: (name, number).
     """
 
     program: Program
     boxes: Mapping[str, Box] = field(hash=False)
     stages: tuple[Stage, ...]
     base: Program
+    most: tuple[tuple[str, int], ...] = ()
 
     def stage(self, name: str) -> Stage:
         """The stage of that name; raises `KeyError`."""

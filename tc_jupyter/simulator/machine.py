@@ -453,7 +453,7 @@ class Machine(State):
         if not targets and not sources:
             return operation
         base, undefined = instruction.parts[0], self.undefined
-        choose = self._selected_undefined(instruction) if base == "selp" else None
+        choose = self._selected_undefined(instruction) if base == "selp" else self._joined_undefined(instruction)
         addressed = {
             slots[operand.base.name]
             for operand in instruction.operands
@@ -499,6 +499,23 @@ class Machine(State):
 
         a, b, p = mask(first), mask(second), mask(predicate)
         return lambda lanes: np.where(read(lanes), a[lanes], b[lanes]) | p[lanes]
+
+    def _joined_undefined(self, instruction: Instruction) -> Callable[[Lanes], Array] | None:
+        """A conjunction is false whatever the other operand is, where one operand is false; a disjunction true likewise."""
+        if instruction.parts not in (("and", "pred"), ("or", "pred")):
+            return None
+        decides = instruction.parts[0] == "or"
+        operands = instruction.operands[1:3]
+        values = [self.registers.reader(operand, BOOL) for operand in operands]
+        none = np.zeros(self.lanes, BOOL)
+        slots = [self.registers.slots.get(getattr(operand, "name", ""), -1) for operand in operands]
+        masks = [self.undefined.get(slot, none) for slot in slots]
+
+        def mask(lanes: Lanes) -> Array:
+            decided = [~m[lanes] & (read(lanes) == decides) for m, read in zip(masks, values, strict=True)]
+            return (masks[0][lanes] | masks[1][lanes]) & ~decided[0] & ~decided[1]
+
+        return mask
 
     def _report_undefined(self, instruction: Instruction, number: int, lanes: Lanes) -> None:
         self.findings.add(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tc_jupyter.loops import Kernel
 from tc_jupyter.program import Program
@@ -18,7 +18,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100")
 @dataclass(frozen=True)
 class Case:
     """A def, sizes to run it at, words that its text must contain, the most registers on `sm_80` and `sm_90`, the device,
-    and more sizes at which weakened copies are looked for."""
+    more sizes at which weakened copies are looked for, and sizes that no call exceeds."""
 
     text: str
     sizes: tuple[dict[str, int], ...]
@@ -26,6 +26,7 @@ class Case:
     registers: int = 64
     target: Target = TARGET
     edges: tuple[dict[str, int], ...] = ()
+    most: dict[str, int] = field(default_factory=dict)
 
     @property
     def small(self) -> dict[str, int]:
@@ -184,6 +185,57 @@ CASES = {
         ("tc_block_reduce",),
         edges=({"M": 9, "N": 37}, {"M": 9, "N": 136}),
     ),
+    "softmax of warps": Case(
+        "def f(float(M,N) A) -> (O) { m(i) max=! A(i,j)\n e(i,j) = exp(A(i,j) - m(i))\n s(i) +=! e(i,j)\n O(i,j) = e(i,j) / s(i) }",
+        ({"M": 9, "N": 1024}, {"M": 5, "N": 36}, {"M": 1, "N": 1}, {"M": 3, "N": 37}),
+        ("tc_warp_reduce<32>", "tc_load<4>", "A_cache"),
+        64,
+        edges=({"M": 9, "N": 132}, {"M": 9, "N": 1020}),
+        most={"N": 1024},
+    ),
+    "softmax of blocks": Case(
+        "def f(float(M,N) A) -> (O) { m(i) max=! A(i,j)\n e(i,j) = exp(A(i,j) - m(i))\n s(i) +=! e(i,j)\n O(i,j) = e(i,j) / s(i) }",
+        ({"M": 2, "N": 8192}, {"M": 3, "N": 1028}, {"M": 1, "N": 1}),
+        ("tc_block_reduce<256>", "tc_load<4>", "A_cache"),
+        64,
+        edges=({"M": 3, "N": 1028}, {"M": 2, "N": 8188}),
+        most={"N": 8192},
+    ),
+    "half softmax of warps": Case(
+        "def f(half(M,N) A) -> (O) { m(i) max=! float(A(i,j))\n s(i) +=! exp(float(A(i,j)) - m(i))\n"
+        " O(i,j) = half(exp(float(A(i,j)) - m(i)) / s(i)) }",
+        ({"M": 9, "N": 256}, {"M": 5, "N": 104}, {"M": 1, "N": 1}),
+        ("tc_warp_reduce<32>", "tc_load<4>", "A_cache"),
+        64,
+        edges=({"M": 9, "N": 136}, {"M": 9, "N": 256}),
+        most={"N": 512},
+    ),
+    "norm of two": Case(
+        "def f(float(B,M,N) X, float(B,M,N) R, float(N) g) -> (O) { h(b,i,j) = X(b,i,j) + R(b,i,j)\n s(b,i) +=! h(b,i,j)\n"
+        " v(b,i) +=! (h(b,i,j)-s(b,i)/float(N))*(h(b,i,j)-s(b,i)/float(N))\n"
+        " O(b,i,j) = (h(b,i,j)-s(b,i)/float(N)) * rsqrt(v(b,i)/float(N) + 0.00001) * g(j) }",
+        ({"B": 2, "M": 5, "N": 511}, {"B": 3, "M": 3, "N": 37}, {"B": 1, "M": 1, "N": 1}),
+        ("tc_warp_reduce<32>", "X_cache", "R_cache"),
+        64,
+        edges=({"B": 2, "M": 5, "N": 37}, {"B": 3, "M": 3, "N": 509}),
+        most={"N": 511},
+    ),
+    "double mean of blocks": Case(
+        "def f(double(M,N) A) -> (O) { s(i) +=! A(i,j)\n O(i,j) = A(i,j) - s(i) / double(N) }",
+        ({"M": 3, "N": 2000}, {"M": 2, "N": 515}, {"M": 1, "N": 1}),
+        ("tc_block_reduce<256>", "A_cache"),
+        64,
+        edges=({"M": 3, "N": 517},),
+        most={"N": 2047},
+    ),
+    "largest of long rows": Case(
+        "def f(int32(M,N) A) -> (O) { m(i) max=! A(i,j)\n O(i,j) = A(i,j) - m(i) }",
+        ({"M": 2, "N": 16004}, {"M": 1, "N": 1}),
+        ("tc_block_reduce<512>", "tc_load<4>", "A_cache"),
+        64,
+        edges=({"M": 2, "N": 2052},),
+        most={"N": 16384},
+    ),
     "row sum": Case(
         "def f(float(M,N) A) -> (O) { O(i) +=! A(i,j) }",
         ({"M": 5, "N": 300}, {"M": 1, "N": 1}),
@@ -258,7 +310,7 @@ def scheduled(case: Case, sizes: dict[str, int] | None = None) -> tuple[Program,
     """A program on its default schedule, for unknown sizes or for some."""
     found = program_of(case.text)
     assert found is not None, case.text
-    return found[0], default_schedule(*found, case.target, sizes)
+    return found[0], default_schedule(*found, case.target, sizes, case.most)
 
 
 def kernels(schedule: Schedule, sizes: dict[str, int]) -> list[Kernel]:

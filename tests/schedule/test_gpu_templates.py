@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tc_jupyter.codegen.cuda import emit_cuda
+from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Program
 from tc_jupyter.runtime import cubin, nvrtc
-from tc_jupyter.schedule import Schedule, default_schedule, schedule_of
+from tc_jupyter.schedule import Schedule, default_schedule, row_class, schedule_of
 from tc_jupyter.schedule.templates.gpu import pointwise
 from tests.gpu.cases import ARCHITECTURES, CASES, TARGET, Case, kernels, scheduled
 from tests.gpu.simulated import differs, executed, inputs, simulated, wanted
@@ -159,10 +163,85 @@ def test_other_stencils(text):
 
 
 @pytest.mark.parametrize("name", ["product", "softmax", "transpose", "total", "stencil in three dimensions"])
+@pytest.mark.parametrize(
+    "name, small", [("softmax of warps", 0), ("softmax of blocks", 0), ("half softmax of warps", 0), ("norm of two", 1)]
+)
+def test_rows_are_read_once(name, small):
+    """Every element of a row is loaded from global memory once, in whole sectors, and shared memory has no bank conflict.
+
+    `small` tensors of one row are read again for each row.
+    """
+    case = CASES[name]
+    program, schedule = scheduled(case)
+    sizes = case.sizes[0]
+    arrays = inputs(program, 1, sizes)
+    _, launches = executed([(k, emit_cuda(k, case.target)) for k in kernels(schedule, sizes)], arrays, sizes)
+    assert [finding for launch in launches for finding in launch.findings] == []
+    sites = [site for launch in launches for site in launch.sites]
+    rows = math.prod(value for key, value in sizes.items() if key != "N")
+    whole = [array.nbytes if array.ndim > 1 else rows * array.nbytes for array in arrays.values()]
+    loads = [site for site in sites if (site.space, site.kind) == ("global", "load")]
+    assert sum(array.ndim == 1 for array in arrays.values()) == small
+    assert sum(site.bytes for site in loads) == sum(whole)
+    if sizes["N"] % 32 == 0:
+        assert all(site.sectors_per_request == site.ideal_sectors_per_request for site in loads)
+    shared = [site for site in sites if site.space == "shared"]
+    assert all(site.wavefronts_per_request == site.ideal_wavefronts_per_request for site in shared)
+
+
+@pytest.mark.parametrize("most, threads", [(31, 32), (1024, 32), (1023, 32), (2048, 256), (16384, 512), (32768, 1024)])
+def test_threads_of_a_row_follow_from_its_longest(most, threads):
+    """A warp up to 1024 elements of 32 bits, then blocks; nothing spills, and the registers hold the row."""
+    case = replace(CASES["softmax"], most={"N": most})
+    _, schedule = scheduled(case)
+    (kernel,) = kernels(schedule, {"M": 64, "N": most})
+    source = emit_cuda(kernel, TARGET)
+    assert number(source.launch.block[0], {}) == threads
+    assert "A_cache" in source.text
+    for arch in ("sm_80", "sm_90"):
+        compiled = nvrtc.compile_cuda(source.text, arch)
+        (found,) = cubin.read_resources(compiled.cubin, compiled.log)
+        assert (found.spill_bytes, found.stack_bytes) == (0, 0)
+
+
+def test_longer_rows_are_read_again():
+    """Beyond what registers hold nothing is kept, and no size is limited."""
+    _, schedule = scheduled(replace(CASES["softmax"], most={"N": 1 << 16}))
+    assert schedule.graph.most == ()
+    assert "A.cache" not in schedule.stages
+
+
+@pytest.mark.parametrize(
+    "length, most", [(1, 31), (32, 32), (33, 63), (36, 64), (1000, 1024), (1001, 1023), (32768, 32768), (32772, None)]
+)
+def test_classes_of_rows(length, most):
+    """Calls share code up to a power of two, those with rows of whole vectors apart from others."""
+    found = program_of(CASES["softmax"].text)
+    assert found is not None
+    assert dict(row_class(*found, {"M": 5, "N": length})) == ({} if most is None else {"N": most})
+    once = program_of(CASES["row sum"].text)
+    assert once is not None
+    assert row_class(*once, {"M": 5, "N": length}) == ()
+
+
+def test_an_element_of_another_thread_is_refused():
+    """What a thread keeps, no other thread can read."""
+    found = program_of("def f(float(N) X) -> (O) { O(i) = X(i) + X(63 - i) where i in 0:64 }")
+    assert found is not None
+    schedule = schedule_of(*found).split("O", "i", 32).bind("O", "i.outer", "blockIdx.x").cache_read("X", "O")
+    schedule = schedule.compute_at("X.cache", "O", "i.outer").storage("X.cache", "threads", layout=((0, 32), (0, 0)))
+    schedule = schedule.split("X.cache", "i", 32).bind("X.cache", "i.inner", "threadIdx.x")
+    schedule = schedule.bind("O", "i.inner", "threadIdx.x")
+    (kernel,) = kernels(schedule, {"N": 64})
+    with pytest.raises(CompileError, match="another thread holds"):
+        emit_cuda(kernel, TARGET)
+
+
+@pytest.mark.parametrize("name", ["product", "softmax", "softmax of warps", "transpose", "total"])
 def test_schedules_are_code(name):
     """A default schedule can be printed and applied again."""
     found = program_of(CASES[name].text)
     assert found is not None
-    schedule = default_schedule(*found, TARGET)
+    schedule = default_schedule(*found, TARGET, None, CASES[name].most)
     again = schedule.replay(schedule_of(*found).graph)
     assert again.graph == schedule.graph

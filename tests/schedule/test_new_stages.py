@@ -153,6 +153,11 @@ def test_what_a_warp_computes_is_not_private_to_its_threads():
     [
         (lambda s: s.cache_read("X", "C"), "TC401"),
         (lambda s: s.cache_read("C", "C"), "TC401"),
+        (lambda s: s.cache_read("A", "C", "C.cache"), "TC411"),
+        (lambda s: s.cache_write("C").cache_read("A", "C.cache", "C"), "TC401"),
+        (lambda s: s.at_most("Q", 4), "TC411"),
+        (lambda s: s.at_most("N", 0), "TC405"),
+        (lambda s: s.unroll("C", "j"), "TC410"),
         (lambda s: s.cache_write("Q"), "TC411"),
         (lambda s: s.rfactor("C", "i"), "TC403"),
         (lambda s: s.rfactor("C", "z"), "TC403"),
@@ -172,3 +177,26 @@ def test_a_packed_layout_holds_the_same_values():
     schedule = default(PRODUCT).cache_read("B", "C").storage("B.cache", layout=((1, 0), (0, 0), (1, 4)))
     is_product(schedule)
     is_product(schedule.split("C", "j", 4).compute_at("B.cache", "C", "j.outer"))
+
+
+@pytest.mark.parametrize("layout", [((1, 2), (0, 0), (1, 0), (1, 4)), ((1, 0), (1, 4), (0, 3), (1, 2), (0, 0))])
+def test_tiles_of_tiles_hold_the_same_values(layout):
+    schedule = default(PRODUCT).cache_read("B", "C").storage("B.cache", layout=layout)
+    is_product(schedule)
+    is_product(schedule.split("C", "j", 4).compute_at("B.cache", "C", "j.outer"))
+
+
+def test_several_stages_read_one_copy():
+    text = "def f(float(N) X) -> (O) { s +=! X(i)  O(i) = X(i) * s }"
+    schedule = default(text).cache_read("X", "s", "O")
+    assert schedule.stages == ("X.cache", "s", "O")
+    assert [read.tensor for read in schedule.graph.stage("O").statement.reads()] == ["X.cache", "s"]
+    x = np.arange(5, dtype="float32")
+    np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": 5})["O"], 10 * x)
+
+
+def test_a_promised_size_is_a_constant_of_the_loops():
+    schedule = default(PRODUCT).at_most("N", 16).at_most("N", 12)
+    assert schedule.graph.most == (("N", 12),)
+    is_product(schedule.unroll("C", "j"))
+    is_product(schedule.split("C", "j", 4).unroll("C", "j.outer"))

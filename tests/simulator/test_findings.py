@@ -113,6 +113,28 @@ def test_uninitialised_register():
     assert "register" in finding.message
 
 
+@pytest.mark.parametrize(
+    "join, chosen, expected",
+    [("and", 0, set()), ("and", 1, {"uninitialised"}), ("or", 1, set()), ("or", 0, {"uninitialised"})],
+)
+def test_one_operand_may_decide_a_conjunction(join, chosen, expected):
+    """`false && undefined` is false: compilers compare what a guard leaves undefined, and discard it."""
+    ptx = f""".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+ .reg .b32 %r<5>; .reg .b64 %rd<3>; .reg .pred %p<4>;
+ mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [out]; mad.wide.u32 %rd2, %r1, 4, %rd1;
+ setp.lt.u32 %p3, %r1, 20;
+ @%p3 mov.u32 %r2, 7;
+ setp.gt.u32 %p1, %r2, 3;
+ mov.u32 %r3, {chosen}; setp.ne.u32 %p2, %r3, 0;
+ {join}.pred %p1, %p2, %p1;
+ selp.b32 %r4, 1, 2, %p1;
+ st.global.u32 [%rd2], %r4; ret; }}"""
+    assert kinds(launch(ptx, "k", 1, 32, InOut("y", np.zeros(32, np.uint32)))) == expected
+
+
 def test_an_uninitialised_accumulator_does_not_pass():
     source = """extern "C" __global__ void f(const float* __restrict__ x, float* y, int n) {
       float acc INIT; for (int i = 0; i < n; i++) acc += x[i]; y[threadIdx.x] = acc; }"""

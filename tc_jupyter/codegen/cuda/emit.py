@@ -73,7 +73,18 @@ from .expressions import (
 )
 from .fragments import with_fragments
 from .helpers import helper_texts
-from .launch import GRID_AXES, GRID_LIMITS, THREAD_AXES, Axis, Range, axes_of, bounds, loop_range, needs_one
+from .launch import (
+    GRID_AXES,
+    GRID_LIMITS,
+    THREAD_AXES,
+    Axis,
+    Range,
+    axes_of,
+    bounds,
+    loop_range,
+    needs_one,
+    ranges_of,
+)
 from .literals import C_TYPES, value_type
 from .names import Names, comment_text
 from .pipeline import pipelined
@@ -88,6 +99,7 @@ from .primitives import (
     emit_intrinsic,
     fragment_type,
 )
+from .spread import foreign_access
 from .vectors import VectorStore, plan_vector
 
 MAX_STATIC_SHARED = 48 << 10
@@ -169,7 +181,14 @@ class _Emitter:
     def run(self) -> KernelSource:
         """The whole text."""
         kernel = self.kernel
+        foreign = foreign_access(kernel)
+        if foreign:
+            self._refuse(
+                f"a thread needs an element of `{foreign}` that another thread holds",
+                'spread all loops over it alike, or keep it in `storage(..., "shared")`',
+            )
         entry = self.names.of("", kernel.name)
+        self.scope.ranges = ranges_of(kernel)
         self.axes = axes_of(kernel, self.target.max_threads, self.target.multiprocessors)
         fragments = any(isinstance(s, Intrinsic) and s.name in MATRIX_STEPS for s in walk_statements(kernel.body))
         if fragments:
@@ -179,9 +198,9 @@ class _Emitter:
         if fragments:
             self.scope.nonnegative.add(LANE)
             self.scope.variables[LANE] = lane = self.names.of(LANE, "lane")
-            self.scope.ranges = {LANE: (0, 31)}
+            self.scope.ranges = self.scope.ranges | {LANE: (0, 31)}
             self._line(f"const int {lane} = threadIdx.x % 32;  // in the warp")
-        self.dynamic = _shared_total(kernel.body, {}) > MAX_STATIC_SHARED
+        self.dynamic = _shared_total(kernel.body, ranges_of(kernel)) > MAX_STATIC_SHARED
         if self.dynamic:
             self._line("extern __shared__ __align__(16) unsigned char tc_shared[];")
         self._block(kernel.body, ())
@@ -516,12 +535,16 @@ class _Emitter:
             return
         if loop.kind == "vectorize" and not _collective(loop) and self._vectorized(loop):
             return
+        most, limit = (0, None) if self._of_block(loop) else _unrolled_end(loop)
+        if limit is not None and divisor(limit, self.scope) % most == 0:  # all iterations, or none
+            whole = Block((replace(loop, extent=int64(most)),))
+            self._if(If(Binary(">=", limit, int64(most), DType.BOOL), whole), guards)
+            return
         extent = bounds(loop.extent, self.scope.ranges)
         if loop.kind in ("unroll", "vectorize") and extent[1] is not None and extent[1] <= MAX_UNROLL:
             self._line("#pragma unroll")
         with self._variable(loop) as name, self._repeated():
             low = index(loop.min, self.scope).text
-            most, limit = (0, None) if self._of_block(loop) else _unrolled_end(loop)
             high = self._end(loop) if limit is None else str(most)
             head = f"for ({self._type(loop)} {name} = {low}; {name} < {high}; {name}++) {{  // {self._note(loop)}"
             self._line(head)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tc_jupyter.loops import Block, For, If, Kernel, Stmt, Store, sub_blocks
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64, walk
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 
 GRID_AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 THREAD_AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
@@ -42,10 +42,15 @@ class Axis:
 def axes_of(kernel: Kernel, max_threads: int, multiprocessors: int) -> dict[str, Axis]:
     """The axes that the kernel's loops use, with launch extents."""
     loops: dict[str, list[tuple[For, dict[str, Range]]]] = {}
-    for loop, ranges in _gpu_loops(kernel.body, {}):
+    for loop, ranges in _gpu_loops(kernel.body, ranges_of(kernel)):
         loops.setdefault(loop.kind, []).append((loop, ranges))
     axes = {name: _grid_axis(name, loops[name], multiprocessors) for name in GRID_AXES if name in loops}
     return axes | _thread_axes({name: loops[name] for name in THREAD_AXES if name in loops}, max_threads)
+
+
+def ranges_of(kernel: Kernel) -> dict[str, Range]:
+    """What is known of the sizes of a kernel."""
+    return {name: (0, most) for name, most in kernel.most}
 
 
 def _gpu_loops(block: Block, ranges: dict[str, Range]) -> Iterator[tuple[For, dict[str, Range]]]:
@@ -71,7 +76,7 @@ def bounds(expr: Expr, ranges: dict[str, Range]) -> Range:
     match expr:
         case Const():
             return int(expr.value), int(expr.value)
-        case IndexVar():
+        case IndexVar() | Size():
             return ranges.get(expr.name, (None, None))
         case Binary():
             return _binary_bounds(expr.op, bounds(expr.left, ranges), bounds(expr.right, ranges))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import walk
@@ -26,15 +27,15 @@ Sizes = Mapping[str, int]
 Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
 
 
-def for_gpu(schedule: Schedule, target: Target, sizes: Sizes) -> Schedule:
-    """The default schedule of a program on a GPU."""
+def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Schedule:
+    """The default schedule of a program on a GPU; `most`: sizes that no call exceeds."""
     schedule = _inlined(schedule)
     for name in schedule.stages:
         if _is_free(schedule, name):
             schedule = _product(schedule, name, target, sizes) or schedule
     for name in reversed(schedule.stages):
         if _is_free(schedule, name):
-            schedule = _tried(rows.default, schedule, name, target, sizes) or schedule
+            schedule = _tried(partial(rows.default, most=most), schedule, name, target, sizes) or schedule
     for name in schedule.stages:
         if _is_free(schedule, name):
             schedule = _at_root(schedule, name, target, sizes)

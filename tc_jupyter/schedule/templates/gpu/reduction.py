@@ -105,13 +105,18 @@ def across_threads(schedule: Schedule, name: str, index: str, threads: int) -> S
 
 
 def bind_rows(schedule: Schedule, name: str, rows: list[str], threads: int) -> Schedule:
-    """One row per block, or eight rows of a warp each; all row loops become one."""
-    while len(rows) > 1:
-        schedule = schedule.fuse(name, rows[0], rows[1])
-        rows = [f"{rows[0]}.{rows[1]}.fused", *rows[2:]]
-    (row,) = rows
-    if threads > WARP:
-        return schedule.bind(name, row, "blockIdx.x")
+    """One row per block, or eight rows of a warp each; loops over rows become one, the innermost of warps excepted.
+
+    A row of a warp has the last row index in parts of eight: what is known of a part of a fused loop is too little for registers.
+    """
+    outer, row = (rows, "") if threads > WARP else (rows[:-1], rows[-1])
+    while len(outer) > 1:
+        schedule = schedule.fuse(name, outer[0], outer[1])
+        outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
+    for leaf in outer:
+        schedule = schedule.bind(name, leaf, "blockIdx.y" if row else "blockIdx.x")
+    if not row:
+        return schedule
     schedule = schedule.split(name, row, WARP_ROWS).bind(name, f"{row}.outer", "blockIdx.x")
     return schedule.bind(name, f"{row}.inner", "threadIdx.y")
 

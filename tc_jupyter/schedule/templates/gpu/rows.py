@@ -6,8 +6,8 @@
       for j             # threadIdx.x
         O(i, j) = exp(A(i, j) - m) / s
 
-What all threads of a row know (`m`, `s`) is in a register of each. Elements are read again from the nearest cache rather than
-kept: their number is known at the call only.
+What all threads of a row know (`m`, `s`) is in a register of each. Rows whose length is known to be bounded stay in registers
+(`kept_rows.py`); elements of longer ones are read again, from the nearest cache.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
-from . import pointwise
+from . import kept_rows, pointwise
 from .reduction import WARP, across_threads, bind_rows, is_reduction, reads_in_a_row, threads_of
 
 
-def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
-    """Attach the reductions over rows that only `name` and each other need; `None` if there are none."""
+def default(
+    schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int], most: Mapping[str, int] | None = None
+) -> Schedule | None:
+    """Attach the reductions over rows that only `name` and each other need; `None` if there are none.
+
+    Args:
+        most: sizes that no call exceeds.
+    """
     del target
     user = schedule.graph.stage(name)
     if user.statement.operator != "=":
@@ -36,6 +42,12 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         return None
     depth = len(schedule.graph.stage(members[0]).statement.output_indices)
     outputs = [index.name for index in user.statement.output_indices]
+    kept = kept_rows.kept_of(schedule, name, members, most or {})
+    if kept is not None:
+        try:
+            return _kept(schedule, name, members, outputs[:depth], kept)
+        except CompileError:
+            pass
     threads = max(threads_of(schedule.graph.stage(member), sizes) for member in members if _sums(schedule, member))
     try:
         return _scheduled(schedule, name, members, outputs[:depth], outputs[depth:], threads)
@@ -100,8 +112,24 @@ def _scheduled(
             schedule = schedule.split(name, thread, lanes).vectorize(name, f"{thread}.inner")
             thread = f"{thread}.outer"
         schedule = schedule.bind(name, thread, "threadIdx.x")
-    schedule = bind_rows(schedule, name, rows, threads)
-    place = schedule.leaves(name)[0] if threads > WARP else schedule.leaves(name)[1]
+    return _attached(bind_rows(schedule, name, rows, threads), name, members, threads)
+
+
+def _kept(schedule: Schedule, name: str, members: list[str], rows: list[str], kept: kept_rows.Kept) -> Schedule:
+    schedule = kept_rows.scheduled(schedule, name, members, kept)
+    schedule = _attached(bind_rows(schedule, name, rows, kept.threads), name, members, kept.threads)
+    return kept_rows.attached(schedule, name, _row(schedule, name, kept.threads), kept)
+
+
+def _row(schedule: Schedule, name: str, threads: int) -> str:
+    """The loop inside which one row is computed: over blocks, or over the warps of a block."""
+    axis = "blockIdx.x" if threads > WARP else "threadIdx.y"
+    return next(leaf for leaf, kind in schedule.graph.stage(name).annotations if kind == axis)
+
+
+def _attached(schedule: Schedule, name: str, members: list[str], threads: int) -> Schedule:
+    """The reductions inside the loop over rows; each thread holds their results."""
+    place = _row(schedule, name, threads)
     for member in reversed(members):
         schedule = schedule.compute_at(member, name, place).storage(member, "local")
     return schedule
