@@ -18,7 +18,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100")
 @dataclass(frozen=True)
 class Case:
     """A def, sizes to run it at, words that its text must contain, the most registers on `sm_80` and `sm_90`, the device,
-    more sizes at which weakened copies are looked for, and sizes that no call exceeds."""
+    more sizes at which weakened copies are looked for, sizes that no call exceeds, and typical ones by which tiles are chosen."""
 
     text: str
     sizes: tuple[dict[str, int], ...]
@@ -27,11 +27,12 @@ class Case:
     target: Target = TARGET
     edges: tuple[dict[str, int], ...] = ()
     most: dict[str, int] = field(default_factory=dict)
+    typical: dict[str, int] = field(default_factory=dict)
 
     @property
     def small(self) -> dict[str, int]:
         """Sizes for which the tiles are small: the simulator computes every element of a tile."""
-        return {name: 3 if name in "RS" else 32 for name in re.findall(r"\b[A-Z]\b", self.text)}
+        return self.typical or {name: 3 if name in "RS" else 32 for name in re.findall(r"\b[A-Z]\b", self.text)}
 
 
 CASES = {
@@ -74,6 +75,45 @@ CASES = {
         ("__shared__", "blockIdx.z"),
         128,
         edges=({"B": 2, "M": 35, "N": 37, "K": 61}, {"B": 1, "M": 5, "N": 9, "K": 3}),
+    ),
+    "batched small": Case(
+        "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
+        ({"B": 3, "M": 16, "N": 12, "K": 20}, {"B": 2, "M": 9, "N": 13, "K": 7}, {"B": 1, "M": 1, "N": 1, "K": 1}),
+        registers=128,
+        edges=(
+            {"B": 2, "M": 20, "N": 20, "K": 52},
+            {"B": 2, "M": 19, "N": 18, "K": 37},
+            {"B": 1, "M": 5, "N": 9, "K": 3},
+        ),
+        typical={"B": 512, "M": 16, "N": 16, "K": 64},
+    ),
+    "few columns": Case(
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        ({"M": 9, "N": 5, "K": 70}, {"M": 3, "N": 9, "K": 33}, {"M": 1, "N": 1, "K": 1}),
+        ("tc_warp_reduce<32>",),
+        edges=({"M": 9, "N": 8, "K": 100}, {"M": 18, "N": 17, "K": 65}),
+        typical={"M": 4096, "N": 8, "K": 4096},
+    ),
+    "few rows": Case(
+        "def f(half(B,M,K) X, half(B,N,K) W) -> (C) { C(b,i,j) +=! float(X(b,i,k)) * float(W(b,j,k)) }",
+        ({"B": 2, "M": 3, "N": 12, "K": 70}, {"B": 1, "M": 5, "N": 9, "K": 31}, {"B": 1, "M": 1, "N": 1, "K": 1}),
+        ("tc_warp_reduce<32>",),
+        edges=({"B": 2, "M": 4, "N": 9, "K": 100}, {"B": 2, "M": 9, "N": 18, "K": 65}),
+        typical={"B": 8, "M": 4, "N": 4096, "K": 4096},
+    ),
+    "flat product": Case(
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        ({"M": 12, "N": 68, "K": 20}, {"M": 9, "N": 13, "K": 7}),
+        registers=128,
+        edges=({"M": 18, "N": 132, "K": 52}, {"M": 19, "N": 70, "K": 37}, {"M": 5, "N": 7, "K": 3}),
+        typical={"M": 16, "N": 4096, "K": 64},
+    ),
+    "tall product": Case(
+        "def f(double(M,K) A, double(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
+        ({"M": 68, "N": 12, "K": 20}, {"M": 9, "N": 13, "K": 7}),
+        registers=128,
+        edges=({"M": 132, "N": 18, "K": 52}, {"M": 70, "N": 19, "K": 37}, {"M": 5, "N": 7, "K": 3}),
+        typical={"M": 4096, "N": 16, "K": 64},
     ),
     "convolution": Case(
         "def f(float(C,H,W) X, float(K,C,R,S) Y) -> (Z) { Z(k,h,w) +=! X(c, h + r, w + s) * Y(k,c,r,s) }",
@@ -310,7 +350,7 @@ def scheduled(case: Case, sizes: dict[str, int] | None = None) -> tuple[Program,
     """A program on its default schedule, for unknown sizes or for some."""
     found = program_of(case.text)
     assert found is not None, case.text
-    return found[0], default_schedule(*found, case.target, sizes, case.most)
+    return found[0], default_schedule(*found, case.target, sizes or case.typical, case.most)
 
 
 def kernels(schedule: Schedule, sizes: dict[str, int]) -> list[Kernel]:

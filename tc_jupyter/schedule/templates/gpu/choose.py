@@ -18,7 +18,7 @@ from tc_jupyter.schedule.stage import Attach
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates import general
 
-from . import pointwise, product, reduction, rows, stencils, tensor_cores, transposing
+from . import pointwise, product, reduction, rows, stencils, tensor_cores, thin, transposing
 
 MOST_INLINED = 64
 """Nodes that inlining may add to an expression: computing again is cheaper than memory up to about here."""
@@ -45,6 +45,9 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Sc
 def _product(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:
     """A product's schedule, of parts of its sum where that is long and the result small; `None` for what is no product."""
     found = _tried(tensor_cores.default, schedule, name, target, sizes)
+    if found is not None:
+        return found
+    found = _tried(thin.default, schedule, name, target, sizes)
     if found is not None:
         return found
     parts = _split_long(schedule, name, sizes)

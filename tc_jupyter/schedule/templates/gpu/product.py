@@ -49,6 +49,10 @@ class Tile:
 LARGE = Tile(128, 128, 8, 8, 8)
 MEDIUM = Tile(64, 64, 16, 4, 4)
 SMALL = Tile(32, 32, 16, 2, 2)
+TINY = Tile(16, 16, 16, 2, 2)
+"""Of many small matrices: blocks of two warps, up to 32 of them on a multiprocessor at once."""
+FLAT = Tile(16, 64, 16, 2, 4)
+TALL = Tile(64, 16, 16, 4, 2)
 VECTOR_BYTES = 16
 STAGES = 3
 """Tiles in shared memory at once: one is read while copies of two are under way; of 64-bit elements there are two tiles."""
@@ -183,6 +187,9 @@ def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, 
     least = min(4096 if extent is None else extent for extent in bits)
     if least <= FEWEST:
         return ()
+    if least <= TINY.rows and None not in bits:
+        rows, columns = (extent or 0 for extent in bits)
+        return (TINY if max(rows, columns) <= SMALL.rows else FLAT if rows < columns else TALL, SMALL)
     if least > 64 and any(read.dtype.bytes > 4 for read in stage.statement.reads()):
         return MEDIUM, SMALL  # 8 x 8 sums of 64 bits would take all registers of a thread
     return (LARGE, MEDIUM, SMALL) if least > 64 else (MEDIUM, SMALL) if least > 32 else (SMALL,)
