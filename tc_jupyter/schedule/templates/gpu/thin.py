@@ -7,8 +7,8 @@
         for j < 8: C.rf[j] += a * B(j, k)
       for j < 8: C(i, j) = sum over the threads of C.rf[j]       # shuffles
 
-Tiles in shared memory would be nearly empty, and the long operand is read once anyway. It must lie along the sum; what lies along its
-other index has a thread per element (`pointwise.py`).
+Tiles in shared memory would be nearly empty, and the long operand is read once anyway. It must lie along the sum; what lies along
+its other index has a thread per element (`pointwise.py`).
 """
 
 from __future__ import annotations
