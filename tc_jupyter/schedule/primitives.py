@@ -481,7 +481,8 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
           C(i) = B(i) + B(i+1)   # `B` inlined
 
     Raises:
-        CompileError: TC401 (a reduction, an output, a stage with later statements on its tensor, or a received tensor).
+        CompileError: TC401 (a reduction, an output, a stage with later statements on its tensor, a received tensor, or one whose
+            elements are subscripts).
     """
     old = find_stage(graph, stage)
     problem = None
@@ -497,9 +498,21 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
     elif inside := next(graph.attached(stage), None):
         problem = f"`{inside.name}` is computed in its loops"
+    elif reader := next((user for user in graph.consumers(stage) if _reads_at(graph, user, old.target)), None):
+        problem = f"its elements are subscripts in `{reader.name}`, which are checked before they are used"
     if problem is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
     return _valid(graph, attached_family(graph, old, Attach("inline")), old)
+
+
+def _reads_at(graph: StageGraph, user: Stage, tensor: str) -> bool:
+    """Whether a subscript of the user is an element of `tensor`."""
+    return any(
+        isinstance(node, Read) and graph.storage_name(node.tensor) == tensor
+        for read in user.statement.reads()
+        for subscript in read.indices
+        for node in walk(subscript)
+    )
 
 
 def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageGraph:

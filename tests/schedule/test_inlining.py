@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tc_jupyter.codegen.cuda import emit_cuda
+from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import lower
 from tc_jupyter.program import walk
 from tc_jupyter.runtime.cpu import cpu_target
@@ -45,6 +46,14 @@ def test_what_is_read_once_is_computed_where_it_is_read(statements, expected):
 
 def test_a_result_is_stored():
     assert inlined("def f(float(N) X) -> (T, Y) { T(i) = X(i) * 2  Y(i) = T(i) + 1 }") == []
+
+
+def test_elements_that_are_subscripts_are_stored():
+    """They are checked before anything is read there."""
+    text = "def f(float(N) X, int32(M) I) -> (Y) { T(i) = I(i) + 1  Y(i) = X(T(i)) }"
+    assert inlined(text) == []
+    with pytest.raises(CompileError, match=r"TC401(?s:.)*subscripts in `Y`"):
+        on_cpu(text).compute_inline("T")
 
 
 def squares(count: int) -> str:

@@ -58,3 +58,12 @@ def test_only_the_first_of_them_fetches_its_rows_ahead():
     vector = 4 * cpu_target().vector_bits // 8
     text = tc.compile(TOGETHER["moments"], target="cpu")["f"].source("llvm")
     assert text.count("call void @llvm.prefetch") == -(-vector // LINE)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    ["T(i) = 0 * A(i)  s +=! 0", "s +=! 0  T(i) = 0 * A(i)  s += 0", "T(i) +=! A(i) + A(j)  s +=! 0"],
+)
+def test_a_statement_without_loops_shares_none(statements):
+    function = tc.compile(f"def f(float(N) A) -> (s) {{ {statements} }}")["f"]
+    assert function(np.ones(3, np.float32)) == 0

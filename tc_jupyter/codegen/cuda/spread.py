@@ -6,8 +6,10 @@ the neighbour, which no thread can read.
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Intrinsic, Kernel, Stmt, Store, expressions, sub_blocks
-from tc_jupyter.program import Expr, IndexVar, Read, walk
+from tc_jupyter.program import Const, Expr, IndexVar, Read, walk
 
 THREADS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 
@@ -30,7 +32,7 @@ def _in_statement(stmt: Stmt, spread: dict[str, Buffer], mine: frozenset[str]) -
     if isinstance(stmt, Store) and stmt.buffer in spread:
         places.append((stmt.buffer, stmt.indices))
     for name, indices in places:
-        if not all(_is_own(index, mine) for index in indices[: spread[name].threads]):
+        if not all(map(_is_own, indices[: spread[name].threads], spread[name].shape, repeat(mine))):
             return name
     if isinstance(stmt, Allocate):
         others = {name: buffer for name, buffer in spread.items() if name != stmt.buffer.name}
@@ -40,8 +42,10 @@ def _in_statement(stmt: Stmt, spread: dict[str, Buffer], mine: frozenset[str]) -
     return next((found for block in sub_blocks(stmt) if (found := _in_block(block, spread, mine))), "")
 
 
-def _is_own(index: Expr, mine: frozenset[str]) -> bool:
-    return isinstance(index, IndexVar) and index.name in mine
+def _is_own(index: Expr, extent: Expr, mine: frozenset[str]) -> bool:
+    """Whether a thread names its own element: by its number, or there is only one."""
+    alone = isinstance(extent, Const) and extent.value == 1
+    return alone or (isinstance(index, IndexVar) and index.name in mine)
 
 
 __all__ = ["foreign_access"]

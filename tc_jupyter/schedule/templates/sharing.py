@@ -35,7 +35,8 @@ def _same_tasks(early: Stage, late: Stage) -> int:
         for stage, found in zip((early, late), tasks, strict=True)
     ]
     whole = all(list(stage.leaves[: len(found)]) == found for stage, found in zip((early, late), tasks, strict=True))
-    return len(tasks[0]) if whole and ranges[0] == ranges[1] else 0
+    depth = len(tasks[0])
+    return depth if whole and ranges[0] == ranges[1] and depth == len(ranges[0]) == len(tasks[1]) else 0
 
 
 def _tasks(stage: Stage) -> list[str]:
