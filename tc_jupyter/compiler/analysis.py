@@ -42,9 +42,9 @@ class Analysis:
     open_functions: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        from .text_form import text_form  # noqa: PLC0415  (it takes values of this type)
-
-        return text_form(self)
+        names = ", ".join(dict.fromkeys((*self.functions, *self.open_functions))) or "nothing"
+        count = len(self.diagnostics)
+        return f"<analysis of {names}: {count or 'no'} message{'' if count == 1 else 's'}>"
 
     @cached_property
     def ok(self) -> bool:

@@ -29,9 +29,8 @@ class FunctionAnalysis:
     ok: bool
 
     def __repr__(self) -> str:
-        from .text_form import function_text  # noqa: PLC0415  (it takes values of this type)
-
-        return function_text(self)
+        ranges = [index.text for found in self.ranges.indices.values() for index in found]
+        return f"<analysis of {self.name}: {', '.join(ranges) or 'no index'}>"
 
     @property
     def name(self) -> str:

@@ -167,7 +167,7 @@ def text_form(analysis: Analysis, engine: str = "") -> str:
         engine: which engine calls use, for the last line; empty: no such line.
     """
     parts = [
-        function_text(found, demands(name, analysis))
+        _function_text(found, demands(name, analysis))
         for name, found in analysis.functions.items()
         if found.ok or found.program.statements
     ]
@@ -203,8 +203,7 @@ def open_signatures(name: str, analysis: Analysis) -> tuple[str, ...]:
     return tuple(str(getattr(definition, "signature", name)) for definition in definitions) or (name,)
 
 
-def function_text(found: FunctionAnalysis, demanded: tuple[str, ...] = ()) -> str:
-    """Signature, statements with the ranges of their indices, conditions that are not proved."""
+def _function_text(found: FunctionAnalysis, demanded: tuple[str, ...]) -> str:
     lines = [signature(found), *(f"  {line}" for line in demanded if line)]
     blocks = list(statements(found))
     rows = [row for block in blocks for row in block.rows]
