@@ -205,12 +205,14 @@ CASES = {
         ({"M": 10, "N": 12, "K": 20},),
         ("__shared__",),
         128,
+        edges=({"M": 36, "N": 36, "K": 56},),
     ),
     "part of a product": Case(
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) where k in 0:K-3 }",
         ({"M": 10, "N": 12, "K": 20},),
         ("__shared__", "tc_cp_async"),
         128,
+        edges=({"M": 36, "N": 36, "K": 56},),
     ),
     "softmax": Case(
         "def f(float(M,N) A) -> (O) { m(i) max=! A(i,j)\n e(i,j) = exp(A(i,j) - m(i))\n s(i) +=! e(i,j)\n O(i,j) = e(i,j) / s(i) }",
