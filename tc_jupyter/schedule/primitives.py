@@ -482,7 +482,7 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
 
     Raises:
         CompileError: TC401 (a reduction, an output, a stage with later statements on its tensor, a received tensor, or one whose
-            elements are subscripts).
+            elements are subscripts or conditions of reads).
     """
     old = find_stage(graph, stage)
     problem = None
@@ -498,21 +498,32 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
     elif inside := next(graph.attached(stage), None):
         problem = f"`{inside.name}` is computed in its loops"
-    elif reader := next((user for user in graph.consumers(stage) if _reads_at(graph, user, old.target)), None):
-        problem = f"its elements are subscripts in `{reader.name}`, which are checked before they are used"
+    elif reader := next((user for user in graph.consumers(stage) if _decides_reads(graph, user, old.target)), None):
+        problem = f"its elements decide what `{reader.name}` reads, which is checked with the stored ones"
     if problem is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
     return _valid(graph, attached_family(graph, old, Attach("inline")), old)
 
 
-def _reads_at(graph: StageGraph, user: Stage, tensor: str) -> bool:
-    """Whether a subscript of the user is an element of `tensor`."""
-    return any(
-        isinstance(node, Read) and graph.storage_name(node.tensor) == tensor
-        for read in user.statement.reads()
-        for subscript in read.indices
-        for node in walk(subscript)
-    )
+def _decides_reads(graph: StageGraph, user: Stage, tensor: str) -> bool:
+    """Whether elements of `tensor` are subscripts of the user, or conditions of its reads of other tensors."""
+
+    def reads(expr: Expr) -> set[str]:
+        return {graph.storage_name(n.tensor) for n in walk(expr) if isinstance(n, Read) and n.indices}
+
+    for node in walk(user.statement.value):
+        match node:
+            case Read():
+                found = any(tensor in reads(subscript) for subscript in node.indices)
+            case Select():
+                found = tensor in reads(node.condition) and bool((reads(node.then) | reads(node.otherwise)) - {tensor})
+            case Binary(op="&&" | "||"):
+                found = tensor in reads(node.left) and bool(reads(node.right) - {tensor})
+            case _:
+                found = False
+        if found:
+            return True
+    return False
 
 
 def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageGraph:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import lower
@@ -52,8 +54,24 @@ def test_elements_that_are_subscripts_are_stored():
     """They are checked before anything is read there."""
     text = "def f(float(N) X, int32(M) I) -> (Y) { T(i) = I(i) + 1  Y(i) = X(T(i)) }"
     assert inlined(text) == []
-    with pytest.raises(CompileError, match=r"TC401(?s:.)*subscripts in `Y`"):
+    with pytest.raises(CompileError, match=r"TC401(?s:.)*decide what `Y` reads"):
         on_cpu(text).compute_inline("T")
+
+
+@pytest.mark.parametrize("value", ["T(i) > 0 ? X(i+1) : 0.0", "T(i) > 0 && X(i+1) > 0 ? 1.0 : 0.0"])
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_a_condition_of_a_read_is_checked_with_what_is_stored(value, target):
+    """The last element may be read only where the condition is false."""
+    text = f"def f(float(N) X) -> (Y) {{ T(i) = X(i) * 2  Y(i) = {value} where i in 0:N }}"
+    function = tc.compile(text, target=target)["f"]
+    assert list(function(np.array([1, 1, -1], np.float32)) > 0) == [True, False, False]
+    with pytest.raises(tc.CallError, match="TC604"):
+        function(np.ones(3, np.float32))
+    assert "f_0_T" in function.source("cuda")
+
+
+def test_a_condition_on_the_element_itself_is_computed_in_place():
+    assert inlined("def f(float(N) X) -> (Y) { T(i) = X(i) * 2  Y(i) = T(i) > 0 ? T(i) : 0.0 }") == ["T"]
 
 
 def squares(count: int) -> str:
