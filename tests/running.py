@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tc_jupyter.diagnostics import SourceText
@@ -34,9 +36,10 @@ def default(text: str) -> Schedule:
     return schedule_of(*found)
 
 
-def kernels_of(schedule: Schedule):
-    """The verified kernels of a schedule."""
-    return [verify(simplify(kernel)) for kernel in lower(infer_symbolic(inject_inline(schedule.graph)))]
+def kernels_of(schedule: Schedule, sizes: Mapping[str, int] | None = None):
+    """The verified kernels of a schedule; with a size of 0 every stage computes all its elements, as in a call."""
+    whole = sizes is not None and any(sizes[name] == 0 for name in schedule.graph.program.sizes)
+    return [verify(simplify(kernel)) for kernel in lower(infer_symbolic(inject_inline(schedule.graph), whole=whole))]
 
 
 def number(expr, sizes, scalars=None) -> int:
@@ -48,7 +51,7 @@ def run(schedule: Schedule, arrays: dict[str, np.ndarray], sizes: dict[str, int]
     graph = schedule.graph
     held = {name: array for name, array in arrays.items()}
     identities = {"+": 0, "*": 1}
-    for kernel in kernels_of(schedule):
+    for kernel in kernels_of(schedule, sizes):
         for buffer in kernel.buffers:
             if buffer.name not in held:
                 shape = tuple(max(0, number(extent, sizes)) for extent in buffer.shape)

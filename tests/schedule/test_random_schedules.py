@@ -38,6 +38,14 @@ def test_a_request_that_overshoots_stays_inside_its_tensor():
         np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": n})["O"], x[np.arange(n) % 2 % 2])
 
 
+def test_what_nobody_asks_for_with_a_size_of_0_is_not_read():
+    """`T(0)` is asked for by a loop without points: found with a random program."""
+    text = "def f(float(N) X) -> (O) { T(i) = 1 + X(i)  O +=! max(T(0), X(i)) }"
+    schedule = schedule_of(*program_of(text)).split("O", "i", 2)
+    for n, expected in ((0, 0.0), (3, 4.0)):
+        assert run(schedule, {"X": np.arange(n, dtype="float32")}, {"N": n})["O"] == expected
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
 @given(programs(dtypes=("int32", "float", "int64", "half")), st.data(), sizes())
 def test_random_schedules_compute_the_same(text, data, numbers):
