@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -44,11 +45,11 @@ CASES = {
 }
 
 
-def kernels_of(text: str):
-    """Program and kernels on the default GPU schedule."""
+def kernels_of(text: str, numbers: Mapping[str, int] | None = None):
+    """Program and kernels on the default GPU schedule, for sizes like these where given."""
     found = program_of(text)
     assert found is not None, text
-    schedule = default_schedule(*found, TARGET)
+    schedule = default_schedule(*found, TARGET, numbers)
     return found, [verify(simplify(kernel)) for kernel in lower(infer_symbolic(inject_inline(schedule.graph)))]
 
 
@@ -66,8 +67,8 @@ def stored(array: np.ndarray) -> np.ndarray:
 
 
 def run_both(text: str, arrays: dict[str, np.ndarray], numbers: dict[str, int], bits: int = 32) -> None:
-    """A program on its default schedule, in the interpreter and in the simulator."""
-    (program, _), kernels = kernels_of(text)
+    """A program on its default schedule for these sizes, in the interpreter and in the simulator."""
+    (program, _), kernels = kernels_of(text, numbers)
     run_kernels(text, program, kernels, arrays, numbers, bits)
 
 
