@@ -72,6 +72,7 @@ LARGE = 64
 SMALL = 8
 """Windows of up to this size are constants of the code."""
 VECTOR_BYTES = 16
+"""What a GPU thread loads at once, if the rows of an array are multiples of it."""
 
 
 def size_class(

@@ -290,6 +290,12 @@ class StageGraph:
         """The stages attached directly at or with a leaf of `name`, in program order."""
         return (stage for stage in self.stages if stage.attach.stage == name)
 
+    def is_free(self, name: str) -> bool:
+        """Whether a stage is still as it was written: at root, without moves and notes, and nothing runs in its loops."""
+        stage = self.stage(name)
+        plain = stage.attach.kind == "root" and not stage.relations and not stage.annotations
+        return plain and not any(True for _ in self.attached(name))
+
     def attach_path(self, name: str) -> tuple[tuple[str, str], ...]:
         """The loops around a stage, innermost first, as (stage, leaf) (TVM: CreateAttachPath)."""
         stage = self.stage(name)

@@ -38,7 +38,7 @@ def inline_read_once(schedule: Schedule) -> Schedule:
     return schedule
 
 
-def nodes_with(graph: StageGraph, name: str, user: Stage) -> int:
+def _nodes_with(graph: StageGraph, name: str, user: Stage) -> int:
     """Size of the user's expression with the temporary written into it."""
     temporary = graph.stage(name)
     return _nodes(user) + _nodes(temporary) * sum(
@@ -53,7 +53,7 @@ def _nodes(stage: Stage) -> int:
 def _is_read_once(graph: StageGraph, name: str) -> bool:
     """Whether every iteration of the only user reads one element, which no other iteration reads."""
     stage, users = graph.stage(name), graph.consumers(name)
-    if len(users) != 1 or not (_is_plain(graph, stage) and _is_plain(graph, users[0])):
+    if len(users) != 1 or not (graph.is_free(name) and graph.is_free(users[0].name)):
         return False
     (user,) = users
     places = {read.indices for read in user.statement.reads() if graph.storage_name(read.tensor) == stage.target}
@@ -62,11 +62,5 @@ def _is_read_once(graph: StageGraph, name: str) -> bool:
     (place,) = places
     names = [subscript.name for subscript in place if isinstance(subscript, IndexVar)]
     return (
-        sorted(names) == sorted(user.leaves) and len(names) == len(place) and nodes_with(graph, name, user) <= LARGEST
+        sorted(names) == sorted(user.leaves) and len(names) == len(place) and _nodes_with(graph, name, user) <= LARGEST
     )
-
-
-def _is_plain(graph: StageGraph, stage: Stage) -> bool:
-    """Whether no template has touched a stage."""
-    plain = stage.attach.kind == "root" and not stage.relations and not stage.annotations
-    return plain and not any(True for _ in graph.attached(stage.name))

@@ -31,13 +31,13 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Sc
     """The default schedule of a program on a GPU; `most`: sizes that no call exceeds."""
     schedule = _inlined(schedule)
     for name in schedule.stages:
-        if _is_free(schedule, name):
+        if schedule.graph.is_free(name):
             schedule = _product(schedule, name, target, sizes) or schedule
     for name in reversed(schedule.stages):
-        if _is_free(schedule, name):
+        if schedule.graph.is_free(name):
             schedule = _tried(partial(rows.default, most=most), schedule, name, target, sizes) or schedule
     for name in schedule.stages:
-        if _is_free(schedule, name):
+        if schedule.graph.is_free(name):
             schedule = _at_root(schedule, name, target, sizes)
     return schedule
 
@@ -72,13 +72,6 @@ def _tried(template: Template, schedule: Schedule, name: str, target: Target, si
         return template(schedule, name, target, sizes)
     except CompileError:
         return None
-
-
-def _is_free(schedule: Schedule, name: str) -> bool:
-    """Whether no template has touched a stage."""
-    stage = schedule.graph.stage(name)
-    plain = stage.attach.kind == "root" and not stage.relations and not stage.annotations
-    return plain and not any(True for _ in schedule.graph.attached(name))
 
 
 def _at_root(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule:
