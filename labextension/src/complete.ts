@@ -12,10 +12,12 @@ import { readCompletions, readSignature, type CompletionItem, type SignatureHelp
 import { within } from './wait.js';
 
 const PATIENCE = 400;
+/** How long typing rests before a list or a help opens: every question makes the kernel busy for a moment, which the whole page draws. */
+const REST = 200;
 
 export function completion(language: LanguageName, enabled: boolean): Extension {
   return [
-    autocompletion({ override: [context => complete(context, language)], activateOnTyping: enabled, icons: true }),
+    autocompletion({ override: [context => complete(context, language)], activateOnTyping: enabled, activateOnTypingDelay: REST, icons: true }),
     // JupyterLab moves to the next cell on these keys before the keymap of the list sees them
     Prec.highest(EditorView.domEventHandlers({ keydown: (event, view) => moveInList(event, view) }))
   ];
@@ -165,7 +167,7 @@ class SignaturePlugin implements PluginValue {
   update(update: ViewUpdate): void {
     if (update.docChanged || update.selectionSet || update.focusChanged) {
       this.cancel();
-      this.timer = setTimeout(() => void this.refresh(), 120);
+      this.timer = setTimeout(() => void this.refresh(), REST);
     }
   }
 
@@ -184,7 +186,6 @@ class SignaturePlugin implements PluginValue {
     const { view } = this;
     const head = view.state.selection.main.head;
     const place = view.hasFocus ? parameterAt(view, head) : null;
-    // every question makes the kernel busy for a moment, which the whole application draws
     if (place !== null && place === this.told) {
       return;
     }
