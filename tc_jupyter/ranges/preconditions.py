@@ -476,7 +476,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
         return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text)
-    clamp = f"clamp it: `max(min({as_written(e)}, {_last(checker.ranges, access, bound.dimension)}), 0)`"
+    clamp = _clamp(checker.ranges, access, bound.dimension)
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
         message = f"{where} reads where the values of `{tensor}` say: each call scans them for {text}"
@@ -489,9 +489,16 @@ def _is_expression(item: Precondition) -> bool:
     return "stays inside" not in item.text
 
 
-def _last(ranges: Ranges, access: Access, dimension: int) -> str:
-    box = ranges.boxes[access.tensor]
-    return as_written(box.bounds[dimension][1] - 1)
+def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
+    """How an index is kept inside, in the language of the cell; `..` stands for what the text has there."""
+    last = ranges.boxes[access.tensor].bounds[dimension][1] - 1
+    if ranges.program.language != "sac":
+        return f"clamp it: `max(min({as_written(access.index[dimension])}, {as_written(last)}), 0)`"
+    if last.is_constant:
+        return f"clamp it: `max(min(.., {as_written(last)}), 0)`"
+    if ranges.program.tensor(access.tensor).kind == "input":
+        return f"clamp it: `max(min(.., shape({access.tensor})[{dimension}] - 1), 0)`"
+    return "clamp it with `max` and `min`"
 
 
 def _range_help(checker: _Checker, e: SizeExpr) -> str:
