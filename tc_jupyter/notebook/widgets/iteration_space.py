@@ -258,9 +258,12 @@ class IterationSpace(Picture):
         for touch in space.touches:
             real = touch.numbers[touch.numbers >= 0]
             notes = [
-                f"{int((touch.numbers == mark).sum())} {said}"
-                for mark, said in ((NOT_MADE, "points skip it (×)"), (OUTSIDE, "points leave the tensor (△)"))
-                if (touch.numbers == mark).any()
+                f"1 point {one}" if number == 1 else f"{number} points {more}"
+                for mark, one, more in (
+                    (NOT_MADE, "skips it (×)", "skip it (×)"),
+                    (OUTSIDE, "leaves the tensor (△)", "leave the tensor (△)"),
+                )
+                if (number := int((touch.numbers == mark).sum()))
             ]
             if (touch.numbers == UNKNOWN).any():
                 notes.append("which element depends on data")

@@ -236,10 +236,11 @@ class Ranges(Picture):
         assert self.known is not None
         steps = explain(self.known.found.ranges, *key)
         items = "".join(f"<li>{marked(step.text)}</li>" for step in steps.steps)
-        return (
-            f'<div data-why="{escape(key[1])}"><b>why {code(key[1])}</b><ol style="margin:2px 0">{items}</ol>'
-            f"<div>{code(steps.summary)}</div></div>"
-        )
+        reasons, _, result = steps.summary.partition("  ->  ")
+        last = (
+            "" if result.startswith(f"{reasons} (") else f"<div>{code(steps.summary)}</div>"
+        )  # it would say one thing twice
+        return f'<div data-why="{escape(key[1])}"><b>why {code(key[1])}</b><ol style="margin:2px 0">{items}</ol>{last}</div>'
 
     def _conditions(self, numbers: Mapping[str, int] | None) -> str:
         assert self.known is not None

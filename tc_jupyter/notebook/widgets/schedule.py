@@ -247,8 +247,10 @@ class ScheduleView(Picture):
                     if live and made.steps > 1
                     else ""
                 )
+                all_needed = self.stage not in needs or needs[self.stage].exact
+                which = "" if all_needed else " at the points that are needed"
                 parts.append(
-                    f"<div><b>order of {code(self.stage)}</b> {play}</div>{execution_html(made, data['time'])}"
+                    f"<div><b>order of {code(self.stage)}</b>{which} {play}</div>{execution_html(made, data['time'])}"
                 )
                 if live and made.steps > 1:
                     controls = (*controls, Control("time", "size", "step", data["time"], high=made.steps - 1))

@@ -68,7 +68,9 @@ def test_an_access_that_leaves_its_tensor_is_marked():
     last = next(t for t in picture.space().touches if t.text.startswith("Z"))
     assert last.numbers.tolist() == [1, 2, 3, OUTSIDE, OUTSIDE]
     assert "is refused" in picture.content().html
-    assert "leave the tensor" in picture.content().html
+    assert "2 points leave the tensor" in picture.content().html
+    picture.apply({"size:M": 5})
+    assert "1 point leaves the tensor" in picture.content().html
 
 
 def test_three_axes_panels_and_fixed_axes():

@@ -37,6 +37,9 @@ def test_an_index_shows_its_rounds_and_marks_the_accesses():
     assert "round 2" in html
     picture.apply({"index": ["A", "nothing"]})
     assert picture.chosen == ("A", "i")
+    assert "0 &lt;= i + k &lt; N  -&gt;  0 &lt;= i &lt; N - K + 1 (round 2)" in html
+    picture.apply({"index": ["A", "k"]})
+    assert "(round 1)" not in picture.content().html  # the bound is the range
 
 
 @pytest.mark.parametrize(("sizes", "fine"), [((3, 6, 4), "true"), ((3, 5, 4), "false")])

@@ -198,3 +198,9 @@ def test_the_order_of_loops_with_shorter_last_parts_is_drawn():
     picture.apply({"stage": "T"})
     expected = picture.bounds().stage("T").elements
     assert f'data-execution="{expected}"' in picture.content().html
+    assert "at the points" not in picture.content().html
+    f = function("def g(float(N) X) -> (O) { T(i) = X(i - 1) + X(i + 1)\n O(i) = T(i) + T(i + 2) }")
+    picture = ScheduleView(f, schedule=f.schedule().split("O", "i", factor=3).compute_at("T", "O", "i.outer"), N=14)
+    picture.apply({"stage": "T"})
+    assert picture.bounds().stage("T").computed == picture.bounds().stage("T").elements + 1
+    assert "at the points that are needed" in picture.content().html
