@@ -357,7 +357,11 @@ def scheduled(case: Case, sizes: dict[str, int] | None = None) -> tuple[Program,
 
 def kernels(schedule: Schedule, sizes: dict[str, int]) -> list[Kernel]:
     """Kernels as the launcher makes them for row-major, aligned arrays."""
-    made = (
+    return [fit(each, True, sizes) for each in row_major(schedule)]
+
+
+def row_major(schedule: Schedule) -> list[Kernel]:
+    """Kernels for row-major arrays of any sizes."""
+    return [
         replace(each, buffers=tuple(replace(b, strided=False) for b in each.buffers)) for each in kernels_of(schedule)
-    )
-    return [fit(each, True, sizes) for each in made]
+    ]

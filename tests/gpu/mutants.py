@@ -1,28 +1,36 @@
 """Weakened copies of the CUDA text of every template, and what notices each of them.
 
-    python -m tests.gpu.mutants [template ...]
+    python -m tests.gpu.mutants [--table tests/gpu/mutants.md] [template ...]
 
 prints every copy: its kind, its line, and what caught it (a finding of the simulator, the compiler, or a wrong result). A copy lacks one
-barrier, wait, commit, one part of a guard, the start value of a sum, or has a loop that ends one iteration early or an index stride that is one larger.
+barrier, wait, commit, one part of a guard, the start value of a sum, or has a loop that ends one iteration early or an index stride that
+is one larger. With `--table` the counts of the templates at hand are written into that table, with the date.
 
 What `HARMLESS` names is printed too: conditions that spare work, so that nothing is wrong without them.
 """
 
 from __future__ import annotations
 
+import argparse
+import datetime
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.loops import Kernel
+from tc_jupyter.program import Program
+from tc_jupyter.runtime.cuda import fit
 from tc_jupyter.runtime.nvrtc import BackendError
 from tc_jupyter.simulator import SimulationError
-from tests.gpu.cases import CASES, Case, kernels, scheduled
+from tests.gpu.cases import CASES, row_major, scheduled
 from tests.gpu.simulated import differs, inputs, simulated, wanted
 
 Sizes = dict[str, int]
@@ -170,10 +178,11 @@ def _starts(code: str) -> list[tuple[str, str]]:
 class Variant:
     """The texts of all kernels of a template, and the sizes that have these texts."""
 
-    case: Case
+    name: str
+    program: Program
     kernels: tuple[Kernel, ...]
     sources: tuple[KernelSource, ...]
-    runs: tuple[tuple[Sizes, dict[str, np.ndarray], dict[str, np.ndarray]], ...]
+    sizes: tuple[Sizes, ...]
 
     def mutants(self) -> list[tuple[int, Mutant]]:
         """Number of the kernel and change, for all kernels."""
@@ -181,10 +190,10 @@ class Variant:
 
     def caught(self, place: int, text: str) -> str:
         """What notices that a kernel has another text; empty if nothing does at any of the sizes."""
-        program, _ = scheduled(self.case, self.case.small)
         sources = list(zip(self.kernels, self.sources, strict=True))
         sources[place] = (self.kernels[place], replace(self.sources[place], text=text))
-        for sizes, arrays, expected in self.runs:
+        for sizes in self.sizes:
+            arrays, expected = _run(self.name, tuple(sizes.items()))
             try:
                 held, findings = simulated(sources, arrays, sizes)
             except BackendError:
@@ -193,9 +202,17 @@ class Variant:
                 return f"simulator: {error}".split(",")[0][:60]
             if findings:
                 return f"finding: {findings[0]}"
-            if differs(program, held, expected):
+            if differs(self.program, held, expected):
                 return "wrong result"
         return ""
+
+
+@cache
+def _run(name: str, sizes: tuple[tuple[str, int], ...]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Arguments of a template at some sizes, and what it should compute."""
+    program, _ = scheduled(CASES[name], CASES[name].small)
+    arrays = inputs(program, 1, dict(sizes))
+    return arrays, wanted(CASES[name], arrays, dict(sizes))
 
 
 def variants(name: str, only: tuple[Sizes, ...] = ()) -> list[Variant]:
@@ -203,35 +220,63 @@ def variants(name: str, only: tuple[Sizes, ...] = ()) -> list[Variant]:
     case = CASES[name]
     program, schedule = scheduled(case, case.small)
     found: dict[tuple[str, ...], Variant] = {}
+    general = row_major(schedule)
     for sizes in only or (*case.sizes, *case.edges):
-        made = kernels(schedule, sizes)
+        made = tuple(fit(each, True, sizes) for each in general)
         sources = tuple(emit_cuda(each, case.target) for each in made)
-        arrays = inputs(program, 1, sizes)
-        runs = ((sizes, arrays, wanted(case, arrays, sizes)),)
         texts = tuple(source.text for source in sources)
-        known = found.get(texts)
-        found[texts] = replace(known, runs=known.runs + runs) if known else Variant(case, tuple(made), sources, runs)
+        known = found.get(texts, Variant(name, program, made, sources, ()))
+        found[texts] = replace(known, sizes=(*known.sizes, sizes))
     return list(found.values())
 
 
-def main(names: list[str]) -> int:
-    """Print every copy of the given templates (all by default); 1 if one of them goes unnoticed."""
-    survivors = total = spared = 0
-    for name in names or CASES:
-        for number, variant in enumerate(variants(name)):
-            for place, mutant in variant.mutants():
-                by = variant.caught(place, mutant.text)
-                reason = "" if by else harmless(mutant, variant.sources[place].text)
-                total, survivors, spared = total + 1, survivors + (not by and not reason), spared + bool(reason)
-                shown = by or (f"harmless: {reason}" if reason else "NOTHING")
-                where = f"{name} | {number}.{place} | line {mutant.line}"
-                print(f"{where} | {mutant.kind} | {shown} | {mutant.now}", flush=True)
-    print(f"{total} weakened copies, {spared} harmless, {survivors} unnoticed")
-    return int(survivors > 0)
+# --- the command -----------------------------------------------------------------------------------------------------
+
+COLUMNS = ("template", "date", "copies", "finding", "wrong result", "compiler", "harmless", "unnoticed")
+
+
+def examined(name: str) -> Counter[str]:
+    """Print every copy of a template and what caught it; how many of each."""
+    count: Counter[str] = Counter()
+    for number, variant in enumerate(variants(name)):
+        for place, mutant in variant.mutants():
+            by = variant.caught(place, mutant.text)
+            reason = "" if by else harmless(mutant, variant.sources[place].text)
+            shown = by or (f"harmless: {reason}" if reason else "NOTHING")
+            print(f"{name} | {number}.{place} | line {mutant.line} | {mutant.kind} | {shown} | {mutant.now}", flush=True)
+            count["copies"] += 1
+            count["harmless" if reason else by.partition(":")[0].replace("simulator", "finding") or "unnoticed"] += 1
+    return count
+
+
+def written(table: Path, name: str, count: Counter[str]) -> None:
+    """Put the row of a template into the table, in the place of an older one."""
+    lines = table.read_text(encoding="utf-8").splitlines() if table.exists() else []
+    rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("|")}
+    cells = [name, f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}", *(str(count[each]) for each in COLUMNS[2:])]
+    rows[name] = f"| {' | '.join(cells)} |"
+    head = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    table.write_text("\n".join([*head, *(rows[each] for each in CASES if each in rows)]) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """The command line; 1 if a copy goes unnoticed."""
+    parser = argparse.ArgumentParser(description="weakened copies of the CUDA kernels, and what notices them")
+    parser.add_argument("templates", nargs="*", metavar="template", help="all by default")
+    parser.add_argument("--table", type=Path, help="write how many copies of each template were caught by what")
+    options = parser.parse_args()
+    total: Counter[str] = Counter()
+    for name in options.templates or CASES:
+        count = examined(name)
+        total += count
+        if options.table is not None:
+            written(options.table, name, count)
+    print(f"{total['copies']} weakened copies, {total['harmless']} harmless, {total['unnoticed']} unnoticed")
+    return int(total["unnoticed"] > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
 
 # Notes
 #

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -85,9 +86,13 @@ def executed(
                 assert argument.kind == "scalar"
                 passed.append(held[argument.name].item())
         grid, block = (tuple(number(e, sizes) for e in each) for each in (source.launch.grid, source.launch.block))
-        ptx = nvrtc.compile_cuda(source.text, "compute_80").ptx
-        launches.append(simulate(ptx, source.entry, grid, block, passed, source.launch.shared))  # type: ignore[arg-type]
+        launches.append(simulate(_ptx(source.text), source.entry, grid, block, passed, source.launch.shared))  # type: ignore[arg-type]
     return held, launches
+
+
+@lru_cache(maxsize=8)
+def _ptx(text: str) -> str:
+    return nvrtc.compile_cuda(text, "compute_80").ptx
 
 
 def differs(program: Program, held: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> list[str]:
