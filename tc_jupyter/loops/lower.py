@@ -63,12 +63,12 @@ from tc_jupyter.schedule import (
     Window,
     constant_extent,
     decided_at,
-    ends_inside,
     first_reduction,
     identity_of,
     loop_extent,
     open_constraints,
     operands,
+    proved_inside,
     root_of,
     scope_of,
     total_dimensions,
@@ -306,6 +306,19 @@ class _Nest:
                 whole = self.graph.boxes[self._storage(stage.target)]
                 extent = high if high is not None else max(whole.shape, key=repr)
         return extent
+
+    def certain(self, extent: SizeExpr, stage: Stage) -> SizeExpr:
+        """The constant that an extent has in every iteration of the loops around the stage: `min(N - i, 1)` is 1 where `i < N`."""
+        most = extent.limits[1]
+        if extent.is_constant or most is None:
+            return extent
+        low: SizeExpr | None = extent
+        for consumer, leaf in self.graph.attach_path(stage.name):
+            last = self.bounds[consumer].lineage.extents[leaf] - 1
+            low = interval(low, {variable(consumer, leaf): (constant(0), last)}).lower
+            if low is None:
+                return extent
+        return constant(most) if nonnegative(low - most) else extent
 
     def _storage(self, tensor: str) -> str:
         return self.graph.storage_name(tensor)
@@ -559,7 +572,8 @@ class _StageLoops:
         window = self.nest.window(self.stage)
         if window is not None and leaf == window.axis and not self._is_private_window:
             start = minimum(window.loop, constant(1)) * window.kept
-        return Block((For(var, self.nest.expr(start), self.nest.expr(extent - start), body, kind, leaf),))
+        length = self.nest.certain(extent - start, self.stage)
+        return Block((For(var, self.nest.expr(start), self.nest.expr(length), body, kind, leaf),))
 
     @property
     def _is_private_window(self) -> bool:
@@ -632,13 +646,15 @@ class _StageLoops:
         (read,) = statement.reads()
         place = nest.place(nest.graph.storage_name(read.tensor))
         tests: list[Expr] = []
-        ends = ends_inside(nest.bounds, self.stage, read)
-        for subscript, base, extent, proved in zip(read.indices, place.base, place.buffer.shape, ends, strict=True):
+        proved = proved_inside(nest.bounds, self.stage, read)
+        for subscript, base, extent, (starts, ends) in zip(
+            read.indices, place.base, place.buffer.shape, proved, strict=True
+        ):
             assert isinstance(subscript, IndexVar)
             position = values[subscript.name] - base
-            if not nonnegative(position):
+            if not starts:
                 tests.append(Binary(">=", nest.expr(position), to_expr(constant(0)), DType.BOOL))
-            if not proved:
+            if not ends:
                 tests.append(Binary("<", nest.expr(position), extent, DType.BOOL))
         inside = _joined("&&", tests)
         return value if inside is None else Select(inside, value, identity_of("+", value.dtype), value.dtype)

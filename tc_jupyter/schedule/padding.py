@@ -15,11 +15,23 @@ from dataclasses import replace
 from math import prod
 
 from tc_jupyter.program import Read, walk
-from tc_jupyter.ranges import Extremum, SizeExpr, constant, floor_div, from_expr, interval, nonnegative
+from tc_jupyter.ranges import (
+    Extremum,
+    FloorDiv,
+    Mod,
+    SizeExpr,
+    constant,
+    floor_div,
+    from_expr,
+    interval,
+    nonnegative,
+    of_atom,
+)
 
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
-from .stage import Stage
+from .lineage import bounded
+from .stage import Split, Stage
 
 
 def with_safe_padding(bounds: SymbolicBounds, checked: frozenset[str] = frozenset()) -> SymbolicBounds:
@@ -58,13 +70,41 @@ def _inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> bool:
     return True
 
 
-def ends_inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> tuple[bool, ...]:
-    """Per dimension, whether it is proved that a stage reads nothing beyond the last element."""
-    loops = _loops_around(bounds, stage)
-    return tuple(
-        local is not None and any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops))
-        for local, length in _positions(bounds, stage, read)
-    )
+def proved_inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> tuple[tuple[bool, bool], ...]:
+    """Per dimension, whether it is proved that a stage reads nothing before the first element, and nothing beyond the last one."""
+    axes = _fused_axes(bounds, stage)
+    loops = [*axes, *_loops_around(bounds, stage)]
+    found: list[tuple[bool, bool]] = []
+    for local, length in _positions(bounds, stage, read):
+        if local is None:
+            found.append((False, False))
+            continue
+        for (name, axis), value in axes.items():
+            extent = bounds[name].lineage.extents[axis]
+            local += (bounded(variable(name, axis), extent) - of_atom(value)) * local.terms.get((value,), 0)
+        ends = any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops))
+        found.append((nonnegative(local), ends))
+    return tuple(found)
+
+
+def _fused_axes(bounds: SymbolicBounds, stage: Stage) -> dict[tuple[str, str], FloorDiv | Mod]:
+    """The axes that fused loops around a stage consist of, and what they are in terms of these: from 0 to their extent, though the
+    length that divides the fused loop looks as if it could be negative.
+    """
+    found: dict[tuple[str, str], FloorDiv | Mod] = {}
+    for name in dict.fromkeys(name for name, _ in bounds.graph.attach_path(stage.name)):
+        related = bounds[name].lineage
+        for relation in bounds.graph.stage(name).relations:
+            for axis in () if isinstance(relation, Split) else (relation.outer, relation.inner):
+                value = related.values[axis]
+                if any(value.indices & test.indices for test, _ in related.constraints):
+                    continue
+                match list(value.terms.items()):
+                    case [((FloorDiv() | Mod() as atom,), 1)]:
+                        found[name, axis] = atom
+                    case _:
+                        pass
+    return found
 
 
 def _loops_around(bounds: SymbolicBounds, stage: Stage) -> list[tuple[str, str]]:
@@ -115,7 +155,8 @@ def _uppers(bounds: SymbolicBounds, high: SizeExpr, loops: list[tuple[str, str]]
         return
     stage, related = bounds.graph.stage(name), bounds[name].lineage
     weight = high.substitute({here: constant(1)}) - high.substitute({here: constant(0)})
-    if nonnegative(weight) and high.substitute({here: constant(0)}) + weight * related.leaf(leaf) == high:
+    grows = leaf in stage.leaves and nonnegative(weight)
+    if grows and high.substitute({here: constant(0)}) + weight * related.leaf(leaf) == high:
         around = frozenset(stage.leaves[: stage.leaves.index(leaf)])
         for extent in parts_of(loop_extent(stage, related, leaf, around)):
             yield from _uppers(bounds, high.substitute({here: extent - 1}), rest)

@@ -22,20 +22,8 @@ def test_lost_barriers_waits_and_start_values(name):
     assert [mutant for place, mutant in lost if not variant.caught(place, mutant.text)] == []
 
 
-UNNOTICED = {
-    "group convolution": "a part of the guard of a padded copy is implied by the range of its row, so nothing changes without it",
-    "total": "its second kernel reads a second part only above 2 million elements, which take too long to simulate",
-}
-"""Templates of which one of the two copies is not caught, and why; larger sizes and a simpler guard would end this list."""
-
-
-def _numbered(number: int, name: str):
-    reason = UNNOTICED.get(name)
-    return pytest.param(number, name, marks=[] if reason is None else [pytest.mark.xfail(reason=reason)])
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("number, name", [_numbered(*each) for each in enumerate(CASES)])
+@pytest.mark.parametrize("number, name", enumerate(CASES))
 def test_some_weakened_copies_of_every_template(number, name):
     """Two of each; other templates show other kinds."""
     variant = variants(name)[0]
