@@ -203,6 +203,23 @@ def test_threads_of_a_row_follow_from_its_longest(most, threads):
         assert (found.spill_bytes, found.stack_bytes) == (0, 0)
 
 
+def test_a_block_of_one_row_needs_no_barrier_for_a_next_one():
+    """Only those of the two reductions, inside the function that they call."""
+    made = kernels(scheduled(CASES["softmax of blocks"])[1], {"M": 2, "N": 2048})
+    body = emit_cuda(made[0], TARGET).text.partition('extern "C"')[2]
+    assert "__syncthreads" not in body
+    assert body.count("tc_block_reduce<256>(") == 2
+
+
+def test_a_padded_copy_tests_what_its_loops_leave_open():
+    """Batch and row are parts of one fused loop and always exist; channels and columns come in tiles."""
+    sizes = dict.fromkeys("BMCHWK", 32) | {"R": 3, "S": 3}
+    (made,) = kernels(scheduled(CASES["group convolution"])[1], sizes)
+    tests = [line for line in emit_cuda(made, TARGET).text.split("\n") if "const bool inside" in line]
+    assert [line.count("&&") for line in tests] == [1, 1, 1, 1]
+    assert [word for line in tests for word in ("< B", "< H", "floor") if word in line] == []
+
+
 def test_longer_rows_are_read_again():
     """Beyond what registers hold nothing is kept, and no size is limited."""
     _, schedule = scheduled(replace(CASES["softmax"], most={"N": 1 << 16}))
