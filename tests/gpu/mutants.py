@@ -288,11 +288,8 @@ if __name__ == "__main__":
 
 # Notes
 #
-# * All templates together are some two thousand copies, a quarter of a second each on an idle machine. Convolutions take longest.
+# * All templates together are some three thousand copies, half a second each on an idle machine. Convolutions take longest.
 # * `Case.edges` holds the sizes at which every condition and stride matters: sums of four tiles of which the last is not whole, sums of
-#   one short tile, results of two tiles in each direction, with aligned rows and without.
-# * A copy that goes unnoticed was so far one of three things: sizes at which the line does not run or does not matter; a condition that
-#   nothing needs, which the generator should not write; a change that computes the same.
-# * `softmax of warps` has one that computes the same: the last lane of a vector never holds the largest element of a row that ends before
-#   its vector does.
-# * Without `edges`: group, strided and half convolutions, `total` (its second kernel reads more than 256 parts above 2 million elements).
+#   one short tile, sums of nothing, results of two tiles in each direction, with aligned rows and without.
+# * A copy that goes unnoticed was so far one of three things: sizes at which the line does not run or does not matter; a condition, a
+#   loop or a barrier that nothing needs, which the generator should not write; a change that computes the same (`HARMLESS`).
