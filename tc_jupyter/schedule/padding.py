@@ -63,11 +63,23 @@ def is_safe(bounds: SymbolicBounds, stage: Stage) -> bool:
 def _inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> bool:
     loops = _loops_around(bounds, stage)
     for local, length in _positions(bounds, stage, read):
-        if local is None or not nonnegative(local.substitute({variable(*loop): constant(0) for loop in loops})):
+        if local is None or not _starts(bounds, local, loops):
             return False
         if not any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops)):
             return False
     return True
+
+
+def _starts(bounds: SymbolicBounds, local: SizeExpr, loops: list[tuple[str, str]]) -> bool:
+    """Whether a position is never negative while whole tiles are computed."""
+    low: SizeExpr | None = local
+    for name, leaf in loops:
+        if low is None:
+            return False
+        if variable(name, leaf) in low.indices:
+            last = bounds[name].lineage.extents[leaf] - 1
+            low = interval(low, {variable(name, leaf): (constant(0), last)}).lower
+    return low is not None and nonnegative(low)
 
 
 def proved_inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> tuple[tuple[bool, bool], ...]:

@@ -1,0 +1,33 @@
+"""Padded stages compute whole tiles where that reads nothing that does not exist."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tc_jupyter.schedule import Schedule, infer_symbolic, with_safe_padding
+from tests.running import default, run
+
+FORWARDS = "def f(float(N) A) -> (O) { O(i) = A(i) where i in 0:N-3 }"
+BACKWARDS = "def f(float(N) A) -> (O) { O(i) = A(N-1-i) }"
+
+
+def padded(text: str) -> Schedule:
+    """Tiles of four elements that are all computed."""
+    schedule = default(text).cache_write("O").split("O", "i", 4).compute_at("O.cache", "O", "i.outer")
+    return schedule.storage("O.cache", "register", padded=True)
+
+
+@pytest.mark.parametrize("text", [FORWARDS, BACKWARDS])
+@pytest.mark.parametrize("n", [3, 4, 5, 8])
+def test_no_tile_reads_outside(text, n):
+    """The interpreter checks every subscript; the last tile of a reversed read would begin before the first element."""
+    a = np.arange(n, dtype=np.float32)
+    found = run(padded(text), {"A": a}, {"N": n})["O"]
+    assert found.tolist() == (a[: n - 3] if text == FORWARDS else a[::-1]).tolist()
+
+
+@pytest.mark.parametrize("text, kept", [(FORWARDS, True), (BACKWARDS, False)])
+def test_tiles_are_whole_where_that_is_safe(text, kept):
+    bounds = with_safe_padding(infer_symbolic(padded(text).graph))
+    assert bounds.graph.stage("O.cache").storage.padded == kept
