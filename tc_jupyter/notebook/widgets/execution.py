@@ -10,10 +10,9 @@ different blocks with the same place inside have the same step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from tc_jupyter.schedule import GPU_AXES, Bounds, variable
 from tc_jupyter.schedule.visits import Enumeration
 
-from .lattice import colour_of
+from .lattice import colour_of, runs
 from .picture import ACCENT, LINE, table, words
 
 Ints = NDArray[np.int64]
@@ -158,17 +157,17 @@ def _svg(found: Execution, time: int, said: str) -> str:
     present = np.nonzero(first >= 0)[0]
     done = set(cell[found.step < time].tolist())
     now = set(cell[found.step == time].tolist())
-    runs: dict[tuple[str, str], str] = {}
-    for place, length, kind in _runs(present.tolist(), width, lambda n: _look(found, n, int(first[n]), done)):
+    looks: dict[tuple[str, str], str] = {}
+    for place, length, kind in runs(present.tolist(), width, lambda n: _look(found, n, int(first[n]), done)):
         x, y = at(place % width, place // width)
-        runs[kind] = runs.get(kind, "") + f"M{x:.1f} {y:.1f}h{length * step:.1f}v{step:.1f}h{-length * step:.1f}z"
-    parts = [f'<path d="{d}" fill="{fill}" fill-opacity="{opacity}"/>' for (fill, opacity), d in runs.items()]
+        looks[kind] = looks.get(kind, "") + f"M{x:.1f} {y:.1f}h{length * step:.1f}v{step:.1f}h{-length * step:.1f}z"
+    parts = [f'<path d="{d}" fill="{fill}" fill-opacity="{opacity}"/>' for (fill, opacity), d in looks.items()]
     grid = "".join(f"M{at(0, r)[0]:.1f} {at(0, r)[1]:.1f}h{width * step:.1f}" for r in range(height + 1))
     grid += "".join(f"M{at(c, 0)[0]:.1f} {at(c, 0)[1]:.1f}v{height * step:.1f}" for c in range(width + 1))
     parts += [f'<path d="{grid}" stroke="{LINE}" fill="none"/>'] if step >= 5 else []
     ringed = "".join(
         f"M{at(n % width, 0)[0] + 1:.1f} {at(0, n // width)[1] + 1:.1f}h{k * step - 2:.1f}v{step - 2:.1f}h{2 - k * step:.1f}z"
-        for n, k, _ in _runs(
+        for n, k, _ in runs(
             sorted(now) if len(now) < len(present) or step >= 12 else [], width, lambda n: "now" if step < 12 else n
         )
     )
@@ -212,21 +211,6 @@ def _look(found: Execution, cell: int, point: int, done: set[int]) -> tuple[str,
     if found.mapped:
         return colour_of(_key(found.block[point])), ".45"
     return ACCENT, ".45" if cell in done else "0"
-
-
-def _runs(cells: Sequence[int], width: int, kind_of: Callable[[int], Any]) -> Iterator[tuple[int, int, Any]]:
-    """Neighbouring cells of a row that look alike, as first cell, length, look."""
-    start, length, kind = -1, 0, None
-    for cell in cells:
-        mine = kind_of(cell)
-        if length and cell == start + length and cell % width and mine == kind:
-            length += 1
-            continue
-        if length:
-            yield start, length, kind
-        start, length, kind = cell, 1, mine
-    if length:
-        yield start, length, kind
 
 
 def _key(values: Ints) -> int:

@@ -6,23 +6,22 @@ function enliven(body, view) {
   const box = body.querySelector('[data-lattice]');
   if (box === null || !data.layout) return;
   const layout = data.layout;
-  const width = data.axes.length, columns = width + data.columns.length;
-  const bytes = view.points;
-  const at = (point, column) => bytes.getInt32(4 * (point * columns + column), true);
+  const width = data.axes.length;
+  const numbers = integers(view.points); // of the elements: one access after the other, each in row-major order of the shown axes
   const readout = body.querySelector('[data-readout]');
   box.style.position = 'relative';
   box.style.width = `${box.querySelector('svg')?.getAttribute('width') ?? layout.width}px`; // with arrows it is wider than the lattice
-  if (data.canvas) box.replaceChildren(paint(data, layout, bytes, columns, width));
+  if (data.canvas) box.replaceChildren(paint(data, layout, numbers));
   const cover = svgElement('svg', { width: layout.width, height: layout.height, viewBox: `0 0 ${layout.width} ${layout.height}`, 'aria-hidden': 'true' });
   cover.style.cssText = 'position:absolute;left:0;top:0;pointer-events:none;overflow:visible';
   const ring = svgElement('circle', { class: 'tcw-cursor', r: Math.max(3, layout.step * 0.48), fill: 'none', stroke: 'currentColor', 'stroke-width': 2, visibility: 'hidden' });
   cover.append(ring);
+  if (data.canvas) cover.append(...axisNames(data, layout));
   box.append(cover);
   let cell = null, asked = 0;
 
   const extents = [layout.columns, layout.rows, layout.panels];
   const index = ([c, r, p]) => {
-    // points are in row-major order of the shown axes
     const place = [c, r, p].slice(0, width);
     return place.reduce((n, v, k) => n * extents[k] + v, 0);
   };
@@ -37,7 +36,7 @@ function enliven(body, view) {
     const point = index(where);
     const values = data.axes.map((axis, k) => axis[2] + where[k] * data.strides[k]);
     const name = data.axes.map((axis, k) => `${axis[0]} = ${values[k]}`).concat(Object.entries(data.fixed).map(([n, v]) => `${n} = ${v}`)).join(', ');
-    if (data.columns.length === data.touches.length) tell(name, data.touches.map((_, k) => at(point, width + k)));
+    if (data.columns.length === data.touches.length) tell(name, data.touches.map((_, k) => numbers[k * data.count + point]));
     else {
       const mine = ++asked;
       readout.textContent = name;
@@ -95,46 +94,54 @@ function enliven(body, view) {
   };
 }
 
+/** Little-endian integers of four bytes, without a copy where they lie well. */
+function integers(bytes) {
+  const from = bytes.byteOffset;
+  return from % 4 === 0 ? new Int32Array(bytes.buffer, from, bytes.byteLength >> 2) : new Int32Array(bytes.buffer.slice(from, from + bytes.byteLength));
+}
+
+const GREY = 0x88888888;
+
 /** Many points: a block of pixels for each, in the colour of its element. */
-function paint(data, layout, bytes, columns, width) {
-  const scale = 1;
+function paint(data, layout, numbers) {
   const canvas = element('canvas', { width: Math.ceil(layout.width), height: Math.ceil(layout.height), 'aria-hidden': 'true', 'data-points': data.count });
   const context = canvas.getContext('2d');
   const image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer);
-  const palette = new Uint32Array(360);
-  for (let hue = 0; hue < 360; hue++) palette[hue] = hsl(hue, 0.62, 0.52);
-  const grey = 0x88888888;
-  const column = width + data.coloured;
   const dot = Math.max(1, layout.step < 5 ? Math.ceil(layout.step) : Math.floor(layout.step * 0.8)); // gaps between small dots make patterns of their own
-  const strides = data.strides, lows = data.axes.map(axis => axis[2]);
-  for (let n = 0; n < data.count; n++) {
-    const base = 4 * n * columns;
-    const c = (bytes.getInt32(base, true) - lows[0]) / strides[0];
-    const r = width > 1 ? (bytes.getInt32(base + 4, true) - lows[1]) / strides[1] : 0;
-    const p = width > 2 ? (bytes.getInt32(base + 8, true) - lows[2]) / strides[2] : 0;
-    const number = bytes.getInt32(base + 4 * column, true);
-    const x = Math.floor(layout.left + (p % layout.across) * layout.panelWidth + c * layout.step);
-    const y = Math.floor(layout.top + Math.floor(p / layout.across) * layout.panelHeight + r * layout.step);
-    const colour = number >= 0 ? palette[Math.floor(number * data.turn) % 360] : grey;
+  const { step, rows, panels, across } = layout;
+  let n = data.coloured * data.count;
+  for (let c = 0; c < layout.columns; c++) for (let r = 0; r < rows; r++) for (let p = 0; p < panels; p++) {
+    const number = numbers[n++];
+    const x = Math.floor(layout.left + (p % across) * layout.panelWidth + c * step);
+    const y = Math.floor(layout.top + Math.floor(p / across) * layout.panelHeight + r * step);
+    const colour = number >= 0 ? PALETTE[Math.floor(number * data.turn) % 360] : GREY;
     for (let dy = 0; dy < dot; dy++) {
-      const row = (y + dy) * canvas.width + x;
       if (number < 0 && dot > 2 && dy % 2) continue; // striped: not by colour alone
+      const row = (y + dy) * canvas.width + x;
       for (let dx = 0; dx < dot; dx++) pixels[row + dx] = colour;
     }
   }
   context.putImageData(image, 0, 0);
-  context.fillStyle = getComputedStyle(document.body).getPropertyValue('--jp-ui-font-color1').trim() || '#777';
-  context.font = '11px sans-serif';
-  const name = k => `${data.axes[k][0]} (${data.axes[k][1]}) ${data.axes[k][2]} .. ${data.axes[k][2] + data.axes[k][3] - 1}`;
-  context.fillText(`${name(0)} →`, layout.left, 12);
-  if (width > 1) { context.save(); context.translate(14, layout.top + 4); context.rotate(Math.PI / 2); context.fillText(`${name(1)} →`, 0, 0); context.restore(); }
   return canvas;
+}
+
+/** Above and beside the points; as text of the page they have its colour, whatever the theme becomes. */
+function axisNames(data, layout) {
+  const name = k => `${data.axes[k][0]} (${data.axes[k][1]}) ${data.axes[k][2]} .. ${data.axes[k][2] + data.axes[k][3] - 1} →`;
+  const made = [[0, `translate(${layout.left} 12)`], [1, `translate(14 ${layout.top + 4}) rotate(90)`]];
+  return made.slice(0, data.axes.length).map(([k, transform]) => {
+    const text = svgElement('text', { transform, 'font-size': 11, fill: 'currentColor' });
+    text.textContent = name(k);
+    return text;
+  });
 }
 
 function hsl(h, s, l) {
   const f = n => { const k = (n + h / 30) % 12; return Math.round(255 * (l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1)))); };
   return (255 << 24 | f(4) << 16 | f(8) << 8 | f(0)) >>> 0;
 }
+
+const PALETTE = Uint32Array.from({ length: 360 }, (_, hue) => hsl(hue, 0.62, 0.52));
 
 export default { render: ({ model, el }) => makeView(model, el, enliven) };

@@ -33,6 +33,7 @@ from .lattice import (
     Touch,
     axes_of,
     colour_of,
+    runs,
     space_of,
     turn_of,
 )
@@ -58,6 +59,8 @@ _LISTED = 24
 _ARROWS = 400
 _CELLS = 1_024
 _LABELLED = 120
+_GRID = 3.0
+"""Lines between the elements of a tensor that are closer, in pixels, would hide them."""
 
 
 class IterationSpace(Picture):
@@ -179,16 +182,16 @@ class IterationSpace(Picture):
             if len(whole) <= 60_000:
                 return Content(whole, text=self._text(space))
         on_canvas = live and len(space.points) > SVG_LIMIT
-        columns = [space.points, *(t.numbers.reshape(-1, 1) for t in self._sent(space))] if live else []
-        sent = np.concatenate(columns, axis=1).astype("<i4").tobytes() if columns else b""
+        sent = b"".join(t.numbers.astype("<i4").tobytes() for t in self._sent(space)) if live else b""
         return Content(
             self._body(space, live), self._controls(space), self._data(space, on_canvas), sent, self._text(space)
         )
 
     def _sent(self, space: Space) -> list[Touch]:
-        """All accesses, or for many points only the one that gives the colours."""
+        """All accesses, or for many points, and while a slider moves, only the one that gives the colours."""
         touches = list(space.touches)
-        return touches if len(space.points) <= DRAG_LIMIT // 2 else touches[(n := self.coloured(space)) : n + 1]
+        few = len(space.points) <= (SVG_LIMIT if self.dragging else DRAG_LIMIT // 2)
+        return touches if few else touches[(n := self.coloured(space)) : n + 1]
 
     def _data(self, space: Space, on_canvas: bool) -> dict[str, Any]:
         layout = Layout(space)
@@ -555,24 +558,15 @@ def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
     rows, columns = tensor_grid(box)
     few = rows * columns <= _CELLS
     step = min(13.0, 230 / max(columns, 1), 150 / max(rows, 1)) if few else min(13.0, 230 / columns)
-    down = (
-        step if few else min(step, 150 / rows)
-    )  # a tensor of many elements fits as well; its elements are no squares then
+    down = min(
+        max(step, 8.0), 150 / max(rows, 1)
+    )  # many elements fit as well, and can be seen; they are no squares then
     width, height = max(columns * step, 4), max(rows * down, 4)
     lines = f"M0 0h{_n(width)}v{_n(height)}h{_n(-width)}z"
-    if few:
-        lines += "".join(f"M0 {_n(r * step)}h{_n(width)}" for r in range(1, rows))
+    if few and step >= _GRID:
+        lines += "".join(f"M0 {_n(r * down)}h{_n(width)}" for r in range(1, rows))
         lines += "".join(f"M{_n(c * step)} 0v{_n(height)}" for c in range(1, columns))
-    mine = [n for n, touch in enumerate(space.touches) if touch.tensor == box.name]
-    cells = ""
-    if few:
-        used = sorted({int(v) for n in mine for v in np.unique(space.touches[n].numbers) if v >= 0})
-        tinted, turn = coloured in mine, turn_of(space, coloured)
-        cells = "".join(
-            f'<rect data-element="{n}" x="{_n(n % columns * step)}" y="{_n(n // columns * step)}" width="{_n(step)}" '
-            f'height="{_n(step)}" fill="{colour_of(n, turn) if tinted else "currentColor"}"{"" if tinted else " opacity=" + chr(34) + ".18" + chr(34)}/>'
-            for n in used
-        )
+    cells = _touched_cells(space, box, coloured, columns, (step, down)) if few else ""
     origin = "" if not any(box.origin) else f", first element {box.element(0)}"
     said = f"{box.name} ({' × '.join(map(str, box.shape)) or 'scalar'}{origin})"
     folds = " rows: all dimensions but the last" if len(box.shape) > 2 else ""
@@ -583,6 +577,27 @@ def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
         f'width="{shown[0]}" height="{shown[1]}" viewBox="-1 -1 {shown[0]} {shown[1]}" style="color:inherit">'
         f'{cells}<path d="{lines}" fill="none" stroke="{LINE}"/></svg></div>'
     )
+
+
+def _touched_cells(space: Space, box: TensorBox, coloured: int, columns: int, cell: tuple[float, float]) -> str:
+    """A path for each colour; neighbours of one colour are one rectangle. `cell`: width and height of an element.
+
+    Colours are those of the points. Where elements are so many that a step is less than four degrees of hue, nobody sees it: a few of
+    them have one colour then, so that a page draws tens of paths, not a thousand.
+    """
+    mine = [touch for touch in space.touches if touch.tensor == box.name]
+    used = np.unique(np.concatenate([np.unique(touch.numbers) for touch in mine]))
+    turn = turn_of(space, coloured)
+    alike = max(1, int(4 / turn))
+    tinted = space.touches[coloured].tensor == box.name
+    paths: dict[str, str] = {}
+    look = lambda n: colour_of(n // alike * alike, turn) if tinted else "currentColor"  # noqa: E731
+    for first, count, fill in runs(used[used >= 0].tolist(), columns, look):
+        x, y = first % columns * cell[0], first // columns * cell[1]
+        width = _n(count * cell[0])
+        paths[fill] = f"{paths.get(fill, '')}M{_n(x)} {_n(y)}h{width}v{_n(cell[1])}h-{width}z"
+    faint = "" if tinted else ' opacity=".18"'
+    return "".join(f'<path fill="{fill}" d="{path}"{faint}/>' for fill, path in paths.items())
 
 
 def _n(value: float) -> str:

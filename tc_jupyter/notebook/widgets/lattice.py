@@ -7,8 +7,9 @@ the elements 0, 1, 2, 1, 2, 3, ... : equal numbers are the same element, drawn i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -275,4 +276,19 @@ def turn_of(space: Space, coloured: int) -> float:
     return 300 / max(space.tensors[space.touches[coloured].tensor].count, 1)
 
 
-__all__ = ["Axis", "Space", "TensorBox", "Touch", "axes_of", "colour_of", "space_of", "tensor_boxes", "turn_of"]
+def runs(cells: Sequence[int], width: int, kind_of: Callable[[int], Any]) -> Iterator[tuple[int, int, Any]]:
+    """Neighbouring cells of a row that look alike, as first cell, length, look."""
+    start, length, kind = -1, 0, None
+    for cell in cells:
+        mine = kind_of(cell)
+        if length and cell == start + length and cell % width and mine == kind:
+            length += 1
+            continue
+        if length:
+            yield start, length, kind
+        start, length, kind = cell, 1, mine
+    if length:
+        yield start, length, kind
+
+
+__all__ = ["Axis", "Space", "TensorBox", "Touch", "axes_of", "colour_of", "runs", "space_of", "tensor_boxes", "turn_of"]

@@ -37,9 +37,24 @@ def test_number_and_colour_of_points():
 def test_points_sent_to_the_page():
     picture = IterationSpace(function(CONV), N=8, K=3)
     content = picture.content(live=True)
-    rows = np.frombuffer(content.points, "<i4").reshape(18, 5)
-    assert rows.tolist() == [[i, k, i, i + k, k] for i in range(6) for k in range(3)]
+    points = [(i, k) for i in range(6) for k in range(3)]
+    sent = np.frombuffer(content.points, "<i4").reshape(3, 18)
+    assert sent.tolist() == [[i for i, _ in points], [i + k for i, k in points], [k for _, k in points]]
     assert content.data["columns"] == ["A(i)", "B(i + k)", "W(k)"]
+
+
+def test_many_points_are_sent_once_and_drawn_in_few_elements():
+    picture = IterationSpace(function(CONV), N=300, K=100)
+    content = picture.content(live=True)
+    assert len(np.frombuffer(content.points, "<i4")) == 3 * 201 * 100
+    tensor = re.search(r'<svg data-tensor="B".*?</svg>', content.html, re.S)
+    assert tensor is not None
+    assert 50 < tensor.group().count("<path") < 100  # 300 elements, and neighbours that look the same are one
+    picture.apply({"size:N": 301}, dragging=True)
+    content = picture.content(live=True)
+    assert content.data["columns"] == ["B(i + k)"]
+    sent = np.frombuffer(content.points, "<i4")
+    assert sent.tolist() == [i + k for i in range(202) for k in range(100)]
 
 
 def test_example_sizes_fit_and_have_more_than_one_value():
