@@ -32,7 +32,7 @@ from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, cpu_limits
 from .background import BackgroundPicture
 from .charts import MARKS, METRICS, distribution_svg, roofline_svg, sweep_svg
 from .peers import SLOWEST, Make, Peer, candidates_of, usual
-from .picture import BAD, GOOD, Content, Control, as_integer, code, one_line, table, words
+from .picture import BAD, GOOD, Content, Control, as_integer, code, one_line, refused_number, table, words
 from .sizes import LARGEST, SizeNames, example_sizes, read_sizes, size_names
 
 _SLICE = 0.15
@@ -149,9 +149,7 @@ class BenchmarkView(BackgroundPicture):
                 continue
             number = as_integer(values[name])
             if number is None or not lowest <= number <= highest:
-                self.problem = (
-                    f"`{name}` is a whole number from {lowest} to {highest}; `{str(values[name])[:40]}` changes nothing"
-                )
+                self.problem = refused_number(f"`{name}`", lowest, highest, values[name])
             else:
                 setattr(self, name, number)
                 self.values = ()

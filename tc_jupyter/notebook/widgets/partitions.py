@@ -16,7 +16,7 @@ from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.ranges.partitions import PartitionBox, resolve
 
 from .lattice import colour_of
-from .picture import BAD, LINE, Content, Control, Picture, as_integer, code, one_line, table, words
+from .picture import BAD, LINE, Content, Control, Picture, as_integer, code, one_line, refused_number, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _CELLS = 1_600
@@ -57,9 +57,7 @@ class Partitions(Picture):
         if "rank" in values and self.function.leaves_ranks_open:
             rank = as_integer(values["rank"])
             if rank is None or not 0 <= rank <= _MOST_RANKS:
-                self.problem = (
-                    f"a rank is a whole number from 0 to {_MOST_RANKS}; `{str(values['rank'])[:40]}` changes nothing"
-                )
+                self.problem = refused_number("a rank", 0, _MOST_RANKS, values["rank"])
                 return
             if rank != self.rank or self.known is None:
                 self._choose(rank)

@@ -10,6 +10,7 @@ Worked example: `IterationSpace(f).content().html` is the static picture of the 
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -183,6 +184,12 @@ def as_integer(value: Any) -> int | None:
         return value
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
+    if isinstance(value, str) and len(value) < 100 and re.fullmatch(r"\s*[+-]?\d+\s*", value):
         return int(value)
     return None
+
+
+def refused_number(what: str, lowest: int, highest: int, typed: object) -> str:
+    """What is told about a number that was typed and is none, or too large or small."""
+    said = f"`{str(typed)[:40]}`" if str(typed).strip() else "an empty field"
+    return f"{what} is a whole number from {lowest} to {highest}; {said} changes nothing"

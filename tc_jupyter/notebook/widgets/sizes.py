@@ -14,7 +14,7 @@ from tc_jupyter.compiler import FunctionAnalysis
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.ranges.at_call import Bind, make_bind
 
-from .picture import Control, as_integer
+from .picture import Control, as_integer, refused_number
 
 LARGEST = 10**9
 _TRIED = (8, 5, 3, 12, 2, 1)
@@ -96,7 +96,7 @@ def read_sizes(known: SizeNames, present: Mapping[str, int], values: Mapping[str
         number = as_integer(values[f"size:{name}"])
         lowest = 0 if name in known.found.program.sizes else -LARGEST
         if number is None or not lowest <= number <= LARGEST:
-            wrong = f"`{name}` is a whole number from {lowest} to {LARGEST}; `{str(values[f'size:{name}'])[:40]}` changes nothing"
+            wrong = refused_number(f"`{name}`", lowest, LARGEST, values[f"size:{name}"])
         else:
             sizes[name] = number
     return sizes, wrong

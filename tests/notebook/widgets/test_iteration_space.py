@@ -102,12 +102,13 @@ def test_three_axes_panels_and_fixed_axes():
     assert picture.shown == [1, 0, 2]
 
 
-@pytest.mark.parametrize("typed", ["-3", "x", "", None, 10**12, 2.5, True])
+@pytest.mark.parametrize("typed", ["-3", "+-3", "x", "", None, 10**12, "9" * 5000, 2.5, True])
 def test_wrong_sizes_change_nothing_and_are_told(typed):
     picture = IterationSpace(function(CONV), N=8, K=3)
     picture.apply({"size:N": typed})
     assert picture.sizes == {"N": 8, "K": 3}
     assert "whole number" in picture.content().html
+    assert ("an empty field changes nothing" in picture.content().html) == (typed == "")
 
 
 def test_huge_sizes_are_thinned_in_words_and_empty_ranges_are_said():
