@@ -282,6 +282,8 @@ class IterationSpace(Picture):
 
     def _body(self, space: Space, live: bool) -> str:
         parts = [f"<div>{code(space.text)}</div>"]
+        if space.fixed and not live:  # no slider says it
+            parts.append(f"<div>the points with {code(_fixed(space))}</div>")
         if self.problem:
             parts.append(words(self.problem, "✗", BAD))
         refused = self.known.problem(self.sizes) if self.known is not None else None

@@ -95,6 +95,8 @@ def test_three_axes_panels_and_fixed_axes():
     picture.apply({"z": 2, "fix:d": 1})
     space = picture.space()
     assert space.total == 24
+    assert "the points with" in picture.content().html
+    assert ">d = 1</code>" in picture.content().html
     assert space.touches[1].numbers.tolist() == [
         ((a * 3 + b) * 4 + c) * 2 + 1 for a in range(2) for b in range(3) for c in range(4)
     ]
