@@ -133,7 +133,7 @@ CASES = {
         ({"B": 2, "M": 2, "C": 3, "H": 5, "W": 7, "K": 3, "R": 3, "S": 2},),
         ("__shared__",),
         128,
-        edges=({"B": 1, "M": 2, "C": 41, "H": 3, "W": 35, "K": 33, "R": 2, "S": 1},),
+        edges=({"B": 2, "M": 2, "C": 41, "H": 3, "W": 35, "K": 33, "R": 2, "S": 1},),
     ),
     "strided convolution": Case(
         "def f(float(C,H,W) X, float(K,C,R,S) Y) -> (Z) { Z(k,h,w) +=! X(c, 2*h - r, 2*w + s) * Y(k,c,r,s) }",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tc_jupyter.schedule import Schedule, infer_symbolic, with_safe_padding
-from tests.running import default, run
+from tc_jupyter.runtime.cuda import cuda_target
+from tc_jupyter.schedule import Schedule, default_schedule, infer_symbolic, with_safe_padding
+from tests.running import default, program_of, run
 
 FORWARDS = "def f(float(N) A) -> (O) { O(i) = A(i) where i in 0:N-3 }"
 BACKWARDS = "def f(float(N) A) -> (O) { O(i) = A(N-1-i) }"
@@ -31,3 +32,20 @@ def test_no_tile_reads_outside(text, n):
 def test_tiles_are_whole_where_that_is_safe(text, kept):
     bounds = with_safe_padding(infer_symbolic(padded(text).graph))
     assert bounds.graph.stage("O.cache").storage.padded == kept
+
+
+@pytest.mark.parametrize(
+    "value, whole",
+    [
+        ("A(i,k) * B(j,k)", True),
+        ("A(i,k) * B(j,k) + 1.0", False),
+        ("exp(A(i,k) * B(j,k))", False),
+        ("a * A(i,k) * B(j,k)", False),  # `a` may be infinite
+    ],
+)
+def test_a_product_takes_the_zeros_beyond_its_end(value, whole):
+    found = program_of(f"def f(float(M,K) A, float(N,K) B, float a) -> (C) {{ C(i,j) +=! {value} }}")
+    assert found is not None
+    schedule = default_schedule(*found, cuda_target("sm_80"), {"M": 32, "N": 32, "K": 32})
+    (total,) = (each for each in schedule.graph.stages if each.statement.reduction_indices)
+    assert (total.storage.scope, total.storage.whole) == ("register", whole)
