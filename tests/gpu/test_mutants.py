@@ -23,7 +23,7 @@ def test_lost_barriers_waits_and_start_values(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number, name", enumerate(CASES))
+@pytest.mark.parametrize("number, name", list(enumerate(CASES)))
 def test_some_weakened_copies_of_every_template(number, name):
     """Two of each; other templates show other kinds."""
     variant = variants(name)[0]
