@@ -268,7 +268,12 @@ def written(table: Path, name: str, count: Counter[str]) -> None:
     rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("|")}
     cells = [name, f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}", *(str(count[each]) for each in COLUMNS[2:])]
     rows[name] = f"| {' | '.join(cells)} |"
-    head = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    head = [
+        "What `python -m tests.gpu.mutants --table tests/gpu/mutants.md` has counted: weakened copies of the CUDA kernels, and by what",
+        "each was caught. A harmless one computes the same, for a reason that the command prints.",
+        "",
+    ]
+    head += [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
     table.write_text("\n".join([*head, *(rows[each] for each in CASES if each in rows)]) + "\n", encoding="utf-8")
 
 
