@@ -95,7 +95,7 @@ def proved_inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> tuple[tup
             extent = bounds[name].lineage.extents[axis]
             local += (bounded(variable(name, axis), extent) - of_atom(value)) * local.terms.get((value,), 0)
         ends = any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops))
-        found.append((nonnegative(local), ends))
+        found.append((_starts(bounds, local, loops), ends))
     return tuple(found)
 
 
