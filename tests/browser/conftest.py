@@ -177,9 +177,13 @@ def _new_app(kind: str, server: Server, chromium: Any) -> App:
 
 
 def _used(app: App) -> Iterator[App]:
+    """The page for one test, which must leave no message of an error behind and ask no other host for anything."""
     app.errors.clear()
     app.requests.clear()
     yield app
+    if not app.soiled:
+        assert app.own_errors() == []
+        assert app.external() == []
     if os.environ.get("TC_SHOTS") and (app.soiled or os.environ.get("TC_SHOTS_ALL")):
         app.page.screenshot(path=os.path.join(os.environ["TC_SHOTS"], f"{app.kind}-{int(time.time())}.png"))
 
