@@ -727,5 +727,7 @@ def test_an_exported_page_is_complete_without_a_network(lab: App, tmp_path: Path
         assert all(re.search("mathjax|require", url) or url.startswith(lab.server.url) for url in asked), asked
         assert lab.page.locator("button, input, .tcw").count() == 0
         assert [e for e in lab.errors if "ERR_FAILED" not in e and not re.search("MathJax|require", e)] == []
+        lab.errors.clear()  # those of a page of nbconvert without a network
+        lab.requests.clear()
     finally:
         lab.page.unroute("http*://*/**")
