@@ -181,11 +181,11 @@ def _used(app: App) -> Iterator[App]:
     app.errors.clear()
     app.requests.clear()
     yield app
+    if os.environ.get("TC_SHOTS") and (app.soiled or os.environ.get("TC_SHOTS_ALL")):
+        app.page.screenshot(path=os.path.join(os.environ["TC_SHOTS"], f"{app.kind}-{int(time.time())}.png"))
     if not app.soiled:
         assert app.own_errors() == []
         assert app.external() == []
-    if os.environ.get("TC_SHOTS") and (app.soiled or os.environ.get("TC_SHOTS_ALL")):
-        app.page.screenshot(path=os.path.join(os.environ["TC_SHOTS"], f"{app.kind}-{int(time.time())}.png"))
 
 
 def _closed(app: App) -> None:
@@ -218,8 +218,10 @@ def lab(lab_server: Server, chromium: Any) -> Iterator[App]:
 @pytest.fixture
 def notebook(notebook_server: Server, chromium: Any) -> Iterator[App]:
     app = _new_app("notebook", notebook_server, chromium)
-    yield from _used(app)
-    _closed(app)
+    try:
+        yield from _used(app)
+    finally:
+        _closed(app)
 
 
 @pytest.fixture(params=["lab", "notebook"])
@@ -227,16 +229,20 @@ def plain(request: pytest.FixtureRequest, tmp_path: Path, chromium: Any) -> Iter
     """An application as it is, with the front end switched off."""
     process, server = _serve(tmp_path, request.param, extension=False)
     app = _new_app(request.param, server, chromium)
-    yield from _used(app)
-    _closed(app)
-    _stop(process)
+    try:
+        yield from _used(app)
+    finally:
+        _closed(app)
+        _stop(process)
 
 
 @pytest.fixture
 def bare(bare_server: Server, chromium: Any) -> Iterator[App]:
     app = _new_app("lab", bare_server, chromium)
-    yield from _used(app)
-    _closed(app)
+    try:
+        yield from _used(app)
+    finally:
+        _closed(app)
 
 
 @pytest.fixture(params=["lab", "notebook"])
