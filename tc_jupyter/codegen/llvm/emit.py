@@ -75,7 +75,7 @@ from .builder import (
 )
 from .division import divide, has_reciprocal
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
-from .prefetch import LINE, MOST_LINES, ROW_AHEAD, distance, look_up
+from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, look_up, next_panel
 from .prepare import (
     PARTIAL,
     Tasks,
@@ -537,6 +537,7 @@ class _Function:
             if mask is None:
                 self.prefetch(storage, self.first_lane(offset), lanes)
                 self.fetch_ahead(storage, pointer, lanes)
+                self.fetch_panel(storage, self.first_lane(offset))
                 return self.plain_load(storage, pointer, lanes)
             return self.masked_load("load", f"ptr {pointer}", storage, mask)
         if change == -1:
@@ -580,10 +581,26 @@ class _Function:
         for line in range(-(-lanes * storage.buffer.dtype.bytes // LINE)):
             self.fetch(pointer, ROW_AHEAD + line * LINE)
 
-    def fetch(self, pointer: str, nbytes: int) -> None:
+    def fetch_panel(self, storage: _Storage, offset: Polynomial) -> None:
+        """Fetch a piece of the next panel of a temporary, once per iteration of the loop over the rows of this one."""
+        assert self.vector is not None
+        loops = sorted(self.level_of.keys() - {self.vector.var}, key=self.level_of.__getitem__)
+        if storage.private or storage.buffer.scope != "global" or not loops:
+            return
+        memo, key = self.levels[self.level_of[loops[-1]]].memo, ("panel", storage.buffer.name)
+        found = next_panel(offset, loops, self.extents)
+        if found is None or key in memo:
+            return
+        piece, elements = found
+        memo[key] = index(elements)
+        pointer = self.address(storage, piece)
+        for line in range(-(-elements * storage.buffer.dtype.bytes // LINE)):
+            self.fetch(pointer, line * LINE, SECOND)
+
+    def fetch(self, pointer: str, nbytes: int, cache: int = FIRST) -> None:
         """Ask for the cache line that many bytes after a pointer; no address is wrong."""
         at = self.b.raw(f"getelementptr i8, ptr {pointer}, i64 {nbytes}", "line")
-        self.b.call("llvm.prefetch.p0", (f"ptr {at}", "i32 0", "i32 3", "i32 1"), "void")
+        self.b.call("llvm.prefetch.p0", (f"ptr {at}", "i32 0", f"i32 {cache}", "i32 1"), "void")
 
     def later(self, table: _Storage, place: Expr, read: Read) -> Read:
         """The read of one element of a contiguous buffer by its position."""

@@ -1,4 +1,4 @@
-"""Rows that a table look-up will need: which index value to look at ahead of time, and how far.
+"""What a loop will need: rows of later table look-ups, and the panel of a packed operand after this one.
 
 The processor guesses what a loop reads next only if it moves evenly. A loop over look-ups (`E(I(b,l), d)`) does not, but its index
 values are known early: the row of a later index is fetched while the present one is added.
@@ -6,14 +6,26 @@ values are known early: the row of a later index is fetched while the present on
 Worked example: in `for l: O[0:64] += E[I[b, l], 0:64]` the row of the index that stands 24 places further in `I` is fetched, or of
 the last index of `I` near its end. That crosses into the next `b`, so short lists are fetched ahead as well as long ones.
 
+A panel that is read once per tile of rows stays in the second cache, but the next one comes from the third or from memory: the
+first tile of rows would wait for it, longer than it computes. So every tile fetches its part of the next panel while it computes.
+
+Worked example: `for j: for i in 0:8: for k in 0:K: C += A[i, k] * B[j, k, 0:32]`; in the iteration `(j, i, k)` the 4 elements from
+`4 * (K*i + k)` of the panel `j + 1` are fetched.
+
+Measured with AVX-512, products on one thread, over PyTorch's time: 2048 1.42 without, 0.99 with it, 1024 1.06 and 0.95, 512 1.02
+and 1.01; with two threads 2048 1.29 and 0.89.
+
 Measured with AVX-512, 4096 x 20 look-ups of 64 floats in 100,000 rows: 0.59 ms without, 0.36 ms at distance 8, 0.32 ms at 24.
 """
 
 from __future__ import annotations
 
-from tc_jupyter.program import Read, walk
+from collections.abc import Mapping, Sequence
 
-from .polynomial import Polynomial, mentions
+from tc_jupyter.program import Expr, IndexVar, Read, int64, walk
+
+from .polynomial import Polynomial, as_expr, mentions, moves, polynomial, step
+from .prepare import has_read, plus, substitute, times, upper_limit
 
 BYTES_AHEAD = 6 << 10
 """About so much is under way: a fraction of the first level cache, and enough to cover the way to memory."""
@@ -27,6 +39,8 @@ Measured with AVX-512, one thread: sums of 64 MB 9.8 GB/s without, 10.0 at 512 b
 """
 MOST_LINES = 8
 """Lines that are fetched per vector at most."""
+FIRST, SECOND = 3, 2
+"""Caches to fetch into, as LLVM counts them."""
 
 
 def look_up(offset: Polynomial, var: str) -> Read | None:
@@ -45,3 +59,33 @@ def look_up(offset: Polynomial, var: str) -> Read | None:
 def distance(nbytes: int) -> int:
     """How many look-ups ahead, for vectors of `nbytes`."""
     return max(4, min(32, BYTES_AHEAD // nbytes))
+
+
+def next_panel(offset: Polynomial, loops: Sequence[str], extents: Mapping[str, Expr]) -> tuple[Polynomial, int] | None:
+    """Which piece of the next panel to fetch in an iteration, and its length in elements; `None` without a panel.
+
+    Args:
+        offset: the position that is read, for the first lane.
+        loops: variables of the loops around it, outermost first; the last three run over panels, repetitions and rows.
+        extents: lengths of these loops, as far as they begin at 0.
+    """
+    if len(loops) < 3 or loops[-2] not in extents or loops[-1] not in extents:
+        return None
+    panel, again, row = loops[-3:]
+    if any(has_read(factor) for product, _ in offset.terms for factor in product) or has_read(extents[row]):
+        return None
+    length, linear = step(offset, row)
+    repetitions = upper_limit(extents[again]) or 1
+    if (
+        not linear
+        or length is None
+        or length <= 0
+        or moves(offset, again)
+        or not moves(offset, panel)
+        or repetitions < 2
+    ):
+        return None
+    piece = -(-length // repetitions)
+    start = substitute(as_expr(offset), {panel: plus(IndexVar(panel), int64(1)), row: int64(0)})
+    rows = plus(times(IndexVar(again), extents[row]), IndexVar(row))
+    return polynomial(plus(start, times(rows, int64(piece))), {}), piece

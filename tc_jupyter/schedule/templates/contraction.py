@@ -575,8 +575,11 @@ def _pack_rows(
 #   Tasks of 192 rows gain nothing at 1024 and leave one task for 128 rows; the class of a call's sizes tells them not apart.
 # * The innermost loop has no spills. With 12 rows, 512 runs at 122 GFLOP/s, of 138 to 150 in registers; what is lost beside it is
 #   packing: 0.13 ms of 2.5 ms for the column operand (0.21 ms panel by panel), 0.1 to 0.18 ms for the rows.
-# * Fetching the next panel into the second cache while this one is used gave 1.12 to 1.29 of PyTorch's time at 1024, without it
-#   1.18 to 1.22; tiles of 12 or 14 rows, in tasks of 5 to 10 tiles, 1.19 to 1.31, the 8 rows 1.09 to 1.23. Neither is done.
+# * Every tile of rows fetches its part of the next panel into the second cache (`codegen.llvm.prefetch`): the first tile of a block
+#   waited for it otherwise, at 2048 a third of the time. Tiles of 12 or 14 rows, of three vectors, and tasks of 16 or 24 tiles gain
+#   nothing beside it (2048: 0.91 to 0.99 of PyTorch's time, 1024: 0.94 to 1.02). Blocks of the reduction with large blocks of rows
+#   (384 x 384) lose: every sum then waits for its tile of the result (a fifth of the time at 2048). With it 128 x 1024 x 1024 with
+#   bias takes 0.87 of the time on two threads (1.41 to 1.22 of PyTorch's), and no convolution changes.
 # * 128 x 1024 x 1024 with transposed weights: turning the weights into panels is 0.63 to 0.67 ms of 3.2 ms, for 128 rows only.
 # * Rows packed once for all tasks, with tasks over rows and columns, made that product slower (1.36 of PyTorch's time, else 1.20)
 #   and 1024 not faster: rows are packed by the task that uses them.
