@@ -37,6 +37,38 @@ test('token classes of tc', () => {
   assert.equal(found['# end'], 'tok-comment');
 });
 
+// what a person types in one line, half done, changes no colour in the others: each would be drawn anew with every key
+test('a statement that is not finished leaves the colours of the other lines as they are', () => {
+  const lines = [
+    'def f(float(N,M) A, float(M) B) -> (C, D, E) {',
+    '  C(i) +=! A(i,k) * (B(k) + 1) where k in 0:M',
+    '  D(i,j) = max(A(i,j), C(i)) where x = i + j',
+    '  E = 0',
+    '  T(i) min=! A(i,k) * 2.5',
+    '}'
+  ];
+  const at = 2;
+  const colours = (changed: string): string[] => {
+    const found: string[] = [];
+    const text = lines.map((line, n) => (n === at ? changed : line)).join('\n');
+    highlightTree(languages.tc.parser.parse(text), classHighlighter, (from, to, name) => {
+      if (text.slice(0, from).split('\n').length - 1 !== at) {
+        found.push(`${text.slice(from, to)}: ${name}`);
+      }
+    });
+    return found;
+  };
+  const before = colours(lines[at]);
+  for (let end = 0; end <= lines[at].length; end++) {
+    assert.deepEqual(colours(lines[at].slice(0, end)), before, lines[at].slice(0, end));
+  }
+  // but not its first name: `0:M (i,j)` reads an element of `M`
+  for (const token of [...lines[at].matchAll(/\w+|[^\w\s]/g)].slice(1)) {
+    const rest = lines[at].slice(0, token.index) + lines[at].slice(token.index + token[0].length);
+    assert.deepEqual(colours(rest), before, rest);
+  }
+});
+
 test('token classes of sac', () => {
   const found = classes('sac', '%%sac\nfloat[*] f(float[*] A) { return { iv -> A[iv] + 1 }; } // end');
   assert.equal(found['%%sac'], 'tok-meta');

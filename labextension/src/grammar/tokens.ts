@@ -1,6 +1,12 @@
-/** Numbers and names that start with a digit: a run is a number if it is a valid one, else a name. */
+/**
+ * Numbers and names that start with a digit: a run is a number if it is a valid one, else a name.
+ *
+ * Names that are assigned to: they stand in no expression. So the parser knows where the next statement begins while a bracket of this
+ * one is still open, and what a person types in one line changes no colour in the others.
+ */
 import { ExternalTokenizer, type InputStream } from '@lezer/lr';
-import { DigitName, Number as NumberTerm } from './tc.parser.terms.js';
+import { vocabularies } from './vocabulary.js';
+import { assignedName, DigitName, name, Number as NumberTerm } from './tc.parser.terms.js';
 
 const FLOAT = /^(?:(?:\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)[fF]?|0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+[fF]?)(?!\w)/;
 const INTEGER = /^(?:0[xX][\da-fA-F]+|0[bB][01]+|0|[1-9]\d*)(?:[uU](?:[lL]{1,2})?|[lL]{1,2})?(?!\w)/;
@@ -8,6 +14,7 @@ const LONGEST = 256;
 
 const isDigit = (code: number): boolean => code >= 48 && code <= 57;
 const isWord = (code: number): boolean => isDigit(code) || code === 95 || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
+const isSpace = (code: number): boolean => code === 32 || (code >= 9 && code <= 13);
 
 export const numbers = new ExternalTokenizer(input => {
   if (!isDigit(input.next) && !(input.next === 46 && isDigit(input.peek(1)))) {
@@ -27,6 +34,62 @@ export const numbers = new ExternalTokenizer(input => {
     input.acceptToken(DigitName, length);
   }
 });
+
+const RESERVED = new Set([...vocabularies.tc.keywords, ...vocabularies.tc.constants, ...vocabularies.tc.types, ...vocabularies.tc.reductions]);
+/** Characters of the indices of a target. */
+const WIDEST = 120;
+const OPERATORS = new Set(['min', 'max', 'argmin', 'argmax', 'any', 'all']);
+const ASSIGNMENT = /^(?:[+*]?=(?!=)|(?:min|max)=(?!=)|(?:argmin|argmax|any|all)=!)/;
+
+export const tcNames = new ExternalTokenizer(input => {
+  if (!isWord(input.next) || isDigit(input.next)) {
+    return;
+  }
+  let length = 1;
+  while (isWord(input.peek(length))) {
+    length++;
+  }
+  // the extent of a dimension, `A.0`
+  if (input.peek(length) === 46 && isDigit(input.peek(length + 1))) {
+    return;
+  }
+  const text = word(input, 0, length);
+  if (OPERATORS.has(text) && ASSIGNMENT.test(word(input, 0, length + 3))) {
+    return;
+  }
+  const after = afterIndices(input, afterSpace(input, length));
+  const assigned = after !== null && !RESERVED.has(text) && ASSIGNMENT.test(word(input, after, 8));
+  input.acceptToken(assigned ? assignedName : name, length);
+});
+
+function afterSpace(input: InputStream, at: number): number {
+  while (isSpace(input.peek(at))) {
+    at++;
+  }
+  return at;
+}
+
+// behind `(i, j)` and the space after it; the same place if there is none, `null` if it has no end
+function afterIndices(input: InputStream, start: number): number | null {
+  if (input.peek(start) !== 40) {
+    return start;
+  }
+  for (let at = start, depth = 0; at < start + WIDEST; at++) {
+    const code = input.peek(at);
+    depth += code === 40 ? 1 : code === 41 ? -1 : 0;
+    if (depth === 0) {
+      return afterSpace(input, at + 1);
+    }
+    if (code === 35 || code === 61 || code < 0) {
+      return null; // a comment, an assignment, the end
+    }
+  }
+  return null;
+}
+
+function word(input: InputStream, at: number, length: number): string {
+  return String.fromCharCode(...Array.from({ length }, (_, i) => Math.max(0, input.peek(at + i))));
+}
 
 function ahead(input: InputStream): string {
   let text = '';
