@@ -38,7 +38,9 @@ function moveInList(event: KeyboardEvent, view: EditorView): boolean {
 /** Tab in a cell: take the selected completion, or ask for a list after a name. */
 export function tab(view: EditorView): boolean {
   if (completionStatus(view.state) === 'active') {
-    return acceptCompletion(view);
+    // in its first moments the list takes nothing; the key asked for the list, it indents nothing
+    acceptCompletion(view);
+    return true;
   }
   const { main } = view.state.selection;
   const cell = readState(view.state);

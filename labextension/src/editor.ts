@@ -7,11 +7,11 @@
 import { syntaxHighlighting } from '@codemirror/language';
 import { Compartment, EditorState, Prec, Text, type Extension } from '@codemirror/state';
 import { EditorView, ViewPlugin } from '@codemirror/view';
-import { classHighlighter } from '@lezer/highlight';
 import { readCell } from './cells.js';
 import { completion, signatureHelp } from './complete.js';
 import { diagnostics } from './diagnostics.js';
 import { cellContext, knownField, versionField, type CellContext } from './document.js';
+import { classes } from './grammar/highlight.js';
 import { languages, type LanguageName } from './grammar/language.js';
 import { indexColours } from './indices.js';
 import { inlayHints } from './hints.js';
@@ -24,7 +24,7 @@ function features(context: CellContext, language: LanguageName): Extension {
     versionField,
     knownField,
     EditorView.editorAttributes.of({ class: 'tc-editor' }),
-    settings.highlighting ? [Prec.highest(languages[language].extension), syntaxHighlighting(classHighlighter), language === 'tc' ? indexColours() : []] : [],
+    settings.highlighting ? [Prec.highest(languages[language].extension), syntaxHighlighting(classes), language === 'tc' ? indexColours() : []] : [],
     settings.diagnostics ? diagnostics(settings.delay, settings.gutter) : [],
     settings.hover ? hover() : [],
     completion(language, settings.completion),

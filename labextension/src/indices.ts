@@ -3,7 +3,7 @@ import type { Extension } from '@codemirror/state';
 import { RangeSetBuilder } from '@codemirror/state';
 import { Decoration, ViewPlugin, type DecorationSet, type EditorView, type ViewUpdate } from '@codemirror/view';
 import { syntaxTree } from '@codemirror/language';
-import type { SyntaxNode } from '@lezer/common';
+import type { SyntaxNode, SyntaxNodeRef } from '@lezer/common';
 
 const INDEX = Decoration.mark({ class: 'tok-variableName2 tc-index' });
 const DECLARING = new Set(['DefName', 'ParamName', 'ResultName', 'TargetName', 'SizeName']);
@@ -27,19 +27,33 @@ export function indexColours(): Extension {
 
 function draw(view: EditorView): DecorationSet {
   const builder = new RangeSetBuilder<Decoration>();
+  const name = (node: SyntaxNodeRef): string => view.state.sliceDoc(node.from, node.to);
   const declared = new Map<number, Set<string>>();
+  let names = new Set<string>();
+  let lets = new Set<string>();
+  let inside = 0;
   for (const { from, to } of view.visibleRanges) {
     syntaxTree(view.state).iterate({
       from,
       to,
       enter: ref => {
-        if (ref.name !== 'VariableName' || ref.matchContext(['Iterators'])) {
-          return;
-        }
-        const def = enclosing(ref.node);
-        const name = view.state.sliceDoc(ref.from, ref.to);
-        if (def !== null && !namesOf(view, def, declared).has(name) && !letsOf(view, ref.node).has(name)) {
+        if (ref.name === 'Definition') {
+          inside++;
+          names = namesOf(ref.node, name, declared);
+        } else if (ref.name === 'Statement') {
+          lets = letsOf(ref.node, name);
+        } else if (ref.name === 'Target') {
+          return false;
+        } else if (ref.name === 'VariableName' && inside > 0 && !names.has(name(ref)) && !lets.has(name(ref))) {
           builder.add(ref.from, ref.to, INDEX);
+        }
+        return undefined;
+      },
+      leave: ref => {
+        if (ref.name === 'Definition') {
+          inside--;
+        } else if (ref.name === 'Statement') {
+          lets = new Set();
         }
       }
     });
@@ -47,15 +61,9 @@ function draw(view: EditorView): DecorationSet {
   return builder.finish();
 }
 
-function enclosing(node: SyntaxNode): SyntaxNode | null {
-  let up: SyntaxNode | null = node;
-  while (up !== null && up.name !== 'Definition') {
-    up = up.parent;
-  }
-  return up;
-}
+type Name = (node: SyntaxNodeRef) => string;
 
-function namesOf(view: EditorView, def: SyntaxNode, known: Map<number, Set<string>>): Set<string> {
+function namesOf(def: SyntaxNode, name: Name, known: Map<number, Set<string>>): Set<string> {
   let names = known.get(def.from);
   if (names === undefined) {
     names = new Set();
@@ -63,18 +71,14 @@ function namesOf(view: EditorView, def: SyntaxNode, known: Map<number, Set<strin
     const found = names;
     def.cursor().iterate(ref => {
       if (DECLARING.has(ref.name)) {
-        found.add(view.state.sliceDoc(ref.from, ref.to));
+        found.add(name(ref));
       }
     });
   }
   return names;
 }
 
-function letsOf(view: EditorView, node: SyntaxNode): Set<string> {
-  let up: SyntaxNode | null = node;
-  while (up !== null && up.name !== 'Statement') {
-    up = up.parent;
-  }
-  const lets = up?.getChild('Where')?.getChildren('LetClause') ?? [];
-  return new Set(lets.flatMap(clause => (clause.firstChild ? [view.state.sliceDoc(clause.firstChild.from, clause.firstChild.to)] : [])));
+function letsOf(statement: SyntaxNode, name: Name): Set<string> {
+  const lets = statement.getChild('Where')?.getChildren('LetClause') ?? [];
+  return new Set(lets.flatMap(clause => (clause.firstChild ? [name(clause.firstChild)] : [])));
 }

@@ -86,7 +86,12 @@ def test_completion_without_and_with_a_kernel(app: App) -> None:
     app.caret(1, "X(i + 1)")
     app.type_(" + XL")
     app.page.locator(".cm-tooltip-autocomplete").get_by_text("XLong").wait_for(timeout=10_000)
+    # at once: a key in the first moments of the list takes nothing yet, and indents nothing
     app.page.keyboard.press("Tab")
+    app.page.wait_for_timeout(100)
+    if "+ XLong" not in app.text(1):
+        assert "+ XL\n" in app.text(1)
+        app.page.keyboard.press("Tab")
     assert "+ XLong" in app.text(1)
     assert app.page.locator(".jp-Completer:visible").count() == 0
 

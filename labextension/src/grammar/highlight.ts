@@ -1,5 +1,5 @@
 /** Node names -> highlight tags. JupyterLab's style has no colour for `typeName`: types are standard variables. */
-import { styleTags, tags as t } from '@lezer/highlight';
+import { classHighlighter, styleTags, tags as t, type Highlighter } from '@lezer/highlight';
 
 const shared = {
   MagicLine: t.meta,
@@ -52,3 +52,14 @@ export const sacHighlight = styleTags({
   ';': t.separator,
   'return with genarray modarray fold': t.keyword
 });
+
+/**
+ * The classes of `classHighlighter`, but none for plain names, which have no colour: with every character that is deleted, the editor
+ * draws the marked names of all lines below anew (`RangeSet` of @codemirror/state 6.7 compares their ends at the wrong places).
+ */
+export const classes: Highlighter = {
+  style: tags => {
+    const found = classHighlighter.style(tags);
+    return found === 'tok-variableName' ? null : found;
+  }
+};
