@@ -49,15 +49,16 @@ function extent(index: IndexRange, sizes: Sizes): number | null {
   return lower === null || upper === null ? null : Math.max(0, upper - lower);
 }
 
-function table(head: readonly string[], rows: readonly (readonly Child[])[], label: string): HTMLElement {
+// in a narrow panel the cells of a row `flow` below each other instead of leaving it; the roles say that it is still a table
+function table(head: readonly string[], rows: readonly (readonly Child[])[], label: string, flow = true): HTMLElement {
   return h(
     'div',
-    { class: 'tc-scroll' },
+    { class: flow ? 'tc-scroll tc-flow' : 'tc-scroll' },
     h(
       'table',
-      { class: 'tc-table', 'aria-label': label },
-      h('thead', {}, h('tr', {}, ...head.map(text => h('th', { scope: 'col' }, text)))),
-      h('tbody', {}, ...rows.map(row => h('tr', {}, ...row.map(cell => h('td', {}, cell)))))
+      { class: 'tc-table', role: 'table', 'aria-label': label },
+      h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, ...head.map(text => h('th', { scope: 'col', role: 'columnheader' }, text)))),
+      h('tbody', { role: 'rowgroup' }, ...rows.map(row => h('tr', { role: 'row' }, ...row.map((cell, i) => h('td', { role: 'cell', 'data-tc-head': head[i] }, cell)))))
     )
   );
 }
@@ -214,7 +215,8 @@ export function spaceView(def: FunctionInfo, sizes: Sizes, choice: SpaceChoice, 
     table(
       ['index', 'kind', 'first', 'last', 'points'],
       known.map(axis => [code(axis.index.name), axis.index.kind, String(axis.lower), axis.count === 0 ? 'none' : String(axis.lower + axis.count - 1), String(axis.count)]),
-      'the iteration space as a table'
+      'the iteration space as a table',
+      false
     )
   );
 }
