@@ -94,7 +94,7 @@ from .prepare import (
 )
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
-from .strips import WIDEST, cut, find, is_stream, join, native_lanes, strip
+from .strips import WIDEST, cut, find, is_stream, join, native_lanes, operation_lanes, strip
 from .transpose import blocked, crossing_reads, turn
 from .vector_math import emit_call, float_remainder
 
@@ -131,13 +131,13 @@ def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
 def _emit(kernel: Kernel, target: Target) -> KernelSource:
     """From the kernel as it was lowered to text."""
     kernel = expand(kernel, native_steps(kernel, target))
-    plan = tasks(kernel)
+    kernel = replace(kernel, body=strip(join(find(kernel.body)), target))
+    plan = tasks(kernel, lambda loop: operation_lanes(loop, target))
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
     bound = frozenset(loop.var for loop in plan.loops)
     inputs = {buffer.name: buffer for buffer in kernel.buffers}
-    vectors = strip(join(find(plan.body)), target)
-    body = blocked(full_tiles(accumulate(vectors, scopes), bound), inputs, target)
+    body = blocked(full_tiles(accumulate(plan.body, scopes), bound), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
     return _Module(kernel, target, replace(plan, body=body)).source()

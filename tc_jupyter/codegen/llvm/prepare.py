@@ -58,9 +58,17 @@ from tc_jupyter.program import (
 from .arith import identity
 
 GRAIN = 30_000
-"""Operations per task below which handing out a task costs more than it saves (about 10 microseconds of scalar code)."""
+"""Operations per task below which handing out a task costs more than it saves (about 10 microseconds); a vector's is one."""
+LOOP = 8
+"""What starting and leaving a loop costs, in operations."""
+ALONE = 90_000
+"""Operations below which a launch is one task: waking another thread takes longer than the work."""
 MOST_TASKS = 512
 """Upper limit of tasks of one launch: 8 for each of 64 threads. It does not depend on the threads, so results are reproducible."""
+
+
+Lanes = Callable[[For], int]
+"""Of a vectorised loop: how many iterations one operation does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +242,7 @@ def map_block(block: Block, rule: Callable[[Expr], Expr]) -> Block:
 # --- tasks -----------------------------------------------------------------------------------------------------------
 
 
-def tasks(kernel: Kernel) -> Tasks:
+def tasks(kernel: Kernel, lanes: Lanes) -> Tasks:
     """Take the parallel loops that stand around everything else; a kernel without them is one task."""
     loops: list[For] = []
     body, allocations = kernel.body, ()
@@ -247,7 +255,7 @@ def tasks(kernel: Kernel) -> Tasks:
         stmt, inside = _only_statement(body)
     if not loops:
         return Tasks((), int64(1), int64(1), int64(1), (), kernel.body)
-    return _tasks(loops, allocations, body)
+    return _tasks(loops, allocations, body, lanes)
 
 
 def _only_statement(block: Block) -> tuple[Stmt, tuple[Buffer, ...]]:
@@ -268,7 +276,7 @@ def _local(loop: For) -> bool:
     return any(variables(expr) or has_read(expr) for expr in (loop.min, loop.extent))
 
 
-def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block) -> Tasks:
+def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes: Lanes) -> Tasks:
     total: Expr = int64(1)
     for loop in loops:
         total = times(total, maximum(int64(0), loop.extent))
@@ -276,30 +284,34 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block) -> Ta
     if loops[0].chunk:
         chunk = int64(loops[0].chunk)
     else:
-        work = maximum(int64(1), work_of(body, {loop.var: loop.min for loop in loops}))
+        work = maximum(int64(1), work_of(body, {loop.var: loop.min for loop in loops}, lanes))
         fewest = ceil_div(total, int64(MOST_TASKS))
         chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
+        short = Binary("<", times(work, total), int64(ALONE), DType.BOOL)
+        chunk = Select(short, maximum(int64(1), total), chunk, DType.INT64)
     return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), allocations, body)
 
 
-def work_of(block: Block, outer: Mapping[str, Expr]) -> Expr:
-    """About how many operations a block does, over the kernel's sizes."""
+def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes) -> Expr:
+    """About how many operations a block does, over the kernel's sizes; one of a vector counts once."""
     total: Expr = int64(0)
     for stmt in block.body:
-        total = plus(total, _work(stmt, outer))
+        total = plus(total, _work(stmt, outer, lanes))
     return total
 
 
-def _work(stmt: Stmt, outer: Mapping[str, Expr]) -> Expr:
+def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes) -> Expr:
     match stmt:
         case For():
             inner = {**outer, stmt.var: substitute(stmt.min, outer)}
             extent = substitute(stmt.extent, outer)
             extent = int64(16) if has_read(extent) or variables(extent) else maximum(int64(1), extent)
-            return times(extent, work_of(stmt.body, inner))
+            if stmt.kind == "vectorize":
+                extent = ceil_div(extent, int64(lanes(stmt)))
+            once = stmt.kind == "unroll" or upper_limit(stmt.extent) is not None
+            return plus(times(extent, work_of(stmt.body, inner, lanes)), int64(0 if once else LOOP))
         case Store():
-            calls = sum(isinstance(node, Call) for node in walk(stmt.value))
-            return int64(1 + sum(1 for _ in walk(stmt.value)) // 3 + 10 * calls)
+            return int64(max(1, (1 + _operations(stmt.value)) // 2))
         case Intrinsic():
             return int64(64)
         case Barrier():
@@ -307,8 +319,14 @@ def _work(stmt: Stmt, outer: Mapping[str, Expr]) -> Expr:
         case _:
             total: Expr = int64(0)
             for block in sub_blocks(stmt):
-                total = plus(total, work_of(block, outer))
+                total = plus(total, work_of(block, outer, lanes))
             return total
+
+
+def _operations(expr: Expr) -> int:
+    """Operations and loads of a value; subscripts cost next to nothing."""
+    inside = 0 if isinstance(expr, Read) else sum(_operations(child) for child in children(expr))
+    return inside + (20 if isinstance(expr, Call) else 1)
 
 
 # --- full tiles ------------------------------------------------------------------------------------------------------

@@ -40,6 +40,13 @@ def native_lanes(block: Block, target: Target) -> int:
     return max(2, target.vector_bits // (32 if widest == 8 and len(widths) == 1 else widest))
 
 
+def operation_lanes(loop: For, target: Target) -> int:
+    """Iterations of a vectorised loop that are about as much work as one operation: elements far apart are read one by one."""
+    reads = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
+    in_order = all(_in_order(node, loop.var) for node in reads if isinstance(node, Read))
+    return native_lanes(loop.body, target) if in_order else 1
+
+
 # --- joining ---------------------------------------------------------------------------------------------------------
 
 
