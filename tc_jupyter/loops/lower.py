@@ -55,6 +55,7 @@ from tc_jupyter.schedule import (
     ExactSets,
     MatrixStep,
     Piece,
+    Split,
     Stage,
     StageBounds,
     StageGraph,
@@ -65,6 +66,7 @@ from tc_jupyter.schedule import (
     decided_at,
     first_reduction,
     identity_of,
+    is_copy,
     loop_extent,
     open_constraints,
     operands,
@@ -93,6 +95,7 @@ from .ir import (
     expressions,
     walk_statements,
 )
+from .rewrite import with_blocks
 from .tails import split_tails
 
 
@@ -554,10 +557,64 @@ class _StageLoops:
         self.decided = (*self.decided, *tests)
         inner = body()
         assert isinstance(inner, Block)
-        inner = self.nest.around(self.stage, leaf, inner)
+        inner = self.nest.around(self.stage, leaf, self._zeros_in_tile(leaf, inner))
         exists = _joined("&&", [self._below(*each) for each in tests])
         loop = self._for(leaf, placed, inner if exists is None else Block((If(exists, inner),)))
-        return self.nest.kept_between(self.stage, leaf, loop)
+        return self._zeros_behind(leaf, self.nest.kept_between(self.stage, leaf, loop))
+
+    def _zeros_in_tile(self, leaf: str, body: Block) -> Block:
+        """One tile of a packed copy, filled with zeros first if it is not full.
+
+        Whole tiles are computed with, and what happens to be in memory may be a denormal number: those are slow.
+        """
+        split = self._split_of(leaf)
+        dimension = None if split is None else self._dimension_of(split.parent)
+        if split is None or dimension is None or split.factor != self._tile_of(dimension) or not self._is_packed_copy:
+            return body
+        var, whole = self.nest.names[variable(self.stage.name, split.inner)], to_expr(constant(split.factor))
+        rest = next(each.extent for each in walk_statements(body) if isinstance(each, For) and each.var == var)
+        if isinstance(rest, Const):
+            return body
+        zeros = _zeros(body, var, whole)
+        return Block((If(Binary("<", rest, whole, DType.BOOL), zeros), *body.body))
+
+    def _zeros_behind(self, leaf: str, loop: Block) -> Block:
+        """The loop along a row of a copy with room behind it, and zeros there."""
+        split, pad = self._split_of(leaf), self.stage.storage.pad
+        rank = len(self.statement.output_indices)
+        if not pad or split is None or self._dimension_of(split.parent) != rank - 1 or not self._is_packed_copy:
+            return loop
+        if self.stage.annotation(leaf) is not None:
+            return loop
+        low, extent = self.bounds.box[-1]
+        place = low + extent + self.bounds.lineage.leaf(split.inner)
+        name, where = self._target({**self.bounds.lineage.values, split.parent: place})
+        dtype = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target)).dtype
+        zero = self._put(name, where, identity_of("+", dtype.compute), None)
+        var = self.nest.names[variable(self.stage.name, split.inner)]
+        zeros = For(var, to_expr(constant(0)), to_expr(constant(pad)), Block((zero,)), "vectorize")
+        return Block((*loop.body, zeros))
+
+    def _split_of(self, leaf: str) -> Split | None:
+        """The split that made a leaf the outer of two loops."""
+        splits = (each for each in self.stage.relations if isinstance(each, Split) and each.outer == leaf)
+        return next((each for each in splits if each.inner in self.stage.leaves), None)
+
+    def _dimension_of(self, index: str) -> int | None:
+        names = [each.name for each in self.statement.output_indices]
+        return names.index(index) if index in names else None
+
+    def _tile_of(self, dimension: int) -> int:
+        """How many elements of a dimension lie in a tile of the layout."""
+        return prod(size for number, size in self.stage.storage.layout or () if number == dimension and size)
+
+    @property
+    def _is_packed_copy(self) -> bool:
+        """Whether this copies into memory of a processor whose tiles or rows are longer than what is copied."""
+        around = {self.stage.name, *(name for name, _ in self.nest.graph.attach_path(self.stage.name))}
+        axes = {kind for name in around for _, kind in self.nest.graph.stage(name).annotations}
+        inside = self.nest.graph.scope(self.stage) in ("global", "local")
+        return is_copy(self.statement) and inside and not axes & set(GPU_AXES)
 
     def _below(self, value: SizeExpr, limit: SizeExpr) -> Expr:
         return Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)
@@ -1094,6 +1151,24 @@ def _tile_inside(layout: tuple[tuple[int, int], ...], place: int) -> int:
     """Elements of its dimension that one position at `place` of a layout stands for: all tiles inside it together."""
     dimension, tile = layout[place]
     return prod(t for d, t in (layout[place + 1 :] if tile else layout) if d == dimension and t)
+
+
+def _zeros(block: Block, var: str, whole: Expr) -> Block:
+    """The loops of a copy, with `whole` iterations of one of them, that store zeros."""
+
+    def rule(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Store():
+                return replace(stmt, value=identity_of("+", stmt.value.dtype))
+            case For() if stmt.var == var:
+                return with_blocks(replace(stmt, extent=whole), inside)
+            case _:
+                return with_blocks(stmt, inside)
+
+    def inside(inner: Block) -> Block:
+        return replace(inner, body=tuple(rule(stmt) for stmt in inner.body))
+
+    return inside(block)
 
 
 def _packed_shape(extents: list[SizeExpr], layout: tuple[tuple[int, int], ...] | None) -> list[SizeExpr]:

@@ -12,7 +12,7 @@ from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root
 from .moves import candidates, mutate
 from .padding import proved_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
-from .primitives import identity_of
+from .primitives import identity_of, is_copy
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .space import default_schedule, row_class, size_class
@@ -57,6 +57,7 @@ __all__ = [
     "identity_of",
     "infer_bound",
     "infer_symbolic",
+    "is_copy",
     "loop_extent",
     "mutate",
     "open_constraints",

@@ -1107,7 +1107,7 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
             "nothing says which element belongs to which thread",
             "the first entry of `layout` is the tile of the threads",
         )
-    if new.scope == "shared" and new.padded and not _is_copy(stage.statement):
+    if new.scope == "shared" and new.padded and not is_copy(stage.statement):
         return "only a copy can be filled with zeros beyond its end", "use `cache_read`"
     if new.whole and not (new.padded and _adds_zeros(graph, stage)):
         return (
@@ -1142,7 +1142,7 @@ def _option_problem(new: Storage) -> tuple[str, str] | None:
     return None
 
 
-def _is_copy(statement: Statement) -> bool:
+def is_copy(statement: Statement) -> bool:
     """Whether a statement is `T(i, j) = S(i, j)`, with a conversion at most."""
     value = statement.value.operand if isinstance(statement.value, Cast) else statement.value
     return statement.operator == "=" and isinstance(value, Read) and all(isinstance(i, IndexVar) for i in value.indices)
@@ -1179,7 +1179,7 @@ def _is_filled_up(graph: StageGraph, tensor: str) -> bool:
         copy.storage.padded
         and (
             copy.storage.scope == "shared"
-            or (_is_copy(copy.statement) and all(_is_filled_up(graph, read.tensor) for read in copy.statement.reads()))
+            or (is_copy(copy.statement) and all(_is_filled_up(graph, read.tensor) for read in copy.statement.reads()))
         )
         for copy in copies
     )

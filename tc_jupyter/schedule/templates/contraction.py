@@ -555,8 +555,8 @@ def _pack_rows(
     rest = [number for number in range(len(indices)) if number != at]
     layout = ((at, 0), *((number, 0) for number in rest), (at, tile.rows))
     turned = tile.rows in (4, 8, 16)  # blocks of so many rows are read along the rows and turned in registers
+    schedule = schedule.split(packed, row, tile.rows)
     if turned or place is None:
-        schedule = schedule.split(packed, row, tile.rows)
         schedule = schedule.reorder(packed, f"{row}.outer", *(indices[number] for number in rest), f"{row}.inner")
     if turned:
         schedule = schedule.vectorize(packed, f"{row}.inner")
