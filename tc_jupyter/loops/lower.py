@@ -569,9 +569,10 @@ class _StageLoops:
         """
         split = self._split_of(leaf)
         dimension = None if split is None else self._dimension_of(split.parent)
-        if split is None or dimension is None or split.factor != self._tile_of(dimension) or not self._is_packed_copy:
+        tile = 1 if dimension is None else self._tile_of(dimension)
+        if split is None or tile == 1 or split.factor != tile or not self._is_packed_copy:
             return body
-        var, whole = self.nest.names[variable(self.stage.name, split.inner)], to_expr(constant(split.factor))
+        var, whole = self.nest.names[variable(self.stage.name, split.inner)], to_expr(constant(tile))
         rest = next(each.extent for each in walk_statements(body) if isinstance(each, For) and each.var == var)
         if isinstance(rest, Const):
             return body

@@ -81,14 +81,15 @@ def size_class(
     """What code for a call may assume of its sizes: constants, and typical values to choose tiles by.
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
-    in a subscript (`h + kh`). Typical values are kept for sizes of results of reductions, up to a factor of two below 64 (and as
-    they are where a window slides over a row, since its tiles have to fit); above, only whether they are multiples of 64. Programs
-    without reductions have one class.
+    in a subscript (`h + kh`), and sizes of 1 in reductions: a matrix of one column is a vector. Typical values are kept for sizes
+    of results of reductions, up to a factor of two below 64 (and as they are where a window slides over a row, since its tiles
+    have to fit); above, only whether they are multiples of 64. Programs without reductions have one class.
 
     Returns:
         Names with values that the code is made for, and names with typical values.
     """
     windows: set[str] = set()
+    single: set[str] = set()
     shaped: set[str] = set()
     slid: set[str] = set()
     for statement in program.statements:
@@ -99,13 +100,16 @@ def size_class(
             if index.lower is None or index.upper is None:
                 continue
             names = (index.upper - index.lower).names
+            single |= {name for name in names if sizes.get(name) == 1}
             if index.kind == "output":
                 shaped |= names
                 slid |= names if _is_window(statement, name) else set()
             elif _is_window(statement, name):
                 windows |= names
     known = [(name, sizes[name]) for name in program.sizes if name in sizes]
-    constants = tuple((name, value) for name, value in known if name in windows and 1 <= value <= SMALL)
+    constants = tuple(
+        (name, value) for name, value in known if name in single or (name in windows and 1 <= value <= SMALL)
+    )
     fixed = {name for name, _ in constants}
     return constants, tuple(
         (name, value if name in slid and value <= LARGE else _typical(value))

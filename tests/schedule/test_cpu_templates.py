@@ -40,6 +40,22 @@ TEMPLATES = {
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
         {"M": edges(BLOCK_TILES * TILE.rows), "N": edges(TILE.columns), "K": edges(PACKED_ROWS)},
     ),
+    "product of one column": (
+        "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
+        {"B": [2, 1], "M": [3, 1], "N": [1], "K": edges(LANES, 8 * LANES)},
+    ),
+    "product of one column and one row": (
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        {"M": edges(TILE.rows), "N": edges(TILE.columns, 4 * LANES), "K": [1]},
+    ),
+    "two factors into one column": (
+        "def f(float(B,I,J) X, float(P,I) U, float(Q,J) V) -> (Y) { T(b,p,j) +=! U(p,i) * X(b,i,j)  Y(b,p,q) +=! T(b,p,j) * V(q,j) }",
+        {"B": [3, 1], "I": [4, 1], "J": edges(LANES), "P": edges(8), "Q": [1]},
+    ),
+    "moments of one row": (
+        "def f(float(N,M) X) -> (o) { s(i) +=! X(i,j)  q(i) +=! X(i,j) * X(i,j)  o(i) = s(i) + q(i) }",
+        {"N": [1], "M": edges(LANES, reduction.LONG_CHUNK)},
+    ),
     "product, transposed": (
         "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
         {"M": ROWS, "N": COLUMNS, "K": edges(LANES)},

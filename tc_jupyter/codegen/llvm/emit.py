@@ -94,7 +94,7 @@ from .prepare import (
 )
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
-from .strips import WIDEST, cut, find, is_stream, join, native_lanes, operation_lanes, strip
+from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
 from .transpose import blocked, crossing_reads, turn
 from .vector_math import emit_call, float_remainder
 
@@ -131,8 +131,10 @@ def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
 def _emit(kernel: Kernel, target: Target) -> KernelSource:
     """From the kernel as it was lowered to text."""
     kernel = expand(kernel, native_steps(kernel, target))
-    kernel = replace(kernel, body=strip(join(find(kernel.body)), target))
-    plan = tasks(kernel, lambda loop: operation_lanes(loop, target))
+    own = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
+    flat = flat_dimensions((*kernel.buffers, *own))
+    kernel = replace(kernel, body=strip(join(find(kernel.body, flat)), target))
+    plan = tasks(kernel, lambda loop: operation_lanes(loop, flat, target))
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
     bound = frozenset(loop.var for loop in plan.loops)

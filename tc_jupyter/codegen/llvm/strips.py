@@ -13,10 +13,11 @@ Worked example: `for i in 0:N (vectorize): s += A[i]` becomes `for i.o in 0:ceil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 
-from tc_jupyter.loops import Block, For, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks
 from tc_jupyter.program import Binary, Call, Const, DType, Expr, IndexVar, Read, Size, children, int64, rebuild, walk
 from tc_jupyter.schedule import Target
@@ -27,6 +28,10 @@ from .vector_math import is_inline
 
 WIDEST = 8
 """A vectorised loop is printed as one vector of at most this many registers; longer ones are cut."""
+
+
+Flat = Mapping[str, int]
+"""See `flat_dimensions`."""
 
 
 def native_lanes(block: Block, target: Target) -> int:
@@ -40,10 +45,10 @@ def native_lanes(block: Block, target: Target) -> int:
     return max(2, target.vector_bits // (32 if widest == 8 and len(widths) == 1 else widest))
 
 
-def operation_lanes(loop: For, target: Target) -> int:
+def operation_lanes(loop: For, flat: Flat, target: Target) -> int:
     """Iterations of a vectorised loop that are about as much work as one operation: elements far apart are read one by one."""
     reads = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
-    in_order = all(_in_order(node, loop.var) for node in reads if isinstance(node, Read))
+    in_order = all(_in_order(node, loop.var, flat) for node in reads if isinstance(node, Read))
     return native_lanes(loop.body, target) if in_order else 1
 
 
@@ -152,12 +157,17 @@ def _same(left: Product, right: Product) -> bool:
 # --- finding ---------------------------------------------------------------------------------------------------------
 
 
-def find(block: Block) -> Block:
+def find(block: Block, flat: Flat) -> Block:
     """Vectorise innermost serial loops whose points are seen to be independent, or that reduce into one element."""
-    return replace(block, body=tuple(_find(stmt) for stmt in block.body))
+    return replace(block, body=tuple(_find(stmt, flat) for stmt in block.body))
 
 
-def _find(stmt: Stmt) -> Stmt:
+def flat_dimensions(buffers: Iterable[Buffer]) -> Flat:
+    """The last dimensions of every buffer that have one element: the one before them is contiguous."""
+    return {b.name: sum(1 for _ in takewhile(lambda e: constant_value(e) == 1, reversed(b.shape))) for b in buffers}
+
+
+def _find(stmt: Stmt, flat: Flat) -> Stmt:
     if isinstance(stmt, For) and stmt.kind == "vectorize":
         return stmt
     if (
@@ -165,9 +175,9 @@ def _find(stmt: Stmt) -> Stmt:
         and stmt.kind == "serial"
         and not any(isinstance(s, For) for s in walk_statements(stmt.body))
     ):
-        good = (is_stream(stmt) or _is_reduction(stmt)) and _worth_while(stmt)
+        good = (is_stream(stmt) or _is_reduction(stmt)) and _worth_while(stmt, flat)
         return replace(stmt, kind="vectorize") if good else stmt
-    return with_blocks(stmt, find)
+    return with_blocks(stmt, lambda block: find(block, flat))
 
 
 def _is_reduction(loop: For) -> bool:
@@ -187,7 +197,7 @@ def _is_reduction(loop: For) -> bool:
     return True
 
 
-def _worth_while(loop: For) -> bool:
+def _worth_while(loop: For, flat: Flat) -> bool:
     """Whether memory is read in order, and every function is straight-line code."""
     limit = upper_limit(loop.extent)
     if limit is not None and limit < 8:
@@ -197,18 +207,19 @@ def _worth_while(loop: For) -> bool:
             for node in walk(expr):
                 if isinstance(node, Call) and not is_inline(node.function, node.dtype):
                     return False
-                if isinstance(node, Read) and not _in_order(node, loop.var):
+                if isinstance(node, Read) and not _in_order(node, loop.var, flat):
                     return False
                 if isinstance(node, Binary) and node.op in ("//", "%") and mentions(node, loop.var):
                     return False
     return True
 
 
-def _in_order(read: Read, var: str) -> bool:
+def _in_order(read: Read, var: str, flat: Flat) -> bool:
     """Whether neighbouring iterations read the same element, neighbours, or neighbours in reverse or every second one."""
-    if any(mentions(where, var) for where in read.indices[:-1]):
+    indices = read.indices[: len(read.indices) - flat.get(read.tensor, 0)]
+    if any(mentions(where, var) for where in indices[:-1]):
         return False
-    return not read.indices or step(polynomial(read.indices[-1], {}), var)[0] in (0, 1, 2, -1)
+    return not indices or step(polynomial(indices[-1], {}), var)[0] in (0, 1, 2, -1)
 
 
 # --- cutting ---------------------------------------------------------------------------------------------------------

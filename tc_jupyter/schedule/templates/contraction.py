@@ -18,7 +18,7 @@ from math import prod
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, walk
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.ranges import constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
@@ -114,13 +114,16 @@ class Roles:
 
 
 def roles_of(stage: Stage) -> Roles | None:
-    """The roles of the indices, or `None` if this is no contraction."""
+    """The roles of the indices, or `None` if this is no contraction; an index with one value has none."""
     statement = stage.statement
-    outputs = [index.name for index in statement.output_indices]
+    single = {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
+    outputs = [index.name for index in statement.output_indices if index.name not in single]
     reads = [read for read in statement.reads() if read.indices]
     if not outputs or not statement.reduction_indices or not reads or statement.combine is not None:
         return None
     column = outputs[-1]
+    if all(index.name in single for index in statement.reduction_indices):
+        return _vector_roles(reads, column)
     if not _depends_on_data(reads) and not _uses_index_values(stage):
         for row in reversed(outputs[:-1]):
             found = _roles(reads, row, column)

@@ -5,21 +5,23 @@ The chunk size does not depend on the number of threads, so results are reproduc
 
 from __future__ import annotations
 
+from tc_jupyter.ranges import constant
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.target import Target
 
 CHUNK = 64
 """Iterations of the outermost reduction loop per partial result, if there are inner ones."""
-LONG_CHUNK = 1 << 16
-"""Iterations per partial result of a single reduction loop."""
+LONG_CHUNK = 1 << 13
+"""Iterations per partial result of a single reduction loop: a part of a row that stays in the first cache."""
 
 
 def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
-    """Partial results along the outermost reduction loop of a rank-0 result; `None` for other statements."""
+    """Partial results along the outermost reduction loop of a result of one element; `None` for other statements."""
     del target
     stage = schedule.graph.stage(name)
     statement = stage.statement
-    if statement.output_indices or not statement.reduction_indices or statement.combine is not None:
+    single = all(root.dom[1] - root.dom[0] == constant(1) for root in stage.roots if root.kind == "output")
+    if not single or not statement.reduction_indices or statement.combine is not None:
         return None
     if not statement.initialize and not statement.accumulate:
         return None
@@ -27,4 +29,6 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     chunk = CHUNK if len(statement.reduction_indices) > 1 else LONG_CHUNK
     schedule = schedule.split(name, first, chunk).rfactor(name, f"{first}.outer")
     partial = next(stage for stage in reversed(schedule.stages) if stage.startswith(f"{name}.rf"))
-    return schedule.parallel(partial, f"{first}.outer")
+    outer = f"{first}.outer"
+    inside = [leaf for leaf in schedule.leaves(partial) if leaf != outer]
+    return schedule.reorder(partial, outer, *inside).parallel(partial, outer)
