@@ -13,7 +13,15 @@ from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.schedule.templates import reduction, streaming, transposing
-from tc_jupyter.schedule.templates.contraction import BLOCK_TILES, PACKED_ROWS, ROWS_WITHOUT_PANELS, SLIDING, tile_of
+from tc_jupyter.schedule.templates.contraction import (
+    BLOCK_TILES,
+    LINE_COLUMNS,
+    LINES,
+    PACKED_ROWS,
+    ROWS_WITHOUT_PANELS,
+    SLIDING,
+    tile_of,
+)
 
 pytest.importorskip("llvmlite")
 
@@ -48,6 +56,15 @@ TEMPLATES = {
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
         {"M": edges(TILE.rows), "N": edges(TILE.columns, 4 * LANES), "K": [1]},
     ),
+    "product of one row": (
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        {"M": [1], "N": [65, *edges(LINE_COLUMNS, LINE_COLUMNS + WIDTH)], "K": edges(LINES, 2 * LINES)},
+    ),
+    "vector and matrix, with relu": (
+        "def f(half(K) A, half(K,N) B, half(N) b) -> (Y) { T(j) +=! A(k) * B(k,j)  Y(j) = max(T(j) + b(j), 0) }",
+        {"N": [65, *edges(LINE_COLUMNS)], "K": edges(LINES)},
+    ),
+    "largest of every column": ("def f(int16(M,N) X) -> (s) { s(j) max=! X(i,j) }", {"M": edges(LINES), "N": edges(LINE_COLUMNS)}),
     "two factors into one column": (
         "def f(float(B,I,J) X, float(P,I) U, float(Q,J) V) -> (Y) { T(b,p,j) +=! U(p,i) * X(b,i,j)  Y(b,p,q) +=! T(b,p,j) * V(q,j) }",
         {"B": [3, 1], "I": [4, 1], "J": edges(LANES), "P": edges(8), "Q": [1]},

@@ -23,7 +23,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
-from .streaming import step_of
+from .streaming import VECTORS, lanes_of, step_of
 
 BLOCK_TILES = 8
 """Tiles of rows in one task, if there are enough tasks."""
@@ -44,6 +44,10 @@ PACKED_ROWS = 16
 """Rows of a column operand that one task packs."""
 ROWS_WITHOUT_PANELS = 4
 """Up to so many rows a column operand is read as it lies: packing it would take longer than the product."""
+LINE_COLUMNS = 512
+"""Columns of one task of a product with a vector: so much of every row of the matrix is read at a time."""
+LINES = 8
+"""Rows of the matrix that are added to a row of the result while a part of it is in registers."""
 MOST_ROWS_ALONE = 64
 """Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
 
@@ -213,6 +217,8 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
+    if _reads_once(stage, roles) and not _is_small(_extent_of(stage, roles.column, sizes or {})):
+        return _lines(schedule, name, user, roles, target)
     found = _channels(schedule, name, user, roles, target, sizes or {})
     if found is not None or roles.step != 1:
         return found
@@ -349,6 +355,47 @@ def _scheduled(
     for index in rows:
         schedule = schedule.unroll(cache, f"{index}.inner")
     return schedule.vectorize(cache, f"{roles.column}.inner")
+
+
+def _reads_once(stage: Stage, roles: Roles) -> bool:
+    """Whether this is a sum over the rows of a matrix, each times a number: nothing of the matrix is read twice."""
+    single = {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
+    names = [index.name for index in stage.statement.reduction_indices if index.name not in single]
+    outputs = [index.name for index in stage.statement.output_indices if index.name not in single]
+    reads = [read for read in stage.statement.reads() if read.tensor in roles.windows]
+    plain = all(_is_plain(read) and {*names, roles.column} <= _indices_of(stage, read.tensor) for read in reads)
+    return roles.row is None and outputs == [roles.column] and len(names) == 1 and plain
+
+
+def _extent_of(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
+    return next(_value(root.dom[1] - root.dom[0], sizes) for root in stage.roots if root.name == index)
+
+
+def _lines(schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target) -> Schedule:
+    """A product with a vector, or sums of columns: a part of the result in the first cache, `LINES` rows at a time.
+
+    Measured with AVX-512, one thread, a vector times 4096 x 4096: 14 ms with sums of 64 columns in registers, 4.5 ms so.
+    """
+    if user is None:
+        schedule, copy = schedule.cache_write(name), name
+        cache = last_stage(schedule, name, ".cache")
+    else:
+        copy, cache = user, name
+    stage = schedule.graph.stage(cache)
+    names = [index.name for index in stage.statement.output_indices]
+    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    column, inner = theirs[roles.column], [index.name for index in stage.statement.reduction_indices]
+    rest = [theirs[index] for index in names if index != roles.column]
+    line = next(i for i in inner if constant_extent(stage, i) != 1)
+    schedule = schedule.split(copy, column, LINE_COLUMNS).vectorize(copy, f"{column}.inner")
+    schedule = schedule.reorder(copy, f"{column}.outer", *rest, f"{column}.inner").parallel(copy, f"{column}.outer")
+    schedule = schedule.compute_at(cache, copy, f"{column}.outer").storage(cache, "local")
+    schedule = schedule.split(cache, line, LINES).split(
+        cache, roles.column, VECTORS * lanes_of(schedule, stage, target)
+    )
+    order = [*(i for i in inner if i != line), f"{line}.outer", f"{roles.column}.outer", f"{line}.inner"]
+    schedule = schedule.reorder(cache, *(i for i in names if i != roles.column), *order, f"{roles.column}.inner")
+    return schedule.unroll(cache, f"{line}.inner").vectorize(cache, f"{roles.column}.inner")
 
 
 def _channels(
