@@ -330,6 +330,8 @@ class Definition:
             return None
         sizes = read_inputs(self.program, self.parameters, args).sizes
         constants, hints = self.size_class(sizes, "cpu")
+        if 0 in sizes.values() and (constants or hints):
+            return None  # it has code of its own
         steps = self.ready("cpu", Layout(strided, 64, constants=constants, hints=hints)).kernel.steps
         runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
         simple = len(runners) == len(steps) and not any(step.kernel.checks or step.kernel.most for step in steps)
