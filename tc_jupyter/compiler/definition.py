@@ -208,7 +208,7 @@ class Definition:
         return (
             ((), ())
             if not self.by_class or engine == "interpreter"
-            else size_class(self.program, self.found.ranges, sizes)
+            else size_class(self.program, self.found.ranges, sizes, engine)
         )
 
     def most(self, sizes: Mapping[str, int], engine: str) -> tuple[tuple[str, int], ...]:

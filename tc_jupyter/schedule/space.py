@@ -76,14 +76,17 @@ VECTOR_BYTES = 16
 
 
 def size_class(
-    program: Program, ranges: Ranges, sizes: Mapping[str, int]
+    program: Program, ranges: Ranges, sizes: Mapping[str, int], kind: str = "cpu"
 ) -> tuple[tuple[Sized, ...], tuple[Sized, ...]]:
     """What code for a call may assume of its sizes: constants, and typical values to choose tiles by.
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
-    in a subscript (`h + kh`), and sizes of 1 in reductions: a matrix of one column is a vector. Typical values are kept for sizes
-    of results of reductions, up to a factor of two below 64 (and as they are where a window slides over a row, since its tiles
-    have to fit); above, only whether they are multiples of 64. Programs without reductions have one class.
+    in a subscript (`h + kh`), and, on a CPU, sizes of 1 in reductions: a matrix of one column is a vector. Typical values are kept
+    for sizes of results of reductions, up to a factor of two below 64 (and as they are where a window slides over a row, since its
+    tiles have to fit); above, only whether they are multiples of 64. Programs without reductions have one class.
+
+    Args:
+        kind: of the device, as in `Target`.
 
     Returns:
         Names with values that the code is made for, and names with typical values.
@@ -100,7 +103,7 @@ def size_class(
             if index.lower is None or index.upper is None:
                 continue
             names = (index.upper - index.lower).names
-            single |= {name for name in names if sizes.get(name) == 1}
+            single |= {name for name in names if kind == "cpu" and sizes.get(name) == 1}
             if index.kind == "output":
                 shaped |= names
                 slid |= names if _is_window(statement, name) else set()

@@ -86,7 +86,7 @@ class Storage:
             when everything it reads stays inside padded storage and surplus elements are never read as results. A padded copy
             in shared memory is filled with zeros where there is nothing to copy.
         whole: a padded sum of products runs over whole tiles of its reductions too: all it reads there are zeros.
-        pad: extra elements at the end of each innermost row.
+        pad: extra elements at the end of each innermost row; zeros in a copy on a CPU, as is the rest of its last tile.
         swizzle: `(shift, mask)` of `Buffer.swizzle`.
         double: number of copies, for a pipeline that fills the next while the present one is read.
         rolling: keep what the next visit of the loop needs again, and compute only what is new (see `rolling.py`).

@@ -28,7 +28,7 @@ from llvm_kernels import (
     var,
 )
 
-from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.codegen.llvm import emit_llvm, prepare
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Store
 from tc_jupyter.program import Call, Cast, DType, Read, Select, Unary, int64
@@ -357,7 +357,11 @@ def test_masked_stores(isa):
     compare(made, {"A": values, "Y": np.full(75, 5, "f"), "S": np.full((), -9, "f")}, {"N": 75, "M": 60}, isa=isa)
 
 
-def test_collapsed_parallel_loops():
+@pytest.mark.parametrize("grain", [None, 1, 100])
+def test_collapsed_parallel_loops(monkeypatch, grain):
+    if grain is not None:  # many tasks for little work
+        monkeypatch.setattr(prepare, "ALONE", 0)
+        monkeypatch.setattr(prepare, "GRAIN", grain)
     made = kernel(
         [Buffer("A", F32, (M, N, K)), Buffer("Y", F32, (M, N, K), role="output")],
         "MNK",
@@ -479,6 +483,24 @@ def test_text_is_readable():
 def test_tasks_do_not_depend_on_threads():
     one, many = (emit_llvm(gemm(12, 32), t) for t in (target("avx512"), replace(target("avx512"), threads=64)))
     assert one.text == many.text
+
+
+def test_little_work_is_one_task():
+    x = read("A", i, j)
+    made = kernel(
+        [Buffer("A", F32, (M, N)), Buffer("Y", F32, (M, N), role="output")],
+        "MN",
+        loop("i", M, loop("j", N, Store("Y", (i, j), op("*", x, x)), kind="vectorize"), kind="parallel"),
+    )
+    source = emit_llvm(made, target("avx512"))
+    loaded = cpu.load(source, None, target("avx512"))
+
+    def count(*sizes: int) -> int:
+        return loaded.tasks(ctypes.addressof((ctypes.c_int64 * 4)(0, 0, *sizes)))
+
+    assert [count(m, n) for m, n in ((0, 5), (1, 1), (17, 1023), (1023, 17))] == [0, 1, 1, 1]
+    assert count(4096, 4096) > 64
+    assert count(1, 1 << 24) == 1
 
 
 def test_functions_of_libraries():

@@ -77,5 +77,6 @@ def _shared(schedule: Schedule, late: Stage, early: Stage, axis: str) -> Schedul
 
 
 # What is left, measured on an Intel processor with AVX-512, two cores of a virtual machine: the two loops over one row stay apart,
-# so sums of 4096 x 4096 take 6.9 ms on one thread where Numba's one loop takes 6.5, and a single row of 10^6 that does not stay in
-# the nearer caches 342 us against 166. One stream of reads gives 10 to 12 GB/s there; four rows at a time gave 13.1 in C.
+# so sums of 4096 x 4096 take 6.9 ms on one thread where Numba's one loop takes 6.5. One stream of reads gives 10 to 12 GB/s there;
+# four rows at a time gave 13.1 in C. A single row of 10^6 is read in parts of 32 kB, by all threads: 236 to 313 us on one and
+# 109 to 140 us on two threads, 304 and 380 us in one piece.
