@@ -635,6 +635,6 @@ def _pack_rows(
 #   and 1024 not faster: rows are packed by the task that uses them.
 # * A product of 26 x 72 x 26 takes 3 us in a batch of 500, NumPy's 2.4 us. Ragged tiles are not the reason: in a batch of 20, with
 #   whole tiles, 8 x 72 x 32 takes 2.2 us, 24 rows 3.3 us, 32 rows 3.9 us, so more than half is there before the first tile of rows.
-# * 17 x 1023 x 127 takes 75 us in its two kernels, 20 of them for packing the column operand; PyTorch takes 45. Reading that operand as
-#   it lies, with masked lanes at the end of a row, took as long (94 us a call, both ways), with scalar ends 500 to 950 us. 17 rows are
-#   three tiles of 8: the class of a size does not tell 17 from 32.
+# * 17 x 1023 x 127 takes 75 us in its two kernels, 20 of them for packing the column operand; PyTorch takes 45. Reading that
+#   operand as it lies, with masked lanes at the end of a row, took as long (94 us a call, both ways), with scalar ends 500 to
+#   950 us. 17 rows are three tiles of 8: the class of a size does not tell 17 from 32.
