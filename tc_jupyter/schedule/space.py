@@ -52,15 +52,18 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
     for name in names:
         stage = schedule.graph.stage(name)
         if stage.attach.kind == "root" and not stage.relations and not stage.annotations:
-            schedule = _root_on_cpu(schedule, name, target)
+            schedule = _root_on_cpu(schedule, name, target, sizes)
     return sharing.share_rows(partitions.fuse_boxes(schedule))
 
 
-def _root_on_cpu(schedule: Schedule, name: str, target: Target) -> Schedule:
+def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule:
     """The first template that takes the statement; stages inside others keep their plain loops."""
     if any(True for _ in schedule.graph.attached(name)):
         return general.default(schedule, name, target)
-    for template in (reduction.default, transposing.default, streaming.default):
+    found = reduction.default(schedule, name, target, sizes)
+    if found is not None:
+        return found
+    for template in (transposing.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:
             return found

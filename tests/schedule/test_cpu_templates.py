@@ -32,6 +32,7 @@ LANES = TARGET.vector_bits // 32
 TILE = tile_of(TARGET, 32, None, None)
 ALONE = tile_of(TARGET, 32, 1, None, has_rows=False)
 WIDTH = streaming.VECTORS * LANES
+TOGETHER = TARGET.vector_registers // reduction.REGISTERS_PER_ROW
 
 
 def edges(*widths: int) -> list[int]:
@@ -162,6 +163,14 @@ TEMPLATES = {
         {"N": edges(transposing.TILE), "M": edges(LANES)},
     ),
     "total": ("def f(float(M,N) X) -> (s) { s +=! X(i,j) }", {"M": edges(reduction.CHUNK), "N": [3]}),
+    "sums of rows": (
+        "def f(float(M,N) X) -> (s) { s(i) +=! X(i,j) }",
+        {"M": [1, reduction.FEWEST_ROWS, *edges(9 * TOGETHER), 9 * TOGETHER - 2], "N": [1, *edges(LANES), *edges(5 * LANES)]},
+    ),
+    "rows of doubles, batched": (
+        "def f(double(B,M,N) X, double(N) v) -> (s) { s(b,i) max=! X(b,i,j) * v(j) }",
+        {"B": [1, 2, 3], "M": [70, 72, 5], "N": [LANES // 2, 3, 33]},
+    ),
     "softmax": (
         "def f(float(M,N) X) -> (O) { m(i) max=! X(i,j)  e(i,j) = exp(X(i,j) - m(i))  s(i) +=! e(i,j)  O(i,j) = e(i,j) / s(i) }",
         {"M": [3], "N": edges(WIDTH)},

@@ -55,7 +55,7 @@ def test_they_compute_what_the_interpreter_computes(name):
 
 
 def test_only_the_first_of_them_fetches_its_rows_ahead():
-    vector = 4 * cpu_target().vector_bits // 8
+    vector = cpu_target().vector_bits // 8
     text = tc.compile(TOGETHER["moments"], target="cpu")["f"].source("llvm")
     assert text.count("call void @llvm.prefetch") == -(-vector // LINE)
 

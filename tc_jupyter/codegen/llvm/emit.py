@@ -74,6 +74,7 @@ from .builder import (
     vector_type,
 )
 from .division import divide, has_reciprocal
+from .fusion import fuse_reductions
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
 from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, look_up, next_panel
 from .prepare import (
@@ -133,7 +134,7 @@ def _emit(kernel: Kernel, target: Target) -> KernelSource:
     kernel = expand(kernel, native_steps(kernel, target))
     own = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
-    kernel = replace(kernel, body=strip(join(find(kernel.body, flat)), target))
+    kernel = replace(kernel, body=strip(join(find(fuse_reductions(kernel.body), flat)), target))
     plan = tasks(kernel, lambda loop: operation_lanes(loop, flat, target))
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}

@@ -1,34 +1,100 @@
-"""Reductions to few results on a CPU: partial results of fixed chunks, made in parallel, then combined in chunk order.
+"""Reductions on a CPU: to one number, and of rows.
 
-The chunk size does not depend on the number of threads, so results are reproducible.
+To one number: partial results of fixed chunks, made in parallel, then combined in chunk order. The chunk size does not depend on
+the number of threads, so results are reproducible.
+
+Of rows: several rows at a time, a vector of each in turn. One row is one stream of reads, and memory gives more to several of them.
+Measured with AVX-512, 4096 x 4096 floats past the caches: 8.7 GB/s in one stream, 11.2 in two, 12.9 in four, 13.5 in eight, 14.1 in
+sixteen (from the third cache 23, however many). Sums and sums of squares of these rows took 7.3 ms row by row and 5.7 ms with four
+rows, on two threads 3.7 and 2.7 ms; products with a vector 7.1 and 5.6 ms. A maximum and its position, 4096 x 1024, lose on one
+thread (1.3 and 1.5 ms) and gain on two (1.20 and 0.92 ms). Eight rows take 5.4 ms, but compile in 190 ms where four do in 150 and
+one in 65; a single sum in 110, 88 and 41 ms. Fetching further ahead gains nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from tc_jupyter.program import IndexVar
 from tc_jupyter.ranges import constant
 from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
+
+from .streaming import is_streaming, lanes_of
 
 CHUNK = 64
 """Iterations of the outermost reduction loop per partial result, if there are inner ones."""
 LONG_CHUNK = 1 << 13
 """Iterations per partial result of a single reduction loop: a part of a row that stays in the first cache."""
+REGISTERS_PER_ROW = 8
+"""Vector registers per row that is read together with others: room for the sums of several statements in one loop."""
+FEWEST_ROWS = 64
+"""Fewer rows are read one by one: the last ones, fewer than are read together, would be too large a part of them."""
 
 
-def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
-    """Partial results along the outermost reduction loop of a result of one element; `None` for other statements."""
-    del target
+def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
+    """The schedule of a reduction to one element or along rows; `None` for other statements.
+
+    Args:
+        sizes: typical sizes; those that are not known count as large.
+    """
     stage = schedule.graph.stage(name)
     statement = stage.statement
-    single = all(root.dom[1] - root.dom[0] == constant(1) for root in stage.roots if root.kind == "output")
-    if not single or not statement.reduction_indices or statement.combine is not None:
+    if not statement.reduction_indices or statement.combine is not None:
         return None
-    if not statement.initialize and not statement.accumulate:
-        return None
-    first = statement.reduction_indices[0].name
-    chunk = CHUNK if len(statement.reduction_indices) > 1 else LONG_CHUNK
+    if any(root.dom[1] - root.dom[0] != constant(1) for root in stage.roots if root.kind == "output"):
+        return _rows_together(schedule, stage, target, sizes or {})
+    return _to_one(schedule, stage) if statement.initialize or statement.accumulate else None
+
+
+def _to_one(schedule: Schedule, stage: Stage) -> Schedule:
+    """Partial results along the outermost reduction loop."""
+    name, indices = stage.name, stage.statement.reduction_indices
+    first = indices[0].name
+    chunk = CHUNK if len(indices) > 1 else LONG_CHUNK
     schedule = schedule.split(name, first, chunk).rfactor(name, f"{first}.outer")
     partial = next(stage for stage in reversed(schedule.stages) if stage.startswith(f"{name}.rf"))
     outer = f"{first}.outer"
     inside = [leaf for leaf in schedule.leaves(partial) if leaf != outer]
     return schedule.reorder(partial, outer, *inside).parallel(partial, outer)
+
+
+def _rows_together(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
+    """A vector of each of several rows in turn, where all that read these rows do so."""
+    graph = schedule.graph
+    users = [each for tensor in _rows_of(stage) for each in graph.stages if tensor in graph.reads(each)]
+    if not users or not all(_has_many_rows(each, sizes) for each in users):
+        return None
+    name = stage.name
+    *outer, row = [index.name for index in stage.statement.output_indices]
+    (along,) = [index.name for index in stage.statement.reduction_indices]
+    rows = max(1, target.vector_registers // REGISTERS_PER_ROW)
+    schedule = schedule.split(name, row, rows).split(name, along, lanes_of(schedule, stage, target))
+    schedule = schedule.reorder(name, *outer, f"{row}.outer", f"{along}.outer", f"{row}.inner", f"{along}.inner")
+    for leaf in (*outer, f"{row}.outer"):
+        schedule = schedule.parallel(name, leaf)
+    return schedule.unroll(name, f"{row}.inner").vectorize(name, f"{along}.inner")
+
+
+def _rows_of(stage: Stage) -> set[str]:
+    """Tensors whose rows are the last output index of a reduction along one index, in unit steps; nothing for other statements."""
+    statement = stage.statement
+    if len(statement.reduction_indices) != 1 or not statement.output_indices or stage.attach.kind != "root":
+        return set()
+    row, along = statement.output_indices[-1].name, statement.reduction_indices[0].name
+    if statement.combine is not None or not is_streaming(stage, along):
+        return set()
+    return {
+        read.tensor
+        for read in statement.reads()
+        if {row, along} <= {index.name for index in read.indices if isinstance(index, IndexVar)}
+    }
+
+
+def _has_many_rows(stage: Stage, sizes: Mapping[str, int]) -> bool:
+    if not _rows_of(stage):
+        return False
+    root = next(root for root in stage.roots if root.name == stage.statement.output_indices[-1].name)
+    extent = root.dom[1] - root.dom[0]
+    return not extent.names <= sizes.keys() or extent.evaluate(sizes) >= FEWEST_ROWS

@@ -2,6 +2,7 @@
 
 Worked example: `s(i) +=! X(i,j)` and `q(i) +=! X(i,j) * X(i,j)` on their own read `X` twice; in one loop over `i` the second one
 finds the row in cache. Measured with AVX-512, 4096 x 4096 on one thread: 13.6 ms apart, 6.8 ms together.
+Loops that reduce over one input then become one (`codegen.llvm.fusion`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Expr, IndexVar, walk
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import Split, Stage
 
 
 def share_rows(schedule: Schedule) -> Schedule:
@@ -30,17 +31,27 @@ def _same_tasks(early: Stage, late: Stage) -> int:
     if late.attach.kind != "root" or early.attach.kind not in ("root", "with"):
         return 0
     tasks = [_tasks(stage) for stage in (early, late)]
-    ranges = [
-        [root.dom for root in stage.roots if root.name in found]
-        for stage, found in zip((early, late), tasks, strict=True)
-    ]
     whole = all(list(stage.leaves[: len(found)]) == found for stage, found in zip((early, late), tasks, strict=True))
-    depth = len(tasks[0])
-    return depth if whole and ranges[0] == ranges[1] and depth == len(ranges[0]) == len(tasks[1]) else 0
+    ranges = [[_range(stage, leaf) for leaf in found] for stage, found in zip((early, late), tasks, strict=True)]
+    return len(tasks[0]) if whole and ranges[0] == ranges[1] and None not in ranges[0] else 0
 
 
 def _tasks(stage: Stage) -> list[str]:
     return [leaf for leaf in stage.leaves if stage.annotation(leaf) == "parallel"]
+
+
+def _range(stage: Stage, leaf: str) -> tuple[object, int | None] | None:
+    """What a loop over an index, or over equal parts of one, runs over: the range of the index and the length of a part."""
+    index, part = _parts(stage, leaf)
+    return next(((root.dom, part) for root in stage.roots if root.name == index), None)
+
+
+def _parts(stage: Stage, leaf: str) -> tuple[str, int | None]:
+    """The index whose parts a loop runs over, and their length; a loop that is no such loop itself."""
+    found = [
+        each for each in stage.relations if isinstance(each, Split) and each.outer == leaf and each.factor is not None
+    ]
+    return (found[0].parent, found[0].factor) if found else (leaf, None)
 
 
 def _same_rows(early: Stage, late: Stage, depth: int) -> bool:
@@ -50,7 +61,8 @@ def _same_rows(early: Stage, late: Stage, depth: int) -> bool:
 
 def _rows(stage: Stage, depth: int) -> set[tuple[str, int]]:
     """Tensors, each with the dimension that the innermost task moves along, whose other elements the loops inside read."""
-    row, inside = stage.leaves[depth - 1], {root.name for root in stage.roots} - set(stage.leaves[:depth])
+    tasks = [_parts(stage, leaf)[0] for leaf in stage.leaves[:depth]]
+    row, inside = tasks[-1], {root.name for root in stage.roots} - set(tasks)
     return {
         (read.tensor, place)
         for read in stage.statement.reads()
@@ -76,7 +88,5 @@ def _shared(schedule: Schedule, late: Stage, early: Stage, axis: str) -> Schedul
         return schedule
 
 
-# What is left, measured on an Intel processor with AVX-512, two cores of a virtual machine: the two loops over one row stay apart,
-# so sums of 4096 x 4096 take 6.9 ms on one thread where Numba's one loop takes 6.5. One stream of reads gives 10 to 12 GB/s there;
-# four rows at a time gave 13.1 in C. A single row of 10^6 is read in parts of 32 kB, by all threads: 236 to 313 us on one and
-# 109 to 140 us on two threads, 304 and 380 us in one piece.
+# What is left, measured on an Intel processor with AVX-512, two cores of a virtual machine: a single row of 10^6 is read in parts
+# of 32 kB, by all threads: 236 to 313 us on one and 109 to 140 us on two threads, 304 and 380 us in one piece.
