@@ -46,6 +46,9 @@ class Server:
 # what the applications log by themselves; `test_noise.py` sees it without the front end
 OWN_NOISE = {"lab": (), "notebook": ("Cannot read properties of undefined (reading 'schema')",)}
 
+# and what they log where a page is left, or a kernel goes, before its debugger has answered
+CANCELLED = "Could not restore the debugger state: Canceled future for "
+
 
 # close what is open without asking, stop the kernels
 _CLOSE = """async () => {
@@ -248,7 +251,7 @@ class App:
         self.page.locator(".cm-tooltip-hover").first.wait_for(state="detached")
 
     def own_errors(self) -> list[str]:
-        return [e for e in self.errors if e not in OWN_NOISE[self.kind]]
+        return [e for e in self.errors if e not in OWN_NOISE[self.kind] and not e.startswith(CANCELLED)]
 
     def external(self) -> list[str]:
         return [
