@@ -14,10 +14,12 @@ import { within } from './wait.js';
 const PATIENCE = 400;
 /** How long typing rests before a list or a help opens: every question makes the kernel busy for a moment, which the whole page draws. */
 const REST = 200;
+/** Options that are drawn at once; the list draws others when the choice moves there. Every key draws them anew. */
+const DRAWN = 24;
 
 export function completion(language: LanguageName, enabled: boolean): Extension {
   return [
-    autocompletion({ override: [context => complete(context, language)], activateOnTyping: enabled, activateOnTypingDelay: REST, icons: true }),
+    autocompletion({ override: [context => complete(context, language)], activateOnTyping: enabled, activateOnTypingDelay: REST, maxRenderedOptions: DRAWN, icons: true }),
     // JupyterLab moves to the next cell on these keys before the keymap of the list sees them
     Prec.highest(EditorView.domEventHandlers({ keydown: (event, view) => moveInList(event, view) }))
   ];
