@@ -178,5 +178,5 @@ if __name__ == "__main__":
 # * Deleting costs most, with the extension and without it: `RangeSet.compare` of @codemirror/state 6.7 asks the old side for open ranges
 #   at places of the new one, so after a deletion every mark below counts as changed (469 changes in the cell of 60 lines), and all marks
 #   with the class of what was deleted are drawn anew. Fewer marks, fewer milliseconds.
-# * On the clock the 95th percentile of one and the same page moved by 20 ms between runs in a virtual machine with neighbours; processor
-#   time moved by 3. Leaving out phrases that a probe finds disturbed, as `bench --suite cpu` does, is not done yet.
+# * On the clock the 95th percentile of one and the same page moved by 20 ms between runs in a virtual machine with neighbours, processor
+#   time by 10. Leaving out phrases that a probe finds disturbed, as `bench --suite cpu` does, is not done yet.

@@ -214,9 +214,8 @@ def test_three_hundred_cells_with_windowing(app: App, mode: str) -> None:
         )
         app.page.locator("[data-tc-inspector] [data-tc-def]").last.locator("button").click()
         active = app.page.locator(".jp-Cell.jp-mod-active", has_text="def f297")
-        active.wait_for(
-            timeout=60_000
-        )  # with `contentVisibility` the cells come one after the other while the page is idle
+        # with `contentVisibility` the cells come one after the other while the page is idle
+        active.wait_for(timeout=60_000)
         active.locator(".tok-keyword").first.wait_for(timeout=10_000)
         app.page.locator("[data-tc-inspector] [data-tc-def=f0] button").click()
         app.page.locator(".jp-Cell.jp-mod-active", has_text="def f0").locator(".tok-keyword").first.wait_for(

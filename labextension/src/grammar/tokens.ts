@@ -26,17 +26,14 @@ export const numbers = new ExternalTokenizer(input => {
     input.acceptToken(NumberTerm, number[0].length);
     return;
   }
-  let length = 0;
-  while (isWord(input.peek(length))) {
-    length++;
-  }
+  const length = wordLength(input);
   if (length > 0) {
     input.acceptToken(DigitName, length);
   }
 });
 
 const RESERVED = new Set([...vocabularies.tc.keywords, ...vocabularies.tc.constants, ...vocabularies.tc.types, ...vocabularies.tc.reductions]);
-/** Characters of the indices of a target. */
+/** Characters of the indices of a target at most. */
 const WIDEST = 120;
 const OPERATORS = new Set(['min', 'max', 'argmin', 'argmax', 'any', 'all']);
 const ASSIGNMENT = /^(?:[+*]?=(?!=)|(?:min|max)=(?!=)|(?:argmin|argmax|any|all)=!)/;
@@ -45,10 +42,7 @@ export const tcNames = new ExternalTokenizer(input => {
   if (!isWord(input.next) || isDigit(input.next)) {
     return;
   }
-  let length = 1;
-  while (isWord(input.peek(length))) {
-    length++;
-  }
+  const length = wordLength(input);
   // the extent of a dimension, `A.0`
   if (input.peek(length) === 46 && isDigit(input.peek(length + 1))) {
     return;
@@ -61,6 +55,14 @@ export const tcNames = new ExternalTokenizer(input => {
   const assigned = after !== null && !RESERVED.has(text) && ASSIGNMENT.test(word(input, after, 8));
   input.acceptToken(assigned ? assignedName : name, length);
 });
+
+function wordLength(input: InputStream): number {
+  let length = 0;
+  while (isWord(input.peek(length))) {
+    length++;
+  }
+  return length;
+}
 
 function afterSpace(input: InputStream, at: number): number {
   while (isSpace(input.peek(at))) {

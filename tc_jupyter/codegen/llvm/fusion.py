@@ -30,8 +30,9 @@ def fuse_reductions(block: Block) -> Block:
     """Join every serial loop that only reduces with a later one of the same block that runs over the same range and input."""
     body = _flat(block)
     fused = False
-    for late in range(1, len(body)):
-        for early in reversed(range(late)):
+    loops = [place for place, stmt in enumerate(body) if isinstance(stmt, For)]
+    for number, late in enumerate(loops):
+        for early in reversed(loops[:number]):
             joined = _joined(body[early], body[early + 1 : late], body[late])
             if joined is not None:
                 body[early], body[late], fused = Block(()), joined, True

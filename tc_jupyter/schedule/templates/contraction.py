@@ -119,8 +119,7 @@ class Roles:
 
 def roles_of(stage: Stage) -> Roles | None:
     """The roles of the indices, or `None` if this is no contraction; an index with one value has none."""
-    statement = stage.statement
-    single = {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
+    statement, single = stage.statement, _single(stage)
     outputs = [index.name for index in statement.output_indices if index.name not in single]
     reads = [read for read in statement.reads() if read.indices]
     if not outputs or not statement.reduction_indices or not reads or statement.combine is not None:
@@ -134,6 +133,11 @@ def roles_of(stage: Stage) -> Roles | None:
             if found is not None:
                 return found
     return _vector_roles(reads, column) or _strided_roles(stage, reads, outputs)
+
+
+def _single(stage: Stage) -> set[str]:
+    """Indices with one value."""
+    return {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
 
 
 def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str]) -> Roles | None:
@@ -359,7 +363,7 @@ def _scheduled(
 
 def _reads_once(stage: Stage, roles: Roles) -> bool:
     """Whether this is a sum over the rows of a matrix, each times a number: nothing of the matrix is read twice."""
-    single = {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
+    single = _single(stage)
     names = [index.name for index in stage.statement.reduction_indices if index.name not in single]
     outputs = [index.name for index in stage.statement.output_indices if index.name not in single]
     reads = [read for read in stage.statement.reads() if read.tensor in roles.windows]
