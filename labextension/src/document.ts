@@ -9,7 +9,7 @@ import { Tree, type SyntaxNode } from '@lezer/common';
 import type { ISignal } from '@lumino/signaling';
 import type { ISharedText } from '@jupyter/ydoc';
 import { body, cellOffset, readCell, toPosition, wholeFile, type TcCell } from './cells.js';
-import { languages, type LanguageName } from './grammar/language.js';
+import { cellLanguages, type LanguageName } from './grammar/language.js';
 import { vocabularies } from './grammar/vocabulary.js';
 import type { KernelLink, Subject } from './kernel.js';
 import { MAX_SOURCE, type Analysis, type Kind, type Position } from './protocol.js';
@@ -65,13 +65,13 @@ export function isLarge(state: EditorState): boolean {
 /** The tree of the whole cell if it is ready within `milliseconds`, else what there is. */
 export function treeOf(state: EditorState, milliseconds = 25): Tree {
   const own = readState(state)?.language ?? 'tc';
-  if (state.facet(language) === languages[own]) {
+  if (state.facet(language) === cellLanguages[own]) {
     return ensureSyntaxTree(state, state.doc.length, milliseconds) ?? syntaxTree(state);
   }
   // highlighting is switched off: the editor has another language
   let tree = trees.get(state.doc);
   if (tree === undefined) {
-    tree = isLarge(state) ? Tree.empty : languages[own].parser.parse(state.doc.toString());
+    tree = isLarge(state) ? Tree.empty : cellLanguages[own].parser.parse(state.doc.toString());
     trees.set(state.doc, tree);
   }
   return tree;

@@ -4,16 +4,14 @@
  * One `Compartment` per editor; a transaction extender compares the language before and after each change of the document and
  * reconfigures when it differs. A cell in another language holds an empty compartment and pays only for reading its first line.
  */
-import { syntaxHighlighting } from '@codemirror/language';
 import { Compartment, EditorState, Prec, Text, type Extension } from '@codemirror/state';
 import { EditorView, ViewPlugin } from '@codemirror/view';
 import { readCell } from './cells.js';
+import { colours } from './colours.js';
 import { completion, signatureHelp } from './complete.js';
 import { diagnostics } from './diagnostics.js';
 import { cellContext, knownField, versionField, type CellContext } from './document.js';
-import { classes } from './grammar/highlight.js';
-import { languages, type LanguageName } from './grammar/language.js';
-import { indexColours } from './indices.js';
+import { cellLanguages, type LanguageName } from './grammar/language.js';
 import { inlayHints } from './hints.js';
 import { hover } from './hover.js';
 
@@ -24,7 +22,7 @@ function features(context: CellContext, language: LanguageName): Extension {
     versionField,
     knownField,
     EditorView.editorAttributes.of({ class: 'tc-editor' }),
-    settings.highlighting ? [Prec.highest(languages[language].extension), syntaxHighlighting(classes), language === 'tc' ? indexColours() : []] : [],
+    settings.highlighting ? [Prec.highest(cellLanguages[language].extension), colours(language)] : [],
     settings.diagnostics ? diagnostics(settings.delay, settings.gutter) : [],
     settings.hover ? hover() : [],
     completion(language, settings.completion),

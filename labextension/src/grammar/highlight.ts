@@ -1,5 +1,5 @@
 /** Node names -> highlight tags. JupyterLab's style has no colour for `typeName`: types are standard variables. */
-import { classHighlighter, styleTags, tags as t, type Highlighter } from '@lezer/highlight';
+import { classHighlighter, styleTags, Tag, tags as t, type Highlighter } from '@lezer/highlight';
 
 const shared = {
   MagicLine: t.meta,
@@ -26,7 +26,7 @@ const shared = {
   ', :': t.separator
 };
 
-export const tcHighlight = styleTags({
+const tc = {
   ...shared,
   Comment: t.lineComment,
   ResultName: t.definition(t.variableName),
@@ -38,9 +38,9 @@ export const tcHighlight = styleTags({
   UpdateOp: t.updateOperator,
   '<=>': t.operator,
   'def where in exists': t.keyword
-});
+};
 
-export const sacHighlight = styleTags({
+const sac = {
   ...shared,
   LineComment: t.lineComment,
   BlockComment: t.blockComment,
@@ -51,15 +51,40 @@ export const sacHighlight = styleTags({
   'Dot Dots': t.atom,
   ';': t.separator,
   'return with genarray modarray fold': t.keyword
-});
-
-/**
- * The classes of `classHighlighter`, but none for plain names, which have no colour: with every character that is deleted, the editor
- * draws the marked names of all lines below anew (`RangeSet` of @codemirror/state 6.7 compares their ends at the wrong places).
- */
-export const classes: Highlighter = {
-  style: tags => {
-    const found = classHighlighter.style(tags);
-    return found === 'tok-variableName' ? null : found;
-  }
 };
+
+export const tcHighlight = styleTags(tc);
+export const sacHighlight = styleTags(sac);
+
+// The highlighter of the editor draws every mark anew with every key. It knows nothing of these tags, and `colours.ts` draws instead.
+const known = new Map<Tag, readonly Tag[]>();
+
+function hide(tag: Tag): Tag {
+  const own = Tag.define();
+  known.set(own, [tag]);
+  return own;
+}
+
+const hideAll = (rules: Readonly<Record<string, Tag>>): ReturnType<typeof styleTags> =>
+  styleTags(Object.fromEntries(Object.entries(rules).map(([names, tag]) => [names, hide(tag)])));
+
+/** Rules for cells, by language, which only `cellHighlighter` understands. */
+export const hiddenHighlight = { tc: hideAll(tc), sac: hideAll(sac) };
+
+/** The classes of `classHighlighter` (none for plain names, which have no colour) and those that `theme` gives. */
+export function cellHighlighter(theme: (tags: readonly Tag[]) => string | null): Highlighter {
+  const found = new Map<readonly Tag[], string | null>();
+  const classOf = (tags: readonly Tag[]): string | null => {
+    const standard = known.get(tags[0]) ?? tags;
+    const own = classHighlighter.style(standard);
+    return [theme(standard), own === 'tok-variableName' ? null : own].filter(name => name).join(' ') || null;
+  };
+  return {
+    style: tags => {
+      if (!found.has(tags)) {
+        found.set(tags, classOf(tags));
+      }
+      return found.get(tags)!;
+    }
+  };
+}

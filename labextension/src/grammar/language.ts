@@ -4,6 +4,7 @@
  * `support("tc").language` parses `%%tc` cells, `.tc` files and fenced blocks alike: a magic line is optional.
  */
 import { continuedIndent, delimitedIndent, foldInside, foldNodeProp, indentNodeProp, LRLanguage, LanguageSupport } from '@codemirror/language';
+import { hiddenHighlight } from './highlight.js';
 import { parser as sacParser } from './sac.parser.js';
 import { parser as tcParser } from './tc.parser.js';
 
@@ -40,6 +41,12 @@ const sac = LRLanguage.define({
 });
 
 export const languages: Readonly<Record<LanguageName, LRLanguage>> = { tc, sac };
+
+/** The same for cells, whose colours `colours.ts` draws. */
+export const cellLanguages: Readonly<Record<LanguageName, LRLanguage>> = {
+  tc: tc.configure({ props: [hiddenHighlight.tc] }),
+  sac: sac.configure({ props: [hiddenHighlight.sac] })
+};
 
 export function support(name: LanguageName): LanguageSupport {
   return new LanguageSupport(languages[name]);
