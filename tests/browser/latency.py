@@ -316,5 +316,5 @@ if __name__ == "__main__":
 # * Times come in two kinds, a third apart, each for moments or for minutes: with and without a neighbour on the core of the virtual
 #   processor. The other processor of the machine makes no difference; the loop shows it, since an interpreter shares what the neighbour
 #   takes. A loop of multiplications does not show it: each waits for the one before, and leaves room.
-# * What is left: a main thread that is kept on one processor waits there for other threads of the browser, up to 20 ms for a few keys, which
-#   moves the 95th percentile on the clock (not that of processor time). To keep all other threads off that processor is not done yet.
+# * What is left: a main thread that is kept on one processor waits there for other threads of the browser, up to 20 ms for a few keys,
+#   which moves the 95th percentile on the clock (not that of processor time). To keep all other threads off is not done yet.
