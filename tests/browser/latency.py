@@ -23,6 +23,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -110,6 +111,22 @@ def loop_time(processor: int) -> float:
         os.sched_setaffinity(0, PROCESSORS)
 
 
+def own_threads() -> list[int]:
+    """All threads of the processes that this one has started, and of those that they have."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # gone meanwhile
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    threads: list[int] = []
+    for process in found - {os.getpid()}:
+        with suppress(OSError):
+            threads += [int(task.name) for task in Path(f"/proc/{process}/task").iterdir()]
+    return threads
+
+
 @dataclass
 class Place:
     """The processor of the main threads, and the shortest loop so far."""
@@ -134,8 +151,15 @@ class Place:
             if found <= FREE * self.shortest or time.monotonic() > end:
                 break
             time.sleep(0.05)
-        for thread in self.threads:
-            os.sched_setaffinity(thread, {self.processor} if self.processor is not None else PROCESSORS)
+        if self.processor is not None:
+            self.keep(self.processor)
+
+    def keep(self, processor: int) -> None:
+        """The main threads have the processor to themselves: kept on it, they would wait there for other threads of the browser."""
+        others = {*PROCESSORS} - {processor} or {processor}
+        for thread in own_threads():
+            with suppress(ProcessLookupError):  # gone meanwhile
+                os.sched_setaffinity(thread, {processor} if thread in self.threads else others)
 
 
 @dataclass(frozen=True)
@@ -316,5 +340,3 @@ if __name__ == "__main__":
 # * Times come in two kinds, a third apart, each for moments or for minutes: with and without a neighbour on the core of the virtual
 #   processor. The other processor of the machine makes no difference; the loop shows it, since an interpreter shares what the neighbour
 #   takes. A loop of multiplications does not show it: each waits for the one before, and leaves room.
-# * What is left: a main thread that is kept on one processor waits there for other threads of the browser, up to 20 ms for a few keys,
-#   which moves the 95th percentile on the clock (not that of processor time). To keep all other threads off is not done yet.
