@@ -611,7 +611,9 @@ class _StageLoops:
 
     @property
     def _is_packed_copy(self) -> bool:
-        """Whether this copies into memory of a processor whose tiles or rows are longer than what is copied."""
+        """Whether this copies into memory of a processor whose tiles or rows are longer than what is copied, and are read whole."""
+        if all(user.storage.clamped for user in self.nest.graph.consumers(self.stage.name)):
+            return False
         around = {self.stage.name, *(name for name, _ in self.nest.graph.attach_path(self.stage.name))}
         axes = {kind for name in around for _, kind in self.nest.graph.stage(name).annotations}
         inside = self.nest.graph.scope(self.stage) in ("global", "local")
@@ -698,6 +700,9 @@ class _StageLoops:
         """The statement's value at the present point; zero where a padded copy into shared memory has nothing to copy."""
         statement, nest = self.statement, self.nest
         values = self.bounds.lineage.values
+        if self.stage.storage.clamped:
+            ends = {root.name: root.dom[1] - 1 for root in self.stage.roots if root.name in self.stage.storage.clamped}
+            values = {**values, **{name: minimum(values[name], end) for name, end in ends.items()}}
         value = nest.value(statement.value, values)
         if self.stage.storage.scope != "shared" or not self.stage.storage.padded:
             return value

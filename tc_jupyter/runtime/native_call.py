@@ -30,7 +30,7 @@ from . import jit
 from .cache import DiskCache, key_of
 
 MOST_ARGUMENTS, MOST_RESULTS, MOST_KERNELS = 16, 8, 8
-MOST_BYTES = 128 << 10
+MOST_BYTES = 512 << 10
 """Arguments and results of a planned call: more is not worth keeping the GIL for."""
 
 _DATA, _RANK, _DIMS, _TYPE_OF_ELEMENT, _FLAGS = 16, 24, 32, 56, 64

@@ -139,7 +139,10 @@ def _family_bounds(
                 inside = fills and member is family[0] and all(request.inside for request in requests)
                 if not (inside or _tests_positions(graph, member)):
                     low, extent = _clip(low, extent, *domain[root.name])
-                domain[root.name] = (low, _whole_tiles(member, root.name, extent) if member.storage.padded else extent)
+                domain[root.name] = (
+                    low,
+                    _whole_tiles(member, root.name, extent) if is_padded(member, root.name) else extent,
+                )
         if member.storage.padded:
             box = tuple(domain[root.name] for root in outputs)
             if member.storage.whole:
@@ -147,6 +150,11 @@ def _family_bounds(
         related = lineage(member, domain, lambda leaf, name=member.name: variable(name, leaf))
         result[member.name] = StageBounds(member, domain, requests, related, box, exact)
     return result
+
+
+def is_padded(stage: Stage, root: str) -> bool:
+    """Whether an output of a stage is computed up to whole tiles."""
+    return stage.storage.padded and (not stage.storage.clamped or root in stage.storage.clamped)
 
 
 def _tests_positions(graph: StageGraph, stage: Stage) -> bool:

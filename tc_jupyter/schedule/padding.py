@@ -53,10 +53,12 @@ def with_safe_padding(bounds: SymbolicBounds, checked: frozenset[str] = frozense
 def is_safe(bounds: SymbolicBounds, stage: Stage) -> bool:
     """Whether every read of a padded stage stays inside what is allocated for its tensor.
 
-    A copy into shared memory tests each position and fills up with zeros.
+    A copy into shared memory tests each position and fills up with zeros; clamped outputs read the last element again.
     """
-    return stage.storage.scope == "shared" or all(
-        _inside(bounds, stage, read) for read in stage.statement.reads() if read.indices
+    return (
+        stage.storage.scope == "shared"
+        or bool(stage.storage.clamped)
+        or all(_inside(bounds, stage, read) for read in stage.statement.reads() if read.indices)
     )
 
 

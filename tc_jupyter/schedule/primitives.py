@@ -582,6 +582,7 @@ def storage(
     double: int | None = None,
     whole: bool | None = None,
     rolling: bool | None = None,
+    clamped: tuple[str, ...] | None = None,
 ) -> StageGraph:
     """Choose where the elements of a stage live and in which order; see `Storage`.
 
@@ -610,7 +611,7 @@ def storage(
     """
     old = find_stage(graph, stage)
     changes: dict[str, Any] = {"scope": scope, "layout": layout, "padded": padded, "pad": pad}
-    changes |= {"swizzle": swizzle, "double": double, "whole": whole, "rolling": rolling}
+    changes |= {"swizzle": swizzle, "double": double, "whole": whole, "rolling": rolling, "clamped": clamped}
     new = replace(old.storage, **{key: value for key, value in changes.items() if value is not None})
     problem = _storage_problem(graph, old, new)
     if problem is not None:
@@ -1109,6 +1110,9 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
         )
     if new.scope == "shared" and new.padded and not is_copy(stage.statement):
         return "only a copy can be filled with zeros beyond its end", "use `cache_read`"
+    outputs = {index.name for index in stage.statement.output_indices}
+    if new.clamped and not (new.padded and outputs.issuperset(new.clamped) and new.scope != "shared"):
+        return f"`{new.clamped}` are no outputs that are padded", "name indices of the left side, with `padded=True`"
     if new.whole and not (new.padded and _adds_zeros(graph, stage)):
         return (
             "what it adds beyond the end of a reduction need not be zero",

@@ -118,7 +118,7 @@ def size_class(
     )
     fixed = {name for name, _ in constants}
     return constants, tuple(
-        (name, value if name in slid and value <= LARGE else _typical(value))
+        (name, value if name in slid and value <= LARGE else _typical(value, kind))
         for name, value in known
         if name in shaped and name not in fixed
     )
@@ -170,8 +170,12 @@ def _is_window(statement: Statement, index: str) -> bool:
     return False
 
 
-def _typical(value: int) -> int:
-    """A value of the same class: 4, 8, 16, 32, 64, or 4096 and 4095 for larger ones that are multiples of 64 or not."""
+def _typical(value: int, kind: str) -> int:
+    """A value of the same class: 4, 8, 16, 32, 64, or 4096 and 4095 for larger ones that are multiples of 64 or not.
+
+    On a CPU 31 and 63 stand for those of the upper half that are no multiples of 8, the rows of a register tile.
+    """
     if value > LARGE:
         return 4096 if value % 64 == 0 else 4095
-    return max(4, 1 << max(0, value - 1).bit_length())
+    whole = max(4, 1 << max(0, value - 1).bit_length())
+    return whole - 1 if kind == "cpu" and whole > 16 and value % 8 else whole

@@ -85,6 +85,8 @@ class Storage:
         padded: compute whole tiles: loops over the stage's innermost tiles run to the factor, not to the true end. Only legal
             when everything it reads stays inside padded storage and surplus elements are never read as results. A padded copy
             in shared memory is filled with zeros where there is nothing to copy.
+        clamped: outputs of a padded stage that alone are padded: beyond their ends the last element is computed again from what it
+            is computed from, so nothing need exist there.
         whole: a padded sum of products runs over whole tiles of its reductions too: all it reads there are zeros.
         pad: extra elements at the end of each innermost row; zeros in a copy on a CPU, as is the rest of its last tile.
         swizzle: `(shift, mask)` of `Buffer.swizzle`.
@@ -95,6 +97,7 @@ class Storage:
     scope: str = "auto"
     layout: tuple[tuple[int, int], ...] | None = None
     padded: bool = False
+    clamped: tuple[str, ...] = ()
     whole: bool = False
     pad: int = 0
     swizzle: tuple[int, int] | None = None

@@ -19,6 +19,7 @@ from tc_jupyter.schedule.templates.contraction import (
     BLOCK_TILES,
     LINE_COLUMNS,
     LINES,
+    MOST_POINTERS,
     PACKED_ROWS,
     ROWS_WITHOUT_PANELS,
     SLIDING,
@@ -99,6 +100,22 @@ TEMPLATES = {
     "two factors": (
         "def f(float(B,I,J) X, float(P,I) U, float(Q,J) V) -> (Y) { T(b,p,j) +=! U(p,i) * X(b,i,j)  Y(b,p,q) +=! T(b,p,j) * V(q,j) }",
         {"B": [3, 1], "I": [4], "J": edges(LANES), "P": edges(8), "Q": edges(LANES)},
+    ),
+    "small products, batched": (
+        "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
+        {"B": [3, 1], "M": [1, 2, 3, 5, 7, 8, 9, 17, 18, 26, 31, 32, 57, 64], "N": [*edges(LANES, 2 * LANES, 3 * LANES), 64], "K": [1, 6]},
+    ),
+    "small products of doubles, turned": (
+        "def f(double(B,K,M) X, double(B,N,K) Y) -> (Z) { Z(b,i,j) +=! X(b,k,i) * Y(b,j,k) }",
+        {"B": [2], "M": [*edges(MOST_POINTERS), 26, 64], "N": edges(LANES // 2, LANES), "K": [5, 1]},
+    ),
+    "small product, transposed, with relu": (
+        "def f(float(M,K) A, float(N,K) B, float(N) b) -> (Y) { T(i,j) +=! A(i,k) * B(j,k)  Y(i,j) = max(T(i,j) + b(j), 0) }",
+        {"M": [*edges(MOST_POINTERS), 17, 34], "N": [*edges(LANES, 2 * LANES), 64], "K": [33, 1]},
+    ),
+    "small products onto what is there": (
+        "def f(float(B,M,K) X, float(B,K,N) Y, float(B,M,N) W) -> (Z) { Z(b,i,j) = W(b,i,j)  Z(b,i,j) += X(b,i,k) * Y(b,k,j) }",
+        {"B": [2], "M": [*edges(MOST_POINTERS), 33], "N": edges(LANES), "K": [4]},
     ),
     "three factors": (
         "def f(float(M,A,B,C) X, float(A,A) U, float(B,B) V, float(C,C) W) -> (O) "

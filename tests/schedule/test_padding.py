@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.schedule import Schedule, default_schedule, infer_symbolic, with_safe_padding
 from tests.running import default, program_of, run
@@ -32,6 +33,25 @@ def test_no_tile_reads_outside(text, n):
 def test_tiles_are_whole_where_that_is_safe(text, kept):
     bounds = with_safe_padding(infer_symbolic(padded(text).graph))
     assert bounds.graph.stage("O.cache").storage.padded == kept
+
+
+@pytest.mark.parametrize("text", [FORWARDS, BACKWARDS])
+@pytest.mark.parametrize("n", [3, 4, 5, 8])
+def test_a_clamped_tile_computes_its_last_element_again(text, n):
+    """In both directions: the interpreter checks every subscript."""
+    a = np.arange(n, dtype=np.float32)
+    schedule = padded(text).storage("O.cache", "register", clamped=("i",))
+    assert with_safe_padding(infer_symbolic(schedule.graph)).graph.stage("O.cache").storage.padded
+    assert run(schedule, {"A": a}, {"N": n})["O"].tolist() == (a[: n - 3] if text == FORWARDS else a[::-1]).tolist()
+
+
+@pytest.mark.parametrize("options", [{"clamped": ("i",)}, {"padded": True, "clamped": ("k",)}])
+def test_only_padded_outputs_are_clamped(options):
+    schedule = (
+        default("def f(float(N,K) A) -> (O) { O(i) +=! A(i,k) }").cache_write("O").compute_at("O.cache", "O", "i")
+    )
+    with pytest.raises(CompileError, match="no outputs that are padded"):
+        schedule.storage("O.cache", "register", **options)
 
 
 @pytest.mark.parametrize(

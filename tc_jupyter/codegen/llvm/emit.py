@@ -96,7 +96,7 @@ from .prepare import (
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
-from .transpose import blocked, crossing_reads, turn
+from .transpose import PIECE_BITS, blocked, crossing_reads, turn
 from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
@@ -1045,12 +1045,16 @@ class _Function:
         def row_at(k: int) -> Expr:
             return int64(k) if tail is None else minimum(int64(k), plus(count, int64(-1)))
 
-        rows = [
-            self.plain_load(storage, self.address(storage, offset_at(row_at(k), start)), extent) for k in range(lanes)
-        ]
-        for column, value in enumerate(turn(self.b, rows)):
-            offset = offset_at(IndexVar(lane), plus(start, int64(column)))
-            self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, tail, None] = value
+        width = min(extent, PIECE_BITS // storage.buffer.dtype.compute.bits)
+        for piece in range(0, extent, width):
+            first = plus(start, int64(piece))
+            rows = [
+                self.plain_load(storage, self.address(storage, offset_at(row_at(k), first)), width)
+                for k in range(lanes)
+            ]
+            for column, value in enumerate(turn(self.b, rows)):
+                offset = offset_at(IndexVar(lane), plus(first, int64(column)))
+                self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, tail, None] = value
 
     def indexes_registers(self, stmt: For) -> bool:
         """Whether a short loop selects registers: it is written out, since registers have no addresses."""
@@ -1062,7 +1066,7 @@ class _Function:
                 known = self.storages.get(name)
                 if (
                     known is not None
-                    and known.buffer.scope == "register"
+                    and (known.buffer.scope == "register" or (stmt.kind == "unroll" and known.private))
                     and any(mentions(i, stmt.var) for i in indices)
                 ):
                     return True

@@ -108,31 +108,42 @@ def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
     return linear and step(last, var) == (1, True) and step(last, lane) == (0, True)
 
 
+PIECE_BITS = 128
+"""Shuffles that stay inside so many bits take one instruction of the shortest latency on every processor."""
+
+
 def turn(b: Builder, rows: list[Value]) -> list[Value]:
-    """Transpose: `rows` are m vectors of n lanes, m a multiple of n, n a power of two; returns n vectors of m lanes."""
+    """Transpose: `rows` are m vectors of n lanes, m a multiple of n, n a power of two; returns n vectors of m lanes.
+
+    Rows 0, n, 2n and so on make one vector, 1, n+1, 2n+1 and so on the next one; loads put them there. What is left are exchanges
+    between pieces of n lanes at the same place, which for n lanes of 128 bits never cross these.
+    """
     width = rows[0].lanes
-    columns: list[Value] | None = None
-    for start in range(0, len(rows), width):
-        part = rows[start : start + width]
-        for _ in range(width.bit_length() - 1):
-            pairs = [(part[k], part[k + width // 2]) for k in range(width // 2)]
-            part = [
-                half
-                for low, high in pairs
-                for half in (_interleave(b, low, high, 0), _interleave(b, low, high, width // 2))
-            ]
-        columns = (
-            part if columns is None else [_join(b, left, right) for left, right in zip(columns, part, strict=True)]
-        )
-    assert columns is not None
-    return columns
+    part = [_joined(b, rows[first::width]) for first in range(width)]
+    for _ in range(width.bit_length() - 1):
+        pairs = [(part[k], part[k + width // 2]) for k in range(width // 2)]
+        part = [
+            half
+            for low, high in pairs
+            for half in (_interleave(b, low, high, 0, width), _interleave(b, low, high, 1, width))
+        ]
+    return part
 
 
-def _interleave(b: Builder, left: Value, right: Value, start: int) -> Value:
-    """Lanes of one half of two vectors in turn."""
-    n = left.lanes
-    picks = ", ".join(f"i32 {k}, i32 {n + k}" for k in range(start, start + n // 2))
+def _interleave(b: Builder, left: Value, right: Value, side: int, width: int) -> Value:
+    """Lanes of the lower or upper half of every piece of `width` lanes of two vectors in turn."""
+    n, half = left.lanes, width // 2
+    lanes = [piece + side * half + k for piece in range(0, n, width) for k in range(half)]
+    picks = ", ".join(f"i32 {k}, i32 {n + k}" for k in lanes)
     return b.op(f"shufflevector {left.typed}, {right.typed}, <{n} x i32> <{picks}>", left.dtype, n, "turn")
+
+
+def _joined(b: Builder, parts: list[Value]) -> Value:
+    """Vectors one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    most = 1 << (len(parts) - 1).bit_length() - 1
+    return _join(b, _joined(b, parts[:most]), _joined(b, parts[most:]))
 
 
 def _join(b: Builder, left: Value, right: Value) -> Value:

@@ -48,6 +48,8 @@ LINE_COLUMNS = 512
 """Columns of one task of a product with a vector: so much of every row of the matrix is read at a time."""
 LINES = 8
 """Rows of the matrix that are added to a row of the result while a part of it is in registers."""
+MOST_POINTERS = 9
+"""Rows that are read where they lie at a time: more pointers than general registers hold are fetched from the stack."""
 MOST_ROWS_ALONE = 64
 """Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
 
@@ -94,6 +96,25 @@ def tile_of(target: Target, bits: int, rows: int | None, columns: int | None, ha
     tasks = target.threads * TASKS_PER_THREAD
     tiles = BLOCK_TILES if rows is None else max(1, min(BLOCK_TILES, rows // (height * tasks)))
     return Tile(height, width, lanes, height * tiles)
+
+
+def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
+    """The register tile of a product whose operands are not packed; as wide as it may be, since every row has a pointer.
+
+    Args:
+        rows, columns: extents; one less than a power of two stands for all down to the half of that.
+    """
+    lanes = max(1, target.vector_bits // bits)
+    most = range((rows + 1) // 2 + 1, rows + 1) if (rows + 1) & rows == 0 else (rows,)
+
+    def cost(tile: tuple[int, int]) -> tuple[float, int]:
+        height, width = tile
+        steps = sum(-(-extent // height) for extent in most) * -(-columns // (width * lanes))
+        return steps * (2 + max(height * width / 2, height / 2 + width, 4.0)), -width
+
+    tiles = product(range(1, MOST_POINTERS + 1), range(1, MASKED_VECTORS + 1))
+    height, width = min((t for t in tiles if t[0] * t[1] + t[1] + 1 <= target.vector_registers), key=cost)
+    return Tile(height, width, lanes, height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +326,8 @@ def _scheduled(
     masked = _is_masked(stage, roles, target)
     if masked:
         tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
+    if alone and _is_small(extents[roles.column]) and _lies_well(schedule, stage, roles, target):
+        return _as_it_lies(schedule, name, user, roles, target, extents)
 
     if user is None:
         schedule, copy, cache = schedule.cache_write(name), name, ""
@@ -359,6 +382,61 @@ def _scheduled(
     for index in rows:
         schedule = schedule.unroll(cache, f"{index}.inner")
     return schedule.vectorize(cache, f"{roles.column}.inner")
+
+
+def _lies_well(schedule: Schedule, stage: Stage, roles: Roles, target: Target) -> bool:
+    """Whether rows are read without a copy: all operands are of the type of the sum, and masks cost nothing."""
+    program = schedule.graph.program
+    dtype = program.tensor(stage.target).dtype.compute
+    same = all(program.tensor(read.tensor).dtype is dtype for read in stage.statement.reads() if read.indices)
+    plain = roles.row is not None and not roles.windows
+    return plain and same and has_masks(target) and not _depends_on_data(list(stage.statement.reads()))
+
+
+def _as_it_lies(
+    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, extents: Mapping[str, int | None]
+) -> Schedule:
+    """A product of small matrices, each read where it lies: lanes beyond the last column are masked, the last row is read again.
+
+    Packing takes longer than it saves. Measured with AVX-512, one thread, over the best peer's time: 500 products of 26 x 72 x 26
+    1.18 (packed 2.0), 64 products of 64 x 64 x 64 1.08 (packed 1.44).
+    """
+    stage = schedule.graph.stage(name)
+    assert roles.row is not None
+    names = [index.name for index in stage.statement.output_indices]
+    inner = [index.name for index in stage.statement.reduction_indices]
+    bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
+    rows, columns = extents[roles.row], extents[roles.column]
+    tile = small_tile(target, bits, rows or MOST_ROWS_ALONE, columns or MOST_ROWS_ALONE)
+    if user is None:
+        schedule, copy = schedule.cache_write(name), name
+        cache = last_stage(schedule, name, ".cache")
+    else:
+        copy, cache = user, name
+    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    row, column = theirs[roles.row], theirs[roles.column]
+    outer = [theirs[index] for index in names if index not in (roles.row, roles.column)]
+    schedule = schedule.split(copy, row, tile.rows).split(copy, column, tile.columns)
+    program = schedule.graph.program
+    turned = [
+        each for each in roles.panels if _dimension_of(stage, each, roles.column) != program.tensor(each).rank - 1
+    ]
+    first, second = (row, column) if outer or not turned else (column, row)
+    schedule = schedule.reorder(copy, *outer, f"{first}.outer", f"{second}.outer", f"{row}.inner", f"{column}.inner")
+    for leaf in outer or [f"{first}.outer"]:
+        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.unroll(copy, f"{row}.inner").vectorize(copy, f"{column}.inner")
+    schedule = schedule.compute_at(cache, copy, f"{second}.outer")
+    for tensor in turned:
+        once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
+        here = None if once else (copy, outer[-1] if outer else f"{first}.outer")
+        schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, here)
+    rest = [index for index in names if index not in (roles.row, roles.column)]
+    schedule = schedule.reorder(cache, *rest, *inner, roles.row, roles.column)
+    schedule = schedule.storage(cache, "local", padded=True, clamped=(roles.row,))
+    schedule = _unroll_windows(schedule, cache, inner, tile)
+    schedule = schedule.split(cache, roles.row, tile.rows).split(cache, roles.column, tile.columns)
+    return schedule.unroll(cache, f"{roles.row}.inner").vectorize(cache, f"{roles.column}.inner")
 
 
 def _reads_once(stage: Stage, roles: Roles) -> bool:
@@ -475,8 +553,12 @@ def _cycles(tile: Tile, rows: int, columns: int) -> float:
 
 def _is_masked(stage: Stage, roles: Roles, target: Target) -> bool:
     """Whether the last tile of a row masks its lanes instead of reading beyond: many rows, and masks that cost nothing."""
-    free = {"avx512vl", "avx512bw"} <= target.features
-    return roles.row is None and free and len(stage.statement.output_indices) > 1
+    return roles.row is None and has_masks(target) and len(stage.statement.output_indices) > 1
+
+
+def has_masks(target: Target) -> bool:
+    """Whether masks cost nothing."""
+    return {"avx512vl", "avx512bw"} <= target.features
 
 
 def _unroll_windows(schedule: Schedule, cache: str, inner: list[str], tile: Tile) -> Schedule:
@@ -637,8 +719,14 @@ def _pack_rows(
 # * 128 x 1024 x 1024 with transposed weights: turning the weights into panels is 0.63 to 0.67 ms of 3.2 ms, for 128 rows only.
 # * Rows packed once for all tasks, with tasks over rows and columns, made that product slower (1.36 of PyTorch's time, else 1.20)
 #   and 1024 not faster: rows are packed by the task that uses them.
-# * A product of 26 x 72 x 26 takes 3 us in a batch of 500, NumPy's 2.4 us. Ragged tiles are not the reason: in a batch of 20, with
-#   whole tiles, 8 x 72 x 32 takes 2.2 us, 24 rows 3.3 us, 32 rows 3.9 us, so more than half is there before the first tile of rows.
+# * Small products (`_as_it_lies`): one of 26 x 72 x 26 took 3 us in a batch of 500 with packed operands, more than half of it
+#   before the first tile. Read where they lie, with tiles of 9 rows by 2 vectors, 1.28 us in a batch of 4 (0.91 of multiply-adds),
+#   1.37 in one of 32, 1.77 in one of 500, which comes from the third cache; PyTorch 1.24 (of 32) and 1.45. A step of `k` takes
+#   what its multiply-adds take. Tiles of 13 rows, which 26 is a multiple of, took 0.93 of that in batches of 4, 0.98 to 1.02 in
+#   larger ones; 6, 7 and 8 rows 1.08, 0.97 and 1.13 (batch of 500). In a batch of 64 x 64 x 64: 8 x 2 1.20 of NumPy's time,
+#   4 x 4 1.07, 6 x 4 1.12.
+# * 17 x 1023 by 31 columns, transposed: turning the second operand in pieces of 128 bits takes half as long as in pieces of 256,
+#   and its last panel is not filled up with zeros where lanes are masked: 15 us, 35 before both; NumPy takes 19.
 # * 17 x 1023 x 127 takes 75 us in its two kernels, 20 of them for packing the column operand; PyTorch takes 45. Reading that
 #   operand as it lies, with masked lanes at the end of a row, took as long (94 us a call, both ways), with scalar ends 500 to
 #   950 us. 17 rows are three tiles of 8: the class of a size does not tell 17 from 32.
