@@ -98,6 +98,7 @@ def size_class(
     single: set[str] = set()
     shaped: set[str] = set()
     slid: set[str] = set()
+    columns: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
         if not statement.reduction_indices:
@@ -109,6 +110,7 @@ def size_class(
             single |= {name for name in names if kind == "cpu" and sizes.get(name) == 1}
             if index.kind == "output":
                 shaped |= names
+                columns |= names if name == statement.output_indices[-1].name else set()
                 slid |= names if _is_window(statement, name) else set()
             elif _is_window(statement, name):
                 windows |= names
@@ -118,7 +120,7 @@ def size_class(
     )
     fixed = {name for name, _ in constants}
     return constants, tuple(
-        (name, value if name in slid and value <= LARGE else _typical(value, kind))
+        (name, value if name in slid and value <= LARGE else _typical(value, kind, name in columns - slid))
         for name, value in known
         if name in shaped and name not in fixed
     )
@@ -170,12 +172,14 @@ def _is_window(statement: Statement, index: str) -> bool:
     return False
 
 
-def _typical(value: int, kind: str) -> int:
+def _typical(value: int, kind: str, is_column: bool) -> int:
     """A value of the same class: 4, 8, 16, 32, 64, or 4096 and 4095 for larger ones that are multiples of 64 or not.
 
-    On a CPU 31 and 63 stand for those of the upper half that are no multiples of 8, the rows of a register tile.
+    On a CPU 31 and 63 stand for those of the upper half that are no multiples of 8, the rows of a register tile, and 255 for
+    lengths of short rows that are no multiples of 64.
     """
     if value > LARGE:
-        return 4096 if value % 64 == 0 else 4095
+        short = kind == "cpu" and is_column and value <= contraction.SHORT_ROW
+        return 4096 if value % 64 == 0 else contraction.SHORT_ROW if short else 4095
     whole = max(4, 1 << max(0, value - 1).bit_length())
     return whole - 1 if kind == "cpu" and whole > 16 and value % 8 else whole

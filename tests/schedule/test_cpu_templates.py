@@ -22,6 +22,7 @@ from tc_jupyter.schedule.templates.contraction import (
     MOST_POINTERS,
     PACKED_ROWS,
     ROWS_WITHOUT_PANELS,
+    SHORT_ROW,
     SLIDING,
     tile_of,
 )
@@ -104,6 +105,14 @@ TEMPLATES = {
     "small products, batched": (
         "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
         {"B": [3, 1], "M": [1, 2, 3, 5, 7, 8, 9, 17, 18, 26, 31, 32, 57, 64], "N": [*edges(LANES, 2 * LANES, 3 * LANES), 64], "K": [1, 6]},
+    ),
+    "few rows by short ones": (
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        {"M": [1, 4, 5, 6, 17, 19, 63], "N": [65, 127, 129, 191, 193, SHORT_ROW, SHORT_ROW + 2], "K": [7, 1]},
+    ),
+    "few rows by short ones, transposed": (
+        "def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }",
+        {"M": [1, 5, 17], "N": [65, 127, SHORT_ROW], "K": [9, 1]},
     ),
     "small products of doubles, turned": (
         "def f(double(B,K,M) X, double(B,N,K) Y) -> (Z) { Z(b,i,j) +=! X(b,k,i) * Y(b,j,k) }",

@@ -50,6 +50,9 @@ LINES = 8
 """Rows of the matrix that are added to a row of the result while a part of it is in registers."""
 MOST_POINTERS = 9
 """Rows that are read where they lie at a time: more pointers than general registers hold are fetched from the stack."""
+SHORT_ROW = 255
+"""Rows of a matrix of up to so many elements are read from the second cache as fast as from a copy, but for multiples of 64, which
+are read from few sets of it. Typical of all from 65 on that are none (`space.size_class`)."""
 MOST_ROWS_ALONE = 64
 """Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
 
@@ -326,7 +329,7 @@ def _scheduled(
     masked = _is_masked(stage, roles, target)
     if masked:
         tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
-    if alone and _is_small(extents[roles.column]) and _lies_well(schedule, stage, roles, target):
+    if few and _is_short(extents[roles.column]) and _lies_well(schedule, stage, roles, target):
         return _as_it_lies(schedule, name, user, roles, target, extents)
 
     if user is None:
@@ -421,9 +424,9 @@ def _as_it_lies(
     turned = [
         each for each in roles.panels if _dimension_of(stage, each, roles.column) != program.tensor(each).rank - 1
     ]
-    first, second = (row, column) if outer or not turned else (column, row)
+    first, second = (row, column) if outer or (not turned and _is_small(columns)) else (column, row)
     schedule = schedule.reorder(copy, *outer, f"{first}.outer", f"{second}.outer", f"{row}.inner", f"{column}.inner")
-    for leaf in outer or [f"{first}.outer"]:
+    for leaf in outer or ([f"{first}.outer"] if turned else [f"{first}.outer", f"{second}.outer"]):
         schedule = schedule.parallel(copy, leaf)
     schedule = schedule.unroll(copy, f"{row}.inner").vectorize(copy, f"{column}.inner")
     schedule = schedule.compute_at(cache, copy, f"{second}.outer")
@@ -598,6 +601,10 @@ def _is_small(columns: int | None) -> bool:
     return columns is not None and columns <= MOST_ROWS_ALONE
 
 
+def _is_short(columns: int | None) -> bool:
+    return columns is not None and columns <= SHORT_ROW
+
+
 def _is_long(columns: int | None, tile: Tile) -> bool:
     """Whether so many tiles are full that a slow last one does not matter."""
     return columns is None or columns % tile.columns == 0 or columns >= LONG * tile.columns
@@ -727,9 +734,9 @@ def _pack_rows(
 #   4 x 4 1.07, 6 x 4 1.12.
 # * 17 x 1023 by 31 columns, transposed: turning the second operand in pieces of 128 bits takes half as long as in pieces of 256,
 #   and its last panel is not filled up with zeros where lanes are masked: 15 us, 35 before both; NumPy takes 19.
-# * 17 x 1023 x 127 takes 75 us in its two kernels, 20 of them for packing the column operand; PyTorch takes 45. Reading that
-#   operand as it lies, with masked lanes at the end of a row, took as long (94 us a call, both ways), with scalar ends 500 to
-#   950 us. 17 rows are three tiles of 8: the class of a size does not tell 17 from 32.
+# * 17 x 1023 x 127 took 75 to 97 us with a packed column operand; read where it lies 47 (PyTorch 45), with tiles of 6 x 4 vectors;
+#   9 x 2 took 49, of three vectors 100. 64 x 1023 x 127: 191 packed, 151 as it lies, PyTorch 135; 64 x 1024 x 256: 574, 448, 409.
+#   But 64 x 256 x 256 takes 74 packed and 101 as it lies, 32 x 512 x 128 51 and 64, 17 x 1024 x 1024 1154 and 1210.
 # * A group convolution, 8 images, 32 groups of 4, 56 x 56: copying the input into rows that are a tile longer takes 3.6 of 7.6 ms
 #   (1.9 of 4.3 with two threads), what memory takes for it. The convolution 8 x 32 x 28 x 28 copies for 0.16 of 2.0 ms, and packs
 #   its weights for 0.01; its third kernel, in 416 tasks, is all that does not halve with two threads (1.72 and 1.38 ms).
