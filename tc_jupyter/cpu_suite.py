@@ -26,6 +26,7 @@ from tc_jupyter.function import Function, close, compile
 from tc_jupyter.runtime import peak, threads
 from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, duration, rows_of
 from tc_jupyter.workloads import (
+    HALIDE_THREADS,
     LIBRARIES,
     LOOPS,
     Workload,
@@ -230,7 +231,10 @@ def measure(
         {"tc_jupyter": lambda: function(*values), **candidates}, seconds=SECONDS, quiet=peak.quiet(thread_count)
     )
     counts = function.cost(**dict(sizes))
-    rows = _with_halide(rows_of(timings, counts.flops, counts.bytes, limits, agrees), workload)
+    named = sizes in workload.sizes
+    rows = rows_of(timings, counts.flops, counts.bytes, limits, agrees)
+    if named and thread_count == HALIDE_THREADS:
+        rows = _with_halide(rows, workload)
     taken = sum(len(timing.samples) for timing in timings)
     ours, *peers = rows
     eager = [row for row in peers if row.name in EAGER]
@@ -238,7 +242,7 @@ def measure(
         name=workload.name,
         sizes=" ".join(f"{name}={value}" for name, value in sizes.items()),
         threads=thread_count,
-        named=sizes in workload.sizes,
+        named=named,
         rows=rows,
         best=_ratio(ours, peers, lambda row: row.best),
         best_median=_ratio(ours, peers, lambda row: row.median),

@@ -38,6 +38,7 @@ INTO = "torch out"
 """A peer whose expression writes into the array `OUT`."""
 LOOPS = "numba"
 """A peer that is a function: loops over the parameters, a line of the header each, which Numba compiles."""
+HALIDE_THREADS = 2
 _MODULES = {INTO: "torch"}
 _KEYS = {"name", "suite", "sizes", "awkward", "data", "reference", "length", "magnitude", "halide"}
 
@@ -55,10 +56,10 @@ class Workload:
         length: expression over the sizes: how many operations one element is rounded in.
         magnitude: expression for the sum of the absolute values of an element's terms; by default the reference of the
             absolute values of the parameters.
-        halide: time of Halide with a schedule by hand divided by that of a library here, as recorded: `0.41 torch`. It was
-            measured on another machine and misleads where the library's own speed differs: `0.061 torch` of the moments of
-            4096 x 4096 is 3.5 to 3.7 ms on one thread of a machine that needs 4.9 ms to read the matrix once, and `0.0695 numpy`
-            of the 5-point stencil 7.2 ms where a copy past the caches takes 7.6.
+        halide: time of Halide with a schedule by hand divided by that of a library here, as recorded on `HALIDE_THREADS` threads
+            of another machine: `0.41 torch`. It says nothing of other numbers of threads, since some of these libraries use one
+            thread only: `0.061 torch` of the moments of 4096 x 4096 would be 3.0 ms on one thread of a machine that needs 4.9 ms to
+            read the matrix once. That of the group convolution was recorded at 28 x 28.
     """
 
     name: str

@@ -127,7 +127,7 @@ def one_workload(monkeypatch):
     pytest.importorskip("llvmlite")
 
     def use(**changes):
-        workload = replace(workloads.parse_workload(HEADER), sizes=({"N": 4, "M": 3},), **changes)
+        workload = replace(workloads.parse_workload(HEADER), **{"sizes": ({"N": 4, "M": 3},), "awkward": (), **changes})
         monkeypatch.setattr(cpu_suite, "workloads", lambda suite: [workload])
         monkeypatch.setattr(cpu_suite, "cpu_limits", lambda: bench.Limits(1e9, 1e9, "given"))
         monkeypatch.setattr(cpu_suite, "_limits_text", lambda count: "given")
@@ -144,11 +144,11 @@ def one_workload(monkeypatch):
 def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     one_workload(halide=(0.5, "numpy"))
     target = tmp_path / "out.json"
-    assert bench.run_suite("cpu", str(target), thread_count=1) == 0
+    assert bench.run_suite("cpu", str(target), thread_count=2) == 0
     said = capsys.readouterr().out
     assert "a, N=4 M=3" in said
     assert "best of all peers: geometric mean" in said
-    assert "numba not " in said
+    assert "numba " in said
     (entry,) = json.loads(target.read_text())["entries"]
     assert entry["best"] > 0
     assert entry["error"] == 0
@@ -159,8 +159,19 @@ def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     table = capsys.readouterr().out
     ratio = f"{entry['best']:.2f}"
     assert re.search(rf"^\| a, N=4 M=3 \| .*s \| {ratio}, {ratio} Halide \(recorded\) \|$", table, re.MULTILINE)
-    assert "* 1 thread: geometric mean over the best peer" in table
+    assert "* 2 threads: geometric mean over the best peer" in table
     assert bench.run_suite("cpu", only="something else", thread_count=1) == 0
+
+
+@pytest.mark.parametrize(
+    "sizes, thread_count", [({"sizes": ({"N": 4, "M": 3},)}, 1), ({"awkward": ({"N": 1, "M": 1},), "sizes": ()}, 2)]
+)
+def test_what_was_recorded_holds_for_its_sizes_and_threads_only(one_workload, tmp_path, sizes, thread_count):
+    one_workload(halide=(0.5, "numpy"), **sizes)
+    target = tmp_path / "out.json"
+    assert bench.run_suite("cpu", str(target), thread_count=thread_count) == 0
+    (entry,) = json.loads(target.read_text())["entries"]
+    assert [row["name"] for row in entry["rows"]] == ["tc_jupyter", "numpy"]
 
 
 def test_every_number_of_threads_has_a_process_of_its_own(one_workload, monkeypatch, capsys):

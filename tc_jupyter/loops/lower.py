@@ -697,24 +697,36 @@ class _StageLoops:
         return self._guarded(self._checked(stmt), reductions=True)
 
     def _point_value(self) -> Expr:
-        """The statement's value at the present point; zero where a padded copy into shared memory has nothing to copy."""
-        statement, nest = self.statement, self.nest
-        values = self.bounds.lineage.values
-        if self.stage.storage.clamped:
-            ends = {root.name: root.dom[1] - 1 for root in self.stage.roots if root.name in self.stage.storage.clamped}
+        """The statement's value at the present point; zeros where there is nothing.
+
+        A padded copy into shared memory copies more than there is, and a masked stage reads beyond the ends of rows.
+        """
+        storage, values = self.stage.storage, self.bounds.lineage.values
+        if storage.clamped:
+            ends = {root.name: root.dom[1] - 1 for root in self.stage.roots if root.name in storage.clamped}
             values = {**values, **{name: minimum(values[name], end) for name, end in ends.items()}}
-        value = nest.value(statement.value, values)
-        if self.stage.storage.scope != "shared" or not self.stage.storage.padded:
-            return value
-        (read,) = statement.reads()
+        value = self.nest.value(self.statement.value, values)
+        reads = [read for read in self.statement.reads() if read.indices]
+        if storage.padded and storage.scope == "shared":
+            return self._or_zero(reads[0], value)
+        if storage.padded and storage.masked:
+            found = {self.nest.value(read, values): read for read in reads}
+            return rewrite(value, lambda e: self._or_zero(found[e], e) if e in found else None)
+        return value
+
+    def _or_zero(self, read: Read, value: Expr) -> Expr:
+        """A value, or zero where it is not proved, and not true, that the element that `read` reads at the present point exists."""
+        nest, values = self.nest, self.bounds.lineage.values
         place = nest.place(nest.graph.storage_name(read.tensor))
+        shift = view_shift(nest.graph, read.tensor)
         tests: list[Expr] = []
         proved = proved_inside(nest.bounds, self.stage, read)
-        for subscript, base, extent, (starts, ends) in zip(
-            read.indices, place.base, place.buffer.shape, proved, strict=True
+        if all(starts and ends for starts, ends in proved):
+            return value
+        for subscript, by, base, extent, (starts, ends) in zip(
+            read.indices, shift, place.base, place.buffer.shape, proved, strict=True
         ):
-            assert isinstance(subscript, IndexVar)
-            position = values[subscript.name] - base
+            position = from_expr(subscript, scope_of(nest.graph)).substitute(values) + by - base
             if not starts:
                 tests.append(Binary(">=", nest.expr(position), to_expr(constant(0)), DType.BOOL))
             if not ends:

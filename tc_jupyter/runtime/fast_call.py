@@ -350,11 +350,12 @@ class _Variant:
             }
         )
         if runner.source.workspace:
-            nbytes = python_text(runner.source.workspace[0].shape[0], self.sizes)
+            workspace = runner.source.workspace[0]
+            nbytes = python_text(workspace.shape[0], self.sizes)
             self.give(byte=np.dtype(np.uint8))
             self.workspace = n(f"w{number}")
             count = n(f"threads{number}")
-            made = f"{self.workspace} = {n('scratch')}((({nbytes}) * {count}(),), {n('byte')}, 64)"
+            made = f"{self.workspace} = {n('scratch')}((({nbytes}) * {count}(),), {n('byte')}, {workspace.align})"
             self.lines += ["try:", f"    {made}", "except MemoryError:", f"    {self.back}"]
         values = "".join(f", {self.slot(argument)}" for argument in arguments)
         self.lines += [f"{data} = {block}()", f"{pack}({data}, 0{values})"]

@@ -201,7 +201,8 @@ class CpuRunner:
         """Run the kernel."""
         scratch = None
         if self.work is not None:
-            scratch = aligned_empty((self.work({**sizes, **scalars})[0] * self.thread_count(),), _BYTE, 64)
+            nbytes = self.work({**sizes, **scalars})[0] * self.thread_count()
+            scratch = aligned_empty((nbytes,), _BYTE, self.source.workspace[0].align)
         record = (ctypes.c_int64 * RECORD)() if self.kernel.checks else None
         where = 0 if scratch is None else numpy_address(scratch)
         errors = 0 if record is None else ctypes.addressof(record)

@@ -27,6 +27,8 @@ SPINS = 2000
 """Pauses of a worker before it sleeps: about 0.1 ms."""
 _SLICE = 16
 """Tasks that the caller runs before it looks whether Python was interrupted."""
+_SHARES = 4
+"""A claim takes one in so many of a thread's part of what is left: neighbours in memory are then written by one thread."""
 _LINE = 128
 _WORKERS = 4 * _LINE
 
@@ -35,8 +37,8 @@ _WORKERS = 4 * _LINE
 _TEXT = """; passes: vector
 ; The loop of the thread pool.
 
-define internal i64 @claim(ptr %s, i64 %id) {
-; returns the tasks left before this claim, or 0
+define internal { i64, i64 } @claim(ptr %s, i64 %id, i64 %most) {
+; returns the tasks left before this claim, or 0, and how many were claimed: at most %most
 entry:
   %word.at = getelementptr i8, ptr %s, i64 128
   %first = load atomic i64, ptr %word.at acquire, align 8
@@ -52,40 +54,59 @@ member:
   %takes.part = icmp ult i64 %id, %limit
   br i1 %takes.part, label %swap, label %no
 swap:
-  %less = sub i64 %word, 1
+  %shares = mul i64 %limit, SHARES
+  %share = udiv i64 %left, %shares
+  %some = call i64 @llvm.umax.i64(i64 %share, i64 1)
+  %count = call i64 @llvm.umin.i64(i64 %some, i64 %most)
+  %less = sub i64 %word, %count
   %pair = cmpxchg ptr %word.at, i64 %word, i64 %less acq_rel acquire
   %found = extractvalue { i64, i1 } %pair, 0
   %ok = extractvalue { i64, i1 } %pair, 1
   br i1 %ok, label %yes, label %try
 yes:
-  ret i64 %left
+  %one = insertvalue { i64, i64 } poison, i64 %left, 0
+  %two = insertvalue { i64, i64 } %one, i64 %count, 1
+  ret { i64, i64 } %two
 no:
-  ret i64 0
+  ret { i64, i64 } zeroinitializer
 }
+declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
 
 define i64 @tc.work(ptr %s, i64 %id, i64 %most) {
 ; runs at most %most tasks; returns how many
 entry:
   br label %next
 next:
-  %count = phi i64 [ 0, %entry ], [ %count.next, %run ]
-  %enough = icmp uge i64 %count, %most
+  %count = phi i64 [ 0, %entry ], [ %count.next, %finish ]
+  %room = sub i64 %most, %count
+  %enough = icmp eq i64 %room, 0
   br i1 %enough, label %end, label %take
 take:
-  %left = call i64 @claim(ptr %s, i64 %id)
-  %none = icmp eq i64 %left, 0
-  br i1 %none, label %end, label %run
-run:
+  %claimed = call { i64, i64 } @claim(ptr %s, i64 %id, i64 %room)
+  %left = extractvalue { i64, i64 } %claimed, 0
+  %tasks = extractvalue { i64, i64 } %claimed, 1
+  %none = icmp eq i64 %tasks, 0
+  br i1 %none, label %end, label %begin
+begin:
   %f = load ptr, ptr %s, align 8
   %args.at = getelementptr i8, ptr %s, i64 8
   %args = load ptr, ptr %args.at, align 8
   %total.at = getelementptr i8, ptr %s, i64 16
   %total = load i64, ptr %total.at, align 8
-  %index = sub i64 %total, %left
+  %first = sub i64 %total, %left
+  %last = add i64 %first, %tasks
+  br label %run
+run:
+  %index = phi i64 [ %first, %begin ], [ %index.next, %run ]
   call void %f(ptr %args, i64 %index, i64 %id)
+  %index.next = add i64 %index, 1
+  %more = icmp ult i64 %index.next, %last
+  br i1 %more, label %run, label %finish
+finish:
   %done.at = getelementptr i8, ptr %s, i64 256
-  %before = atomicrmw add ptr %done.at, i64 1 acq_rel
-  %count.next = add i64 %count, 1
+  %before = atomicrmw add ptr %done.at, i64 %tasks acq_rel
+  %count.next = add i64 %count, %tasks
   br label %next
 end:
   ret i64 %count
@@ -270,7 +291,12 @@ def _pause(triple: str) -> tuple[str, str]:
 def pool_text() -> str:
     """The LLVM IR of the pool for this machine."""
     pause, declaration = _pause(jit.host()[0])
-    return _TEXT.replace("PAUSE", pause).replace("SLICE", str(_SLICE)) + "\n" + declaration + "\n"
+    return (
+        _TEXT.replace("PAUSE", pause).replace("SLICE", str(_SLICE)).replace("SHARES", str(_SHARES))
+        + "\n"
+        + declaration
+        + "\n"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ def with_safe_padding(bounds: SymbolicBounds, checked: frozenset[str] = frozense
 def is_safe(bounds: SymbolicBounds, stage: Stage) -> bool:
     """Whether every read of a padded stage stays inside what is allocated for its tensor.
 
-    A copy into shared memory tests each position and fills up with zeros; clamped outputs read the last element again.
+    A copy into shared memory tests each position and fills up with zeros, a masked stage tests the ends of rows; clamped outputs
+    read the last element again.
     """
     return (
         stage.storage.scope == "shared"
@@ -64,12 +65,20 @@ def is_safe(bounds: SymbolicBounds, stage: Stage) -> bool:
 
 def _inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> bool:
     loops = _loops_around(bounds, stage)
-    for local, length in _positions(bounds, stage, read):
+    tested = stage.storage.masked and _has_rows(bounds, read.tensor)
+    for number, (local, length) in enumerate(_positions(bounds, stage, read), 1):
         if local is None or not _starts(bounds, local, loops):
             return False
-        if not any(nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops)):
+        if not (tested and number == len(read.indices)) and not any(
+            nonnegative(length - 1 - high) for high in _uppers(bounds, local, loops)
+        ):
             return False
     return True
+
+
+def _has_rows(bounds: SymbolicBounds, tensor: str) -> bool:
+    """Whether the last dimension of a tensor is the last one in memory: no layout packs it."""
+    return all(each.storage.layout is None for each in bounds.graph.stages_on(tensor))
 
 
 def _starts(bounds: SymbolicBounds, local: SizeExpr, loops: list[tuple[str, str]]) -> bool:

@@ -583,6 +583,7 @@ def storage(
     whole: bool | None = None,
     rolling: bool | None = None,
     clamped: tuple[str, ...] | None = None,
+    masked: bool | None = None,
 ) -> StageGraph:
     """Choose where the elements of a stage live and in which order; see `Storage`.
 
@@ -611,7 +612,14 @@ def storage(
     """
     old = find_stage(graph, stage)
     changes: dict[str, Any] = {"scope": scope, "layout": layout, "padded": padded, "pad": pad}
-    changes |= {"swizzle": swizzle, "double": double, "whole": whole, "rolling": rolling, "clamped": clamped}
+    changes |= {
+        "swizzle": swizzle,
+        "double": double,
+        "whole": whole,
+        "rolling": rolling,
+        "clamped": clamped,
+        "masked": masked,
+    }
     new = replace(old.storage, **{key: value for key, value in changes.items() if value is not None})
     problem = _storage_problem(graph, old, new)
     if problem is not None:
@@ -1140,9 +1148,9 @@ def _option_problem(new: Storage) -> tuple[str, str] | None:
         return f"`double` is `{new.double}`", "give a number of copies, 1 or more"
     if new.swizzle is not None and not (are_pairs((new.swizzle,)) and all(map(is_count, new.swizzle))):
         return f"`{new.swizzle}` is no swizzle", "a swizzle is a pair (shift, mask) of numbers of 0 or more"
-    flags: tuple[Any, ...] = (new.padded, new.whole, new.rolling)
+    flags: tuple[Any, ...] = (new.padded, new.whole, new.rolling, new.masked)
     if not all(isinstance(flag, bool) for flag in flags):
-        return "`padded`, `whole` and `rolling` are not all `True` or `False`", "give `True` or leave it out"
+        return "`padded`, `masked`, `whole` and `rolling` are not all `True` or `False`", "give `True` or leave it out"
     return None
 
 

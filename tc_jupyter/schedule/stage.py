@@ -87,6 +87,7 @@ class Storage:
             in shared memory is filled with zeros where there is nothing to copy.
         clamped: outputs of a padded stage that alone are padded: beyond their ends the last element is computed again from what it
             is computed from, so nothing need exist there.
+        masked: a padded stage may read beyond the last element of a row, where it finds zeros: positions there are tested.
         whole: a padded sum of products runs over whole tiles of its reductions too: all it reads there are zeros.
         pad: extra elements at the end of each innermost row; zeros in a copy on a CPU, as is the rest of its last tile.
         swizzle: `(shift, mask)` of `Buffer.swizzle`.
@@ -98,6 +99,7 @@ class Storage:
     layout: tuple[tuple[int, int], ...] | None = None
     padded: bool = False
     clamped: tuple[str, ...] = ()
+    masked: bool = False
     whole: bool = False
     pad: int = 0
     swizzle: tuple[int, int] | None = None

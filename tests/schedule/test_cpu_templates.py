@@ -147,6 +147,10 @@ TEMPLATES = {
         "def f(float(B,I,H,W) X, float(O,I,KH,KW) F) -> (Y) { Y(b,o,h,w) +=! X(b,i,h+kh,w+kw) * F(o,i,kh,kw) }",
         {"B": [2], "I": [2], "H": [5], "W": [w + 2 for w in edges(TILE.columns)], "O": ROWS, "KH": [3], "KW": [3]},
     ),
+    "group convolution": (
+        "def f(float(G,I,H,W) X, float(G,O,I,KH,KW) F) -> (Y) { Y(g,o,h,w) +=! X(g,i,h+kh,w+kw) * F(g,o,i,kh,kw) }",
+        {"G": [3], "I": [2], "H": [5], "W": [w + 2 for w in edges(LANES, TILE.columns)], "O": [4, 8], "KH": [3], "KW": [3]},
+    ),
     "convolution with stride and dilation": (
         "def f(float(I,H,W) X, float(O,I,KH,KW) F) -> (Y) "
         "{ Y(o,h,w) +=! X(i,2*h+kh,2*w+3*kw) * F(o,i,kh,kw) }",
@@ -182,7 +186,7 @@ TEMPLATES = {
     ),
     "pooling": (
         "def f(float(M,N) X) -> (Y) { Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
-        {"M": [5], "N": [2 * n for n in edges(WIDTH)]},
+        {"M": [5], "N": [2 * n + odd for n in edges(WIDTH, 4 * LANES) for odd in (0, 1)]},
     ),
     "transpose": (
         "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }",

@@ -54,6 +54,28 @@ def test_only_padded_outputs_are_clamped(options):
         schedule.storage("O.cache", "register", **options)
 
 
+SLIDING = "def f(float(N) A, float(K) W) -> (O) { O(i) +=! A(i+k) * W(k) }"
+
+
+@pytest.mark.parametrize("n", [3, 5, 6, 7, 10])
+def test_a_masked_tile_reads_zeros_beyond_the_end_of_a_row(n):
+    a, w = np.arange(1, n + 1, dtype=np.float32), np.float32([1, 10, 100])
+    found = run(padded(SLIDING).storage("O.cache", masked=True), {"A": a, "W": w}, {"N": n, "K": 3})["O"]
+    assert found.tolist() == np.correlate(a, w).tolist()
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_only_masked_tiles_may_read_beyond_the_end_of_a_row(masked):
+    bounds = with_safe_padding(infer_symbolic(padded(SLIDING).storage("O.cache", masked=masked).graph))
+    assert bounds.graph.stage("O.cache").storage.padded == masked
+
+
+def test_a_masked_tile_may_not_read_beyond_the_last_row():
+    schedule = padded("def f(float(N,M) A, float(K) W) -> (O) { O(i) +=! A(i+k,0) * W(k) where k in 0:3 }")
+    bounds = with_safe_padding(infer_symbolic(schedule.storage("O.cache", masked=True).graph))
+    assert not bounds.graph.stage("O.cache").storage.padded
+
+
 @pytest.mark.parametrize(
     "value, whole",
     [

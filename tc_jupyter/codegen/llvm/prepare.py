@@ -17,6 +17,7 @@ Worked example of `accumulate`:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -61,6 +62,8 @@ GRAIN = 30_000
 """Operations per task below which handing out a task costs more than it saves (about 10 microseconds); a vector's is one."""
 LOOP = 8
 """What starting and leaving a loop costs, in operations."""
+MEMORY = 8
+"""What writing to memory that all tasks see costs, in operations: a line on its way to the second cache."""
 ALONE = 90_000
 """Operations below which a launch is one task: waking another thread takes longer than the work."""
 MOST_TASKS = 512
@@ -284,7 +287,9 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
     if loops[0].chunk:
         chunk = int64(loops[0].chunk)
     else:
-        work = maximum(int64(1), work_of(body, {loop.var: loop.min for loop in loops}, lanes))
+        own = {each.buffer.name for each in walk_statements(body) if isinstance(each, Allocate)}
+        own |= {buffer.name for buffer in allocations}
+        work = maximum(int64(1), work_of(body, {loop.var: loop.min for loop in loops}, lanes, own))
         fewest = ceil_div(total, int64(MOST_TASKS))
         chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
         short = Binary("<", times(work, total), int64(ALONE), DType.BOOL)
@@ -292,15 +297,19 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
     return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), allocations, body)
 
 
-def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes) -> Expr:
-    """About how many operations a block does, over the kernel's sizes; one of a vector counts once."""
+def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes, own: AbstractSet[str]) -> Expr:
+    """About how many operations a block does, over the kernel's sizes; one of a vector counts once.
+
+    Args:
+        own: buffers of a task, which stay in its caches.
+    """
     total: Expr = int64(0)
     for stmt in block.body:
-        total = plus(total, _work(stmt, outer, lanes))
+        total = plus(total, _work(stmt, outer, lanes, own))
     return total
 
 
-def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes) -> Expr:
+def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes, own: AbstractSet[str]) -> Expr:
     match stmt:
         case For():
             inner = {**outer, stmt.var: substitute(stmt.min, outer)}
@@ -309,9 +318,11 @@ def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes) -> Expr:
             if stmt.kind == "vectorize":
                 extent = ceil_div(extent, int64(lanes(stmt)))
             once = stmt.kind == "unroll" or upper_limit(stmt.extent) is not None
-            return plus(times(extent, work_of(stmt.body, inner, lanes)), int64(0 if once else LOOP))
+            return plus(times(extent, work_of(stmt.body, inner, lanes, own)), int64(0 if once else LOOP))
         case Store():
-            return int64(max(1, (1 + _operations(stmt.value)) // 2))
+            return int64(
+                max(1, (1 + _operations(stmt.value)) // 2) + (0 if stmt.reduce or stmt.buffer in own else MEMORY)
+            )
         case Intrinsic():
             return int64(64)
         case Barrier():
@@ -319,7 +330,7 @@ def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes) -> Expr:
         case _:
             total: Expr = int64(0)
             for block in sub_blocks(stmt):
-                total = plus(total, work_of(block, outer, lanes))
+                total = plus(total, work_of(block, outer, lanes, own))
             return total
 
 

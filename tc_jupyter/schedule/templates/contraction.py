@@ -179,14 +179,23 @@ def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str]) -> Roles
     return None
 
 
-def _vector_roles(reads: list[Read], column: str) -> Roles | None:
-    """A tile of one row: everything is read in unit steps along the columns, or not along them at all."""
+def _halving_roles(stage: Stage) -> Roles | None:
+    """A tile of one row from every second element (`X(2*i+k, 2*j+l)`): two vectors are read for one."""
+    reads = [read for read in stage.statement.reads() if read.indices]
+    outputs = [index.name for index in stage.statement.output_indices]
+    if len(outputs) < 2 or not stage.statement.reduction_indices or stage.statement.combine is not None:
+        return None
+    return None if _depends_on_data(reads) else _vector_roles(reads, outputs[-1], 2)
+
+
+def _vector_roles(reads: list[Read], column: str, width: int = 1) -> Roles | None:
+    """A tile of one row: everything is read in even steps along the columns, or not along them at all."""
     windows: list[str] = []
     for read in reads:
         moves = [step_of(from_expr(index), column) for index in read.indices]
-        if moves[-1] not in (0, 1) or any(moves[:-1]):
+        if moves[-1] not in (0, width) or any(moves[:-1]):
             return None
-        if moves[-1] == 1:
+        if moves[-1] == width:
             windows.append(read.tensor)
     return Roles(None, column, (), (), tuple(dict.fromkeys(windows))) if windows else None
 
@@ -241,7 +250,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         sizes: sizes of the call, as far as they are to be relied on, to choose the tile.
     """
     stage = schedule.graph.stage(name)
-    roles = roles_of(stage)
+    roles = roles_of(stage) or (_halving_roles(stage) if has_masks(target) else None)
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
@@ -365,7 +374,8 @@ def _scheduled(
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
         here = (copy, block) if alone and not once else None
         schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, here)
-    for tensor in roles.windows if padded else ():
+    masks = padded and has_masks(target)
+    for tensor in roles.windows if padded and not masks else ():
         schedule = _pad_rows(schedule, tensor, cache, tile)
     for tensor in roles.row_reads:
         assert roles.row is not None
@@ -375,7 +385,7 @@ def _scheduled(
     rest = [index for index in names if index not in (roles.row, roles.column)]
     rows = [roles.row] if roles.row is not None else []
     schedule = schedule.reorder(cache, *rest, *inner, *rows, roles.column)
-    schedule = schedule.storage(cache, "local" if masked else "register", padded=padded)
+    schedule = schedule.storage(cache, "local" if masked else "register", padded=padded, masked=masks)
     schedule = _unroll_windows(schedule, cache, inner, tile)
     if roles.row is None and not masked:
         schedule = _slide(schedule, cache, inner[-1], roles, tile)
@@ -560,7 +570,7 @@ def _is_masked(stage: Stage, roles: Roles, target: Target) -> bool:
 
 
 def has_masks(target: Target) -> bool:
-    """Whether masks cost nothing."""
+    """Whether loads under a mask cost as much as others."""
     return {"avx512vl", "avx512bw"} <= target.features
 
 
