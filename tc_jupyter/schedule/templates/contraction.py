@@ -747,7 +747,15 @@ def _pack_rows(
 # * 17 x 1023 x 127 took 75 to 97 us with a packed column operand; read where it lies 47 (PyTorch 45), with tiles of 6 x 4 vectors;
 #   9 x 2 took 49, of three vectors 100. 64 x 1023 x 127: 191 packed, 151 as it lies, PyTorch 135; 64 x 1024 x 256: 574, 448, 409.
 #   But 64 x 256 x 256 takes 74 packed and 101 as it lies, 32 x 512 x 128 51 and 64, 17 x 1024 x 1024 1154 and 1210.
-# * A group convolution, 8 images, 32 groups of 4, 56 x 56: copying the input into rows that are a tile longer takes 3.6 of 7.6 ms
-#   (1.9 of 4.3 with two threads), what memory takes for it. The convolution 8 x 32 x 28 x 28 copies for 0.16 of 2.0 ms, and packs
-#   its weights for 0.01; its third kernel, in 416 tasks, is all that does not halve with two threads (1.72 and 1.38 ms).
-# * 128 rows are two tasks: with two threads nothing is left to even out between them (2.13 ms on one, 1.53 on two).
+# * A group convolution, 8 images, 32 groups of 4, 56 x 56: copying the input into rows that are a tile longer took 4.2 of 8.8 ms
+#   (2.4 of 5.0 with two threads), what memory takes for it; read where it lies, with masks at the ends of rows, 5.0 and 2.6 ms.
+# * Maxima of 2 x 2 windows, 8 x 64 x 112 x 112: rows of 56 take LLVM's own loop three vectors and a rest one by one, 3.5 ms; with
+#   one masked tile of four vectors 2.5 ms, Numba's loop 2.1. What is left is work, not memory: in the cache, 8 x 112 x 112, 32 us
+#   and Numba 9. A maximum that keeps NaN takes four instructions where Numba's takes one, and the indices of a row are divided out
+#   of its number. Fetching 1 to 8 kB ahead gains nothing.
+# * The convolution 8 x 32 x 28 x 28 copies its input for 0.2 of 3.4 ms and packs its weights for 0.03. Its third kernel, 416 tasks,
+#   took 2.8 and 1.6 ms on one and two threads while neighbouring rows went to different threads, 2.9 and 1.3 since a claim takes
+#   several. Its rows are not read under masks: they are read element by element, and every element would need a test.
+# * 128 rows are two tasks: with two threads nothing is left to even out between them (2.1 ms on one, 1.45 on two). Turning the
+#   weights of `A @ B.T` into panels, 0.51 and 0.35 ms, and the panels of a product of 512, 0.13 ms on one thread and on two, gain
+#   little from the second thread: each line is taken from the processor that read it last.
