@@ -26,7 +26,7 @@ MOST_THREADS = 1024
 SPINS = 2000
 """Pauses of a worker before it sleeps: about 0.1 ms."""
 _SLICE = 16
-"""Tasks that the caller runs before it looks whether Python was interrupted."""
+"""Tasks that the caller runs before it looks whether Python was interrupted, and the most that one claim takes."""
 _SHARES = 4
 """A claim takes one in so many of a thread's part of what is left: neighbours in memory are then written by one thread."""
 _LINE = 128
@@ -57,7 +57,8 @@ swap:
   %shares = mul i64 %limit, SHARES
   %share = udiv i64 %left, %shares
   %some = call i64 @llvm.umax.i64(i64 %share, i64 1)
-  %count = call i64 @llvm.umin.i64(i64 %some, i64 %most)
+  %few = call i64 @llvm.umin.i64(i64 %some, i64 SLICE)
+  %count = call i64 @llvm.umin.i64(i64 %few, i64 %most)
   %less = sub i64 %word, %count
   %pair = cmpxchg ptr %word.at, i64 %word, i64 %less acq_rel acquire
   %found = extractvalue { i64, i1 } %pair, 0
