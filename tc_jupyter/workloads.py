@@ -39,6 +39,7 @@ INTO = "torch out"
 LOOPS = "numba"
 """A peer that is a function: loops over the parameters, a line of the header each, which Numba compiles."""
 HALIDE_THREADS = 2
+"""Threads that the times of Halide were recorded on."""
 _MODULES = {INTO: "torch"}
 _KEYS = {"name", "suite", "sizes", "awkward", "data", "reference", "length", "magnitude", "halide"}
 

@@ -3,8 +3,8 @@
  * side: names that nothing declares.
  *
  * The marks of every line are a chunk of their own in the set, which stays the same object while the line does. So the editor sees at
- * once what is unchanged; else it compares, and with a character that is deleted `RangeSet.compare` of @codemirror/state 6.7 takes every mark below
- * for changed (it asks the old side for open ranges at places of the new one), and lines are drawn anew for nothing.
+ * once what is unchanged; else it compares, and with a character that is deleted `RangeSet.compare` of @codemirror/state 6.7 takes
+ * every mark below for changed (it asks the old side for open ranges at places of the new one), and lines are drawn anew for nothing.
  */
 import { highlightingFor, syntaxTree } from '@codemirror/language';
 import { ChangeSet, Prec, type ChangeDesc, type EditorState, type Extension, type Text } from '@codemirror/state';

@@ -25,9 +25,8 @@ def none_left(*_args):
 @pytest.mark.parametrize("text", [PRODUCT, BATCHED], ids=["packed once", "packed by every task"])
 def test_no_memory_for_packed_operands(text, monkeypatch):
     (function,) = tc.compile(text, target="cpu").values()
-    shapes = (
-        [(9, 5), (5, 300)] if text is PRODUCT else [(2, 9, 5), (2, 5, 300)]
-    )  # longer rows than are read where they lie
+    # rows are longer than those that are read where they lie
+    shapes = [(9, 5), (5, 300)] if text is PRODUCT else [(2, 9, 5), (2, 5, 300)]
     arrays = [np.ones(shape, np.float32) for shape in shapes]
     monkeypatch.setattr(fast_call, "aligned_empty", none_left)
     for _ in range(3):  # the short way finds no memory and leaves the call to the general one

@@ -106,6 +106,8 @@ PAGE = 4 << 10
 """The workspace of a thread begins at a page and leaves the next one free: a processor that reads on to the end of a page fetches
 the beginning of the next one too, and would take it from the processor that writes there. Measured with a row of 4 kB in the
 workspace, 4096 rows on two threads: 2.7 to 3.0 ms with none or one page per thread, 1.2 to 1.4 ms with a free page between."""
+MOST_WEIGHT = 1 << 31
+"""Up to so large constants and factors of sizes and indices, a comparison is one of their difference, which does not overflow."""
 LONG_ROW = 4 << 10
 """Bytes of a row from which on it may be written past the caches."""
 MOST_UNROLLED = 128
@@ -373,6 +375,8 @@ class _Function:
             return None
         place = polynomial(position, {})
         if position.dtype is not DType.INT64 or step(place, self.vector.var) != (1, True):
+            return None
+        if any(abs(weight) > MOST_WEIGHT for _, weight in (*place.terms, *polynomial(end, {}).terms)):
             return None
         lanes = self.vector.lanes
         before = Binary("-", end, as_expr(self.first_lane(place)), DType.INT64)
@@ -646,13 +650,14 @@ class _Function:
         assert self.vector is not None
         lanes = self.vector.lanes
         low, high = (
-            self.part(storage, add(start, Polynomial((((), by),) if by else ())), mask, by) for by in (0, lanes - 1)
+            self.neighbours(storage, add(start, Polynomial((((), by),) if by else ())), mask, by)
+            for by in (0, lanes - 1)
         )
         picks = ", ".join(f"i32 {2 * k if 2 * k < lanes else 2 * k + 1}" for k in range(lanes))
         text = f"shufflevector {low.typed}, {high.typed}, <{lanes} x i32> <{picks}>"
         return self.b.op(text, low.dtype, lanes, "even")
 
-    def part(self, storage: _Storage, start: Polynomial, mask: Value | None, first: int) -> Value:
+    def neighbours(self, storage: _Storage, start: Polynomial, mask: Value | None, first: int) -> Value:
         """As many neighbours as there are lanes; the first one is element `first`, and lane `k` needs element `2*k`."""
         assert self.vector is not None
         lanes, pointer = self.vector.lanes, self.address(storage, start)
