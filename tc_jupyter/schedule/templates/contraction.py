@@ -3,7 +3,7 @@
 The tile is `rows x columns` of the output, kept in vector registers while all reduction loops run. The column operand is packed in
 panels (`cache_read` with a layout: one panel is contiguous, its rows are whole vectors). Where it is read through a window
 (`X(h+kh, w+kw)`) it is read where it lies, under masks, or copied with rows long enough for the last vector where masks cost time.
-The row operand is packed into micro-panels. All are padded to whole tiles, so the inner loops have constant lengths and only the copy
+The row operand is packed into micro-panels. All are padded to whole tiles: the inner loops have constant lengths and only the copy
 out of the registers knows where the result ends. That copy is the statement itself, or the pointwise statement that uses the result
 (bias, activation). Small products are not packed (`_as_it_lies`).
 
