@@ -17,6 +17,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
@@ -252,13 +253,14 @@ class Function:
         Raises:
             CallError: the arguments do not fit; names the argument, what was expected and what came.
         """
-        if out is None and not named:
-            return self._call(*args)
-        definition = self._definition
-        return definition.call(self._positional(args, named), out)
+        if named:
+            args = self._definition.positional(args, named)
+        return self._call(*args) if out is None else self._write(args, out)
 
-    def _positional(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        return self._definition.positional(args, named)
+    @cached_property
+    def _write(self) -> Callable[..., Any]:
+        """What runs a call with `out=`; few functions are called so."""
+        return self._definition.writer()
 
     def __repr__(self) -> str:
         return f"<tc function {self._definition.text}>"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from tc_jupyter.codegen import KernelSource
@@ -45,6 +45,7 @@ from tc_jupyter.runtime.kernel import (
     read_inputs,
     resolve_overlap,
     root_of,
+    same_position,
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, cpu_runner, interpreter_runner
 from tc_jupyter.runtime.recent import RecentCalls
@@ -265,14 +266,41 @@ class Definition:
     def dispatcher(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function of positional arguments that a call runs: the short way where there is one, else `general`."""
         always = general or self.general
-        plan = self._fast_plan()
-        if plan is None or self.options.specialize or self.options.target not in (None, "cpu"):
-            return always
-        return FastCall(plan, lambda values: always(*values), self._fast_runners).dispatcher()
+        return self._short(lambda values: always(*values), False) or always
 
     def general(self, *args: Any) -> Any:
         """A call with positional arguments only, by the general path."""
         return self.call(self.positional(args, {}), None)
+
+    def writer(self, general: Callable[[Sequence[Any], object], Any] | None = None) -> Callable[..., Any]:
+        """As `dispatcher`, for calls with `out=`: a function of the positional arguments and that object, which it returns."""
+        always = general or self.general_into
+        read, written = len(self.parameters), len(self.program.results)
+        short = self._short(lambda values: always(values[:read], values[read:]), True)
+        if short is None:
+            return always
+
+        def write(args: Sequence[Any], out: Any) -> Any:
+            given: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
+            if len(args) != read or len(given) != written:
+                return always(args, out)
+            short(*args, *given)
+            return out
+
+        return write
+
+    def general_into(self, args: Sequence[Any], out: object) -> Any:
+        """A call with positional arguments and `out=`, by the general path."""
+        return self.call(self.positional(args, {}), out)
+
+    def _short(self, general: Callable[[tuple[Any, ...]], Any], into: bool) -> Callable[..., Any] | None:
+        """The short way of calls without or with arrays to write `into`, if this def has one."""
+        plan = self._fast_plan()
+        if plan is None or self.options.specialize or self.options.target not in (None, "cpu"):
+            return None
+        if into and len(set(plan.roots.values())) < len(plan.results):
+            return None
+        return FastCall(plan, general, partial(self._fast_runners, into), into).function
 
     def _fast_plan(self) -> FastPlan | None:
         """What the short way needs; `None` for defs whose conditions are not plain comparisons of sizes."""
@@ -300,7 +328,15 @@ class Definition:
         tests = tuple(dict.fromkeys([*on_sizes, *extent_tests, *present]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.by_class and any(statement.reduction_indices for statement in program.statements)
-        return FastPlan(self.parameters, extents, tuple(results), tests, roots, by_shape, self.recent, scans)
+        in_place = frozenset(
+            (parameter.name, name)
+            for parameter in self.parameters
+            for name in program.results
+            if parameter.rank
+            and same_position(program, parameter.name, roots[name])
+            and not any(to_python(start) != "0" for start in boxes[name].origin)
+        )
+        return FastPlan(self.parameters, extents, tuple(results), tests, roots, by_shape, self.recent, scans, in_place)
 
     def _fast_scans(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
         """The scans of whole arguments; `None` if other data must be looked at."""
@@ -324,15 +360,16 @@ class Definition:
             found.append((item.tensor, tuple(texts)))
         return tuple(found)
 
-    def _fast_runners(self, strided: frozenset[str], args: tuple[Any, ...]) -> Sequence[CpuRunner] | None:
+    def _fast_runners(self, into: bool, strided: frozenset[str], args: tuple[Any, ...]) -> Sequence[CpuRunner] | None:
         """The runners of a layout class if it runs on the CPU engine and none of its kernels reports positions."""
         if engine_of(self.options.target, "cpu") != "cpu":
             return None
-        sizes = read_inputs(self.program, self.parameters, args).sizes
+        sizes = read_inputs(self.program, self.parameters, args[: len(self.parameters)]).sizes
         constants, hints = self.size_class(sizes, "cpu")
         if 0 in sizes.values() and (constants or hints):
             return None  # it has code of its own
-        steps = self.ready("cpu", Layout(strided, 64, constants=constants, hints=hints)).kernel.steps
+        accumulate = into and self.accumulates
+        steps = self.ready("cpu", Layout(strided, 64, accumulate, constants, hints)).kernel.steps
         runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
         simple = len(runners) == len(steps) and not any(step.kernel.checks or step.kernel.most for step in steps)
         return runners if simple else None

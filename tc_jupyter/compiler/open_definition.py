@@ -10,9 +10,9 @@ Worked example: `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }` calle
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -46,6 +46,14 @@ class _Entry:
 
     signature: Signature
     definition: Definition
+
+
+_Known: TypeAlias = dict[tuple[Any, ...], tuple[Definition, Callable[..., Any]]]
+"""Types and ranks of arguments -> their specialisation, and what a call runs."""
+
+
+def _types(args: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([(each.dtype, each.ndim) if type(each) is np.ndarray else type(each) for each in args])
 
 
 class OpenDefinition:
@@ -111,35 +119,52 @@ class OpenDefinition:
         """A call with positional arguments only."""
         return self.call(args, None)
 
-    def dispatcher(self) -> Any:
+    def dispatcher(self) -> Callable[..., Any]:
         """The function of positional arguments that a call runs: for types and ranks that came before, the short way of theirs."""
-        known: dict[tuple[Any, ...], tuple[Definition, Any]] = {}
+        known: _Known = {}
 
         def run(*args: Any) -> Any:
-            key = tuple([(each.dtype, each.ndim) if type(each) is np.ndarray else type(each) for each in args])
+            key = _types(args)
             found = known.get(key)
             if found is None:
                 result = self.general(*args)
                 if self._tells_the_code(args):
-                    known[key] = self._short(args)
+                    definition, short = self._short(args)
+                    known[key] = definition, definition.dispatcher(self.general) if short else self.general
                 return result
             self.latest, call = found
             return call(*args)
 
         return run
 
+    def writer(self) -> Callable[..., Any]:
+        """As `dispatcher`, for calls with `out=`: a function of the positional arguments and that object, which it returns."""
+        known: _Known = {}
+
+        def write(args: Sequence[Any], out: object) -> Any:
+            key = _types(args)
+            found = known.get(key)
+            if found is None:
+                self.call(args, out)
+                if self._tells_the_code(args):
+                    definition, short = self._short(args)
+                    known[key] = definition, definition.writer(self.call) if short else self.call
+                return out
+            self.latest, call = found
+            return call(args, out)
+
+        return write
+
     def _tells_the_code(self, args: Sequence[Any]) -> bool:
         """Whether the types and ranks of NumPy arguments decide which code runs; other libraries have types of their own."""
         scalars = (bool, int, float, np.generic) if len(self.functions) == 1 else ()
         return all((type(each) is np.ndarray and each.ndim) or isinstance(each, scalars) for each in args)
 
-    def _short(self, args: Sequence[Any]) -> tuple[Definition, Any]:
-        """The specialisation for a call that was made, and what calls of the same types and ranks may run."""
+    def _short(self, args: Sequence[Any]) -> tuple[Definition, bool]:
+        """The specialisation for a call that was made, and whether calls of the same types and ranks may take its short way."""
         entry = self._entry(args)
         bare = not entry.signature.values and all(each.extents is None for each in entry.signature.arguments)
-        if not bare or entry.definition.verify is not None:
-            return entry.definition, self.general
-        return entry.definition, entry.definition.dispatcher(self.general)
+        return entry.definition, bare and entry.definition.verify is None
 
     def at(self, values: Sequence[object]) -> Definition:
         """The definition for the ranks, types and demanded values of these arguments.

@@ -109,6 +109,10 @@ def positional(
     Raises:
         CallError: TC606.
     """
+    if len(args) + len(named) == len(names):
+        rest = [each for each in names[len(args) :] if each in named]
+        if len(rest) == len(named):
+            return (*args, *[named[each] for each in rest])
 
     def wrong(message: str) -> NoReturn:
         fail(codes.CALL_ARGUMENTS, message, source, span, help=f"the signature is `{what}`")

@@ -385,6 +385,31 @@ def _torch_stream(device: str) -> int:
 TORCH = Library("torch", _torch_view, _torch_allocate, _owner, _torch_stream)
 
 
+def lent(value: Any, written: bool) -> NDArray | None:
+    """A NumPy array itself, or one of the same elements as a plain PyTorch tensor on the CPU; `None` if that takes a closer look.
+
+    Args:
+        written: it will be written into.
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        return value
+    torch = sys.modules.get("torch")
+    if torch is None or kind not in (torch.Tensor, torch.nn.Parameter) or not value.is_cpu:
+        return None
+    if written and value.requires_grad:
+        return None
+    try:
+        return value.numpy()
+    except (TypeError, RuntimeError):  # a gradient would be lost, no strides, a type that NumPy has not
+        return None
+
+
+def adopted(array: NDArray) -> Any:
+    """A PyTorch tensor of the same elements."""
+    return sys.modules["torch"].from_numpy(array)
+
+
 # CuPy and everything with __cuda_array_interface__ ------------------------------------------------------------------------------
 
 
@@ -652,18 +677,43 @@ def share_memory(first: ArrayView, second: ArrayView) -> bool:
     (low, high), (other_low, other_high) = first.span, second.span
     if low == high or other_low == other_high or high <= other_low or other_high <= low:
         return False
+    return share_elements(_shape_at(first), _shape_at(second))
+
+
+def share_elements(first: NDArray, second: NDArray) -> bool:
+    """`share_memory` of NumPy arrays."""
     try:
-        return bool(np.shares_memory(_shape_at(first), _shape_at(second), cast(Any, 100_000)))
+        return bool(np.shares_memory(first, second, cast(Any, 100_000)))
     except np.exceptions.TooHardError:
         return True
 
 
+def apart(array: NDArray, target: NDArray) -> NDArray | None:
+    """`array` if it shares no memory with `target`, a copy if it is the same elements, `None` if it is others.
+
+    Raises:
+        MemoryError: the copy does not fit.
+    """
+    if not share_elements(array, target):
+        return array
+    same = numpy_address(array) == numpy_address(target)
+    if not same or (array.shape, array.strides) != (target.shape, target.strides):
+        return None
+    copy = empty(array.shape, array.dtype)
+    np.copyto(copy, array)
+    return copy
+
+
 def overlaps_itself(view: ArrayView) -> bool:
     """Whether two index tuples name the same element, as in a broadcast array."""
-    dims = sorted((abs(stride), extent) for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1)
-    if 0 in view.shape:
+    return steps_meet(view.shape, view.strides, ITEMSIZE[view.dtype] if view.dtype else 1)
+
+
+def steps_meet(shape: tuple[int, ...], strides: tuple[int, ...], reach: int) -> bool:
+    """Whether elements of `reach` bytes at these strides overlap."""
+    dims = sorted((abs(stride), extent) for extent, stride in zip(shape, strides, strict=True) if extent > 1)
+    if 0 in shape:
         return False
-    reach = ITEMSIZE[view.dtype] if view.dtype else 1
     for stride, extent in dims:
         if stride < reach:
             return True

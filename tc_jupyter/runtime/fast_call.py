@@ -12,6 +12,9 @@ Worked example: for `o(i) +=! A(i,j) * B(j)` the function of two contiguous argu
         r0 = empty((R,), t0)
         d = block0(); pack0(d, 0, address(a0), address(a1), address(r0), R, C); code0(d)
         return r0
+
+With `out=` the arrays to write into are arguments after the others: `run(a0, a1, a2)` tests the shape of `a2`, and that it shares
+no memory with `a0` and `a1`, where the other one allocates.
 """
 
 from __future__ import annotations
@@ -25,22 +28,39 @@ from typing import Any, cast
 import numpy as np
 
 from tc_jupyter.codegen import Argument
+from tc_jupyter.diagnostics import CallError
 from tc_jupyter.program import DType
 
 from . import native_call
 from .arguments import Parameter
-from .arrays import numpy_address, numpy_dtype, storage_dtype
+from .arrays import adopted, apart, lent, numpy_address, numpy_dtype, share_elements, steps_meet, storage_dtype
 from .launch import CpuRunner, bfloat16_bits, python_text, slots
 from .memory import aligned_empty, empty
-from .native_call import MOST_BYTES, NativeCall, PlannedKernel
+from .native_call import MOST_BYTES, PLAIN, NativeCall, PlannedKernel
 from .recent import RecentCalls
 
-CONTIGUOUS, ALIGNED = 0x1, 0x100
+CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
+_FLAGS = CONTIGUOUS | ALIGNED
 LOW, HIGH = "{low}", "{high}"
 """Stand in the text of a scan for the smallest and the largest element."""
 _MOST_VARIANTS = 256
 
 Call = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An argument of the short way: a parameter, or a result that `out=` gives.
+
+    Attributes:
+        rank: `None` for a number.
+        written: it is a result.
+    """
+
+    name: str
+    dtype: DType
+    rank: int | None
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +74,7 @@ class FastPlan:
         by_shape: the code depends on the class of the sizes.
         recent: is told the sizes of every call.
         scans: index tensors, each with texts over `LOW` and `HIGH`, its smallest and largest element, that must be true.
+        in_place: pairs of a parameter and a result that may be the same array.
     """
 
     parameters: tuple[Parameter, ...]
@@ -64,6 +85,13 @@ class FastPlan:
     by_shape: bool = False
     recent: RecentCalls | None = None
     scans: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    in_place: frozenset[tuple[str, str]] = frozenset()
+
+    def slots(self, into: bool) -> tuple[Slot, ...]:
+        """The arguments of a call; `into`: with those of `out=`."""
+        own = [Slot(parameter.name, parameter.dtype, parameter.rank or None) for parameter in self.parameters]
+        given = [Slot(self.roots[name], dtype, len(shape), True) for name, dtype, shape in self.results]
+        return (*own, *given) if into else tuple(own)
 
 
 @dataclass(slots=True)
@@ -72,23 +100,34 @@ class FastCall:
 
     Attributes:
         general: all arguments as a tuple -> results; always right.
-        prepare: names of strided arguments, arguments -> the runners of that layout class, or `None` if it has no short way.
+        prepare: names of strided arrays, arguments -> the runners of that layout class, or `None` if it has no short way.
+        into: the arrays of `out=` come after the other arguments, and nothing is returned.
+        slots: the arguments.
+        function: what `dispatcher` gave.
         native: the native entry point, if there is one; it is told the sizes that came twice in a row.
     """
 
     plan: FastPlan
     general: Callable[[tuple[Any, ...]], Any]
     prepare: Callable[[frozenset[str], tuple[Any, ...]], Sequence[CpuRunner] | None]
+    into: bool = False
+    slots: tuple[Slot, ...] = field(init=False)
+    function: Call = field(init=False)
     variants: dict[tuple[Any, ...], Call] = field(default_factory=dict[tuple[Any, ...], Call])
     compiled: dict[tuple[int, ...], Call] = field(default_factory=dict[tuple[int, ...], Call])
     native: NativeCall | None = None
     latest: tuple[Any, ...] | None = None
     unplanned: set[tuple[Any, ...]] = field(default_factory=set[tuple[Any, ...]])
 
+    def __post_init__(self) -> None:
+        """Make the dispatcher."""
+        self.slots = self.plan.slots(self.into)
+        self.function = self.dispatcher()
+
     def dispatcher(self) -> Call:
         """A function of the positional arguments that takes the shortest way that it can."""
         call = self.python_path()
-        arrays = all(parameter.rank for parameter in self.plan.parameters)
+        arrays = all(slot.rank is not None for slot in self.slots)
         if not arrays or not self.plan.parameters or self.plan.scans or not native_call.available():
             return call
 
@@ -101,30 +140,63 @@ class FastCall:
         self.native = NativeCall(watched, "call")
         return self.native.function
 
+    def foreign(self, args: tuple[Any, ...]) -> Any:
+        """Take the short way with tensors of PyTorch on the CPU as NumPy arrays; else, and for what is wrong, the general one."""
+        if len(args) != len(self.slots):
+            return self.general(args)
+        pairs = zip(self.slots, args, strict=True)
+        plain = [value if slot.rank is None else lent(value, slot.written) for slot, value in pairs]
+        same = all(mine is value for mine, value in zip(plain, args, strict=True))
+        types = [dtype for _, dtype, _ in self.plan.results]
+        if same or any(mine is None for mine in plain) or DType.BFLOAT16 in types:
+            return self.general(args)
+        try:
+            found = self.function(*plain)
+        except CallError:
+            return self.general(args)  # which says it in the words of that library
+        if self.into:
+            return found
+        results = tuple(adopted(each) for each in (found if isinstance(found, tuple) else (found,)))
+        return results[0] if len(results) == 1 else results
+
     def watch(self, args: tuple[Any, ...]) -> None:
         """After a call of the Python path: plan the native one if the sizes are those of the call before."""
-        shapes = tuple(getattr(array, "shape", None) for array in args)
+        if any(type(array) is not np.ndarray for array in args):
+            return
+        shapes = tuple([array.shape for array in args])
         if shapes != self.latest:
             self.latest = shapes
-        elif shapes not in self.unplanned and not self._planned(args) and len(self.unplanned) < _MOST_VARIANTS:
+        elif shapes in self.unplanned or not self._fits(args):
+            return
+        elif not self._planned(args) and len(self.unplanned) < _MOST_VARIANTS:
             self.unplanned.add(shapes)
+
+    def _fits(self, args: tuple[Any, ...]) -> bool:
+        """Whether a call with these arrays, of the right number and all of NumPy, could be a native one."""
+        if len(args) != len(self.slots):
+            return False
+        for place, (slot, array) in enumerate(zip(self.slots, args, strict=True)):
+            wanted = PLAIN | WRITABLE if slot.written else PLAIN
+            if array.dtype is not numpy_dtype(slot.dtype) or array.flags.num & wanted != wanted:
+                return False
+            if slot.written and any(share_elements(array, other) for other in args[:place]):
+                return False
+        return True
 
     def _planned(self, args: tuple[Any, ...]) -> bool:
         """Whether calls like this one are planned now."""
-        types = [numpy_dtype(parameter.dtype) for parameter in self.plan.parameters]
-        plain = all(type(each) is np.ndarray and each.dtype is dtype for each, dtype in zip(args, types, strict=True))
-        small = plain and sum(each.nbytes for each in args) <= MOST_BYTES
+        small = sum(each.nbytes for each in args) <= MOST_BYTES
         runners = self.prepare(frozenset(), args) if small else None
         if runners is None or self.native is None:
             return False
         scope: dict[str, Any] = {}
-        variant = _Variant(self.plan, runners, self.general, scope, trace=True)
+        variant = _Variant(self.plan, runners, self.general, scope, self.into, trace=True)
         exec(variant.text(), scope)
         found = scope["run"](*args)
         if not isinstance(found, dict):
             return False
         local = cast("dict[str, Any]", found)
-        results = [local[variant.n(f"r{k}")] for k in range(len(self.plan.results))]
+        results = [] if self.into else [local[variant.n(f"r{k}")] for k in range(len(self.plan.results))]
         order = [variant.n(f"{letter}{k}") for letter, many in (("a", args), ("r", results)) for k in range(len(many))]
         kernels: list[PlannedKernel] = []
         for number, runner in enumerate(runners):
@@ -139,16 +211,20 @@ class FastCall:
             sources = {slot: order.index(name) for slot, name in names.items() if name in order}
             kernels.append(PlannedKernel(runner.code.address, block, sources))
         temporary = [value for name, value in local.items() if name not in order and isinstance(value, np.ndarray)]
-        return self.native.record(args, results, kernels, temporary)
+        read = len(self.plan.parameters)
+        return self.native.record(args[:read], results, kernels, temporary, args[read:])
 
     def python_path(self) -> Call:
         """The dispatcher as generated Python."""
-        count = len(self.plan.parameters)
-        arrays = [k for k, parameter in enumerate(self.plan.parameters) if parameter.rank]
+        count = len(self.slots)
+        arrays = [k for k, slot in enumerate(self.slots) if slot.rank is not None]
         names = "".join(f"a{k}, " for k in range(count))
-        tests = [test for k, parameter in enumerate(self.plan.parameters) for test in _tests(k, parameter)]
-        shapes = "".join(f"a{k}.shape, " for k in arrays) if self.plan.by_shape else ""
-        key = "(" + "".join(f"a{k}.flags.num, " for k in arrays) + shapes + ")"
+        tests = [test for k, slot in enumerate(self.slots) for test in _tests(k, slot)]
+        inputs = [k for k in arrays if not self.slots[k].written]
+        shapes = "".join(f"a{k}.shape, " for k in inputs) if self.plan.by_shape else ""
+        masks = [_FLAGS | WRITABLE if self.slots[k].written else _FLAGS for k in arrays]
+        flags = "".join(f"a{k}.flags.num & {mask}, " for k, mask in zip(arrays, masks, strict=True))
+        key = f"({flags}{shapes})"
         text = [
             "def call(*args):",
             f"    if len(args) == {count}:",
@@ -157,25 +233,26 @@ class FastCall:
             f"            key = {key}",
             "            found = variants.get(key)",
             "            return found(*args) if found is not None else missing(key, args)",
-            "    return general(args)",
+            "    return foreign(args)",
         ]
         scope: dict[str, Any] = {
             "ndarray": np.ndarray,
             "variants": self.variants,
             "missing": self.missing,
-            "general": self.general,
+            "foreign": self.foreign,
         }
-        scope |= {f"t{k}": numpy_dtype(self.plan.parameters[k].dtype) for k in arrays}
+        scope |= {f"t{k}": numpy_dtype(self.slots[k].dtype) for k in arrays}
         exec("\n".join(text), scope)
         return scope["call"]
 
     def missing(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
         """Take the general way, and write the short one for the next call."""
         result = self.general(args)
-        arrays = [parameter.name for parameter in self.plan.parameters if parameter.rank]
-        flags = key[: len(arrays)]
-        if len(self.variants) < _MOST_VARIANTS and all(each & ALIGNED for each in flags):
-            strided = frozenset(name for name, each in zip(arrays, flags, strict=True) if not each & CONTIGUOUS)
+        arrays = [slot for slot in self.slots if slot.rank is not None]
+        pairs = list(zip(arrays, key[: len(arrays)], strict=True))
+        usable = all(each & ALIGNED and (each & WRITABLE or not slot.written) for slot, each in pairs)
+        if len(self.variants) < _MOST_VARIANTS and usable:
+            strided = frozenset(slot.name for slot, each in pairs if not each & CONTIGUOUS)
             runners = self.prepare(strided, args)
             self.variants[key] = self.general_call if runners is None else self._compiled(runners)
         return result
@@ -184,7 +261,7 @@ class FastCall:
         """The short way for these runners; shapes of one class share it."""
         same = tuple(id(runner) for runner in runners)
         if same not in self.compiled:
-            self.compiled[same] = compile_variant(self.plan, runners, self.general)
+            self.compiled[same] = compile_variant(self.plan, runners, self.general, self.into)
         return self.compiled[same]
 
     def general_call(self, *args: Any) -> Any:
@@ -192,11 +269,11 @@ class FastCall:
         return self.general(args)
 
 
-def _tests(k: int, parameter: Parameter) -> list[str]:
+def _tests(k: int, slot: Slot) -> list[str]:
     """Whether argument `k` is of the expected kind."""
-    if parameter.rank:
-        return [f"a{k}.__class__ is ndarray", f"a{k}.dtype is t{k}", f"a{k}.ndim == {parameter.rank}"]
-    dtype = parameter.dtype
+    if slot.rank is not None:
+        return [f"a{k}.__class__ is ndarray", f"a{k}.dtype is t{k}", f"a{k}.ndim == {slot.rank}"]
+    dtype = slot.dtype
     if dtype is DType.BOOL:
         return [f"a{k}.__class__ is bool"]
     if dtype.is_integer:
@@ -218,10 +295,12 @@ class _Names:
         return self.prefix + name
 
 
-def compile_variant(plan: FastPlan, runners: Sequence[CpuRunner], general: Callable[[tuple[Any, ...]], Any]) -> Call:
+def compile_variant(
+    plan: FastPlan, runners: Sequence[CpuRunner], general: Callable[[tuple[Any, ...]], Any], into: bool = False
+) -> Call:
     """Write and compile the function of one layout class."""
     scope: dict[str, Any] = {}
-    text = _Variant(plan, runners, general, scope).text()
+    text = _Variant(plan, runners, general, scope, into).text()
     exec(text, scope)
     return scope["run"]
 
@@ -235,9 +314,11 @@ class _Variant:
         runners: Sequence[CpuRunner],
         general: Callable[[tuple[Any, ...]], Any],
         scope: dict[str, Any],
+        into: bool,
         trace: bool = False,
     ) -> None:
-        self.plan, self.runners, self.scope, self.trace = plan, runners, scope, trace
+        self.plan, self.runners, self.scope, self.into, self.trace = plan, runners, scope, into, trace
+        self.slots = plan.slots(into)
         sizes = {dim for parameter in plan.parameters for dim in parameter.dims if isinstance(dim, str)}
         scalars = {parameter.name for parameter in plan.parameters if not parameter.rank}
         self.n = _Names(sizes | scalars)
@@ -248,6 +329,7 @@ class _Variant:
         self.give(
             general=general, empty=empty, scratch=aligned_empty, address=numpy_address, addressof=ctypes.addressof
         )
+        self.give(share=share_elements, apart=apart, meet=steps_meet)
         self.give(bfloat16=bfloat16_bits, min=min, max=max, int=int)
 
     def give(self, **values: Any) -> None:
@@ -255,18 +337,23 @@ class _Variant:
 
     def text(self) -> str:
         n = self.n
-        arguments = ", ".join(n(f"a{k}") for k in range(len(self.plan.parameters)))
-        self.back = f"return {n('general')}(({arguments}{',' if arguments else ''}))"
+        arguments = ", ".join(n(f"a{k}") for k in range(len(self.slots)))
+        self.back = (
+            f"return {n('general')}(({arguments}{',' if arguments else ''}))" if not self.trace else "return None"
+        )
         self.read_sizes()
         self.test()
+        if self.into:
+            self.test_given()
         self.allocate()
         for number, runner in enumerate(self.runners):
             self.launch(number, runner)
         if self.trace:
             return "\n".join([f"def run({arguments}):", *(f"    {line}" for line in self.lines), "    return locals()"])
         self.tell()
-        results = ", ".join(n(f"r{k}") for k in range(len(self.plan.results)))
-        self.lines.append(f"return {results}")
+        if not self.into:
+            results = ", ".join(n(f"r{k}") for k in range(len(self.plan.results)))
+            self.lines.append(f"return {results}")
         return "\n".join([f"def run({arguments}):", *(f"    {line}" for line in self.lines)])
 
     def read_sizes(self) -> None:
@@ -310,10 +397,43 @@ class _Variant:
             self.sizes[name] = self.n(f"x{k}")
             self.lines.append(f"{self.sizes[name]} = {text}")
 
+    def test_given(self) -> None:
+        """What `out=` gave has the shapes of the results, and shares memory only where a result may be computed in place."""
+        tests: list[str] = []
+        inputs = [slot.name for slot in self.slots if slot.rank is not None and not slot.written]
+        strided = {buffer.name for runner in self.runners for buffer in runner.kernel.buffers if buffer.strided}
+        others = [self.arrays[name] for name in inputs]
+        for k, (name, dtype, shape) in enumerate(self.plan.results, len(self.plan.parameters)):
+            own, root = self.n(f"a{k}"), self.plan.roots[name]
+            self.arrays[root] = own
+            tests.append(f"{own}.shape != ({''.join(f'{extent}, ' for extent in shape)})")
+            if root in strided:
+                tests.append(f"{self.n('meet')}({own}.shape, {own}.strides, {dtype.bytes})")
+            free = {self.arrays[other] for other, result in self.plan.in_place if result == name}
+            tests += [f"{self.n('share')}({other}, {own})" for other in others if other not in free]
+            others.append(own)
+        self.lines += [f"if {' or '.join(tests)}:", f"    {self.back}"]
+        if not self.trace:  # which is of arrays without common memory
+            for other, result in sorted(self.plan.in_place):
+                self.copy_apart(other, self.arrays[self.plan.roots[result]])
+
+    def copy_apart(self, name: str, target: str) -> None:
+        """An argument that is the array `target` is read from a copy: code may compute an element twice."""
+        own, copy = self.arrays[name], self.n(f"c{len(self.lines)}")
+        self.arrays[name] = copy
+        self.lines += [
+            "try:",
+            f"    {copy} = {self.n('apart')}({own}, {target})",
+            "except MemoryError:",
+            f"    {self.back}",
+            f"if {copy} is None:",
+            f"    {self.back}",
+        ]
+
     def allocate(self) -> None:
         """Results and temporaries; without memory the general path says how much was needed, for a negative length what to do."""
         makers: list[str] = []
-        for k, (name, dtype, shape) in enumerate(self.plan.results):
+        for k, (name, dtype, shape) in enumerate(() if self.into else self.plan.results):
             self.give(**{f"t{k}": numpy_dtype(dtype)})
             self.arrays[self.plan.roots[name]] = self.n(f"r{k}")
             extents = "".join(f"{extent}, " for extent in shape)
@@ -376,7 +496,7 @@ class _Variant:
             case "buffer":
                 return f"{n('address')}({self.arrays[argument.name]})"
             case "stride":
-                dtype = next(p.dtype for p in self.plan.parameters if p.name == argument.name)
+                dtype = next(slot.dtype for slot in self.slots if slot.name == argument.name)
                 return f"{self.arrays[argument.name]}.strides[{argument.dimension}] // {dtype.bytes}"
             case "size":
                 return self.sizes[argument.name]

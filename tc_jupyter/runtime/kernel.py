@@ -146,7 +146,7 @@ class Layout:
     """The layout class of a call: which buffers have general strides, how wide index arithmetic is, what `out=` means.
 
     Attributes:
-        strided: names of arguments and results that are not row-major.
+        strided: names of arguments, and of the storage of results, that are not row-major.
         index_bits: 32 or 64.
         accumulate: results are combined onto the content of `out=`.
         constants: sizes that the code is made for.
@@ -177,7 +177,7 @@ def layout_of(
         wide: whether indices are 64 bits wide; `None` finds out whether they must be.
     """
     arrays = (*inputs.arrays.items(), *outputs.items())
-    strided = frozenset(name for name, view in arrays if not view.contiguous and view.usable)
+    strided = frozenset(root_of(program, name) for name, view in arrays if not view.contiguous and view.usable)
     if wide is None:
         wide = _needs_wide_indices(inputs, arrays, shapes, program)
     return Layout(strided, 64 if wide else 32)

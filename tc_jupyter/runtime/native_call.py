@@ -2,9 +2,10 @@
 
 The function is compiled once and driven by a plan per def: the sizes that the latest calls had, and the filled argument slots of
 the kernels at these sizes. It tests that every argument is a plain array of the planned element type, shape, order and alignment,
-allocates the results, puts the addresses into the slots and runs the kernels while it holds the GIL. Whatever differs goes to the
-Python path, which decides, explains, and makes a new plan once the same sizes come twice. So every condition on sizes was checked
-by Python for exactly these sizes.
+and that those to write into (`out=`) are writable and share no memory with others; it allocates the other results, puts the
+addresses into the slots and runs the kernels while it holds the GIL. Whatever differs goes to the Python path, which decides,
+explains, and makes a new plan once the same sizes come twice. So every condition on sizes was checked by Python for exactly these
+sizes.
 
 It reads the fields of arrays where NumPy's binary interface has them. `available` compares them with an array that it knows; other
 interpreters, and those without a GIL, use the Python path.
@@ -35,12 +36,13 @@ MOST_BYTES = 512 << 10
 
 _DATA, _RANK, _DIMS, _TYPE_OF_ELEMENT, _FLAGS = 16, 24, 32, 56, 64
 """Where the fields of an array are, in bytes: the binary interface of NumPy 1 and 2."""
-_PLAIN = 0x101
-"""Flags of an array in row order with aligned elements."""
+PLAIN, _WRITABLE = 0x101, 0x400
+"""Flags of an array in row order with aligned elements, and of one that may be written into."""
 
 # A plan, 8 bytes per field: 0 arguments (-1: none planned), 1 generation, 2 the Python path, 3 PyObject_Vectorcall, 4 Py_DecRef,
-# 5 PyTuple_New, 6 PyTuple_SetItem, 7 the type `ndarray`, 8 arguments (element type, rank, address of the extents), 9 results,
-# 10 (shape, element type) per result, 11 `numpy.empty`, 12 kernels, 13 (function, slots, patches, address of patches) per kernel.
+# 5 PyTuple_New, 6 PyTuple_SetItem, 7 the type `ndarray`, 8 arguments (element type, rank, address of the extents, flags, bytes),
+# 9 results, 10 (shape, element type) per result, 11 `numpy.empty`, 12 kernels, 13 (function, slots, patches, address of patches)
+# per kernel, 14 arguments that are only read; those after them are written into, and share memory with no other.
 # A patch: slot, and the number of the argument or, after those, of the result whose data address goes there.
 _TEXT = """; passes: vector
 ; The native entry point: ptr self, ptr arguments, i64 count -> object.
@@ -74,7 +76,7 @@ argument:
   %is.array = icmp eq ptr %class, %ndarray
   br i1 %is.array, label %element, label %python
 element:
-  %record.number = mul i64 %k, 3
+  %record.number = mul i64 %k, 5
   %record = getelementptr i64, ptr %records, i64 %record.number
   %dtype.wanted = load ptr, ptr %record, align 8
   %dtype.at = getelementptr i8, ptr %object, i64 56
@@ -88,8 +90,11 @@ element:
   %same.rank = icmp eq i64 %rank, %rank.wanted
   %flags.at = getelementptr i8, ptr %object, i64 64
   %flags = load i32, ptr %flags.at, align 4
-  %two.flags = and i32 %flags, 257
-  %plain = icmp eq i32 %two.flags, 257
+  %mask.at = getelementptr i64, ptr %record, i64 3
+  %mask.long = load i64, ptr %mask.at, align 8
+  %mask = trunc i64 %mask.long to i32
+  %own.flags = and i32 %flags, %mask
+  %plain = icmp eq i32 %own.flags, %mask
   %kind.good = and i1 %same.dtype, %same.rank
   %good = and i1 %kind.good, %plain
   br i1 %good, label %extents, label %python
@@ -116,7 +121,50 @@ extent.good:
 argument.good:
   %k.next = add i64 %k, 1
   %more.arguments = icmp ult i64 %k.next, %count
-  br i1 %more.arguments, label %argument, label %allocate
+  br i1 %more.arguments, label %argument, label %written
+written:
+  %read.at = getelementptr i64, ptr %plan, i64 14
+  %read = load i64, ptr %read.at, align 8
+  br label %target
+target:
+  %w = phi i64 [ %read, %written ], [ %w.next, %target.good ]
+  %all.targets = icmp uge i64 %w, %count
+  br i1 %all.targets, label %allocate, label %bounds
+bounds:
+  %w.object.at = getelementptr ptr, ptr %arguments, i64 %w
+  %w.object = load ptr, ptr %w.object.at, align 8
+  %w.data.at = getelementptr i8, ptr %w.object, i64 16
+  %w.data = load i64, ptr %w.data.at, align 8
+  %w.number = mul i64 %w, 5
+  %w.bytes.number = add i64 %w.number, 4
+  %w.bytes.at = getelementptr i64, ptr %records, i64 %w.bytes.number
+  %w.bytes = load i64, ptr %w.bytes.at, align 8
+  %w.end = add i64 %w.data, %w.bytes
+  br label %other
+other:
+  %o = phi i64 [ 0, %bounds ], [ %o.next, %apart ]
+  %all.others = icmp uge i64 %o, %w
+  br i1 %all.others, label %target.good, label %meet
+meet:
+  %o.object.at = getelementptr ptr, ptr %arguments, i64 %o
+  %o.object = load ptr, ptr %o.object.at, align 8
+  %o.data.at = getelementptr i8, ptr %o.object, i64 16
+  %o.data = load i64, ptr %o.data.at, align 8
+  %o.number = mul i64 %o, 5
+  %o.bytes.number = add i64 %o.number, 4
+  %o.bytes.at = getelementptr i64, ptr %records, i64 %o.bytes.number
+  %o.bytes = load i64, ptr %o.bytes.at, align 8
+  %o.end = add i64 %o.data, %o.bytes
+  %starts.before = icmp ult i64 %w.data, %o.end
+  %ends.after = icmp ult i64 %o.data, %w.end
+  %shared = and i1 %starts.before, %ends.after
+  br i1 %shared, label %python, label %apart
+apart:
+  %o.next = add i64 %o, 1
+  br label %other
+target.good:
+  %w.next = add i64 %w, 1
+  br label %target
 allocate:
   %result.count.at = getelementptr i64, ptr %plan, i64 9
   %result.count = load i64, ptr %result.count.at, align 8
@@ -124,7 +172,8 @@ allocate:
   %shapes = load ptr, ptr %shapes.at, align 8
   %empty.at = getelementptr i64, ptr %plan, i64 11
   %empty = load ptr, ptr %empty.at, align 8
-  br label %result
+  %no.results = icmp eq i64 %result.count, 0
+  br i1 %no.results, label %kernels, label %result
 result:
   %r = phi i64 [ 0, %allocate ], [ %r.next, %still ]
   %shape.number = shl i64 %r, 1
@@ -221,9 +270,11 @@ several:
   %set = load ptr, ptr %set.at, align 8
   %tuple = call ptr %new(i64 %result.count)
   %no.tuple = icmp eq ptr %tuple, null
-  br i1 %no.tuple, label %give.up, label %item
+  br i1 %no.tuple, label %give.up, label %items
+items:
+  br i1 %no.results, label %return.tuple, label %item
 item:
-  %t = phi i64 [ 0, %several ], [ %t.next, %item ]
+  %t = phi i64 [ 0, %items ], [ %t.next, %item ]
   %item.at = getelementptr ptr, ptr %results, i64 %t
   %item.object = load ptr, ptr %item.at, align 8
   %done = call i32 %set(ptr %tuple, i64 %t, ptr %item.object)
@@ -261,7 +312,7 @@ def available() -> bool:
         and (word(dims), word(dims + 8)) == (3, 5)
         and word(id(array) + _TYPE_OF_ELEMENT) == id(array.dtype)
         and word(id(array) + _FLAGS, ctypes.c_int32) == array.flags.num
-        and array.flags.num & _PLAIN == _PLAIN
+        and array.flags.num & PLAIN == PLAIN
         and word(id(block) + 16) == ctypes.addressof(block)
     )
 
@@ -280,7 +331,7 @@ class _MethodDef(ctypes.Structure):
 _METH_FASTCALL = 0x80
 
 
-class _Plan(ctypes.c_int64 * 14):
+class _Plan(ctypes.c_int64 * 15):
     """The fields of a plan; what they point to is kept in `kept` and `fixed`."""
 
     kept: tuple[Any, ...] = ()
@@ -336,24 +387,29 @@ class NativeCall:
         results: Sequence[np.ndarray[Any, Any]],
         kernels: Sequence[PlannedKernel],
         alive: object = None,
+        written: Sequence[np.ndarray[Any, Any]] = (),
     ) -> bool:
         """Plan calls with arguments like these; returns whether they can be planned.
 
         Args:
+            results: like those that a call makes and returns; without any it returns an empty tuple.
             alive: what the addresses in the slots point to.
+            written: further arguments, into which the kernels write.
         """
-        arrays = (*arguments, *results)
-        if not (1 <= len(arguments) <= MOST_ARGUMENTS and 1 <= len(results) <= MOST_RESULTS):
+        every = (*arguments, *written)
+        if not 1 <= len(every) <= MOST_ARGUMENTS or not (results or written) or len(results) > MOST_RESULTS:
             return False
-        if not 1 <= len(kernels) <= MOST_KERNELS or sum(array.nbytes for array in arrays) > MOST_BYTES:
+        if not 1 <= len(kernels) <= MOST_KERNELS or sum(array.nbytes for array in (*every, *results)) > MOST_BYTES:
             return False
-        if any(type(array) is not np.ndarray or array.flags.num & _PLAIN != _PLAIN for array in arguments):
+        masks = [PLAIN] * len(arguments) + [PLAIN | _WRITABLE] * len(written)
+        pairs = list(zip(every, masks, strict=True))
+        if any(type(array) is not np.ndarray or array.flags.num & mask != mask for array, mask in pairs):
             return False
-        dims = [_words(array.shape) for array in arguments]
+        dims = [_words(array.shape) for array in every]
         records = _words(
             word
-            for array, extents in zip(arguments, dims, strict=True)
-            for word in (id(array.dtype), array.ndim, ctypes.addressof(extents))
+            for (array, mask), extents in zip(pairs, dims, strict=True)
+            for word in (id(array.dtype), array.ndim, ctypes.addressof(extents), mask, array.nbytes)
         )
         makers = [(array.shape, array.dtype) for array in results]
         shapes = _words(id(part) for maker in makers for part in maker)
@@ -363,15 +419,15 @@ class NativeCall:
             for kernel, patch in zip(kernels, patches, strict=True)
             for word in (kernel.address, ctypes.addressof(kernel.slots), len(kernel.sources), ctypes.addressof(patch))
         )
-        types = [array.dtype for array in arguments]
+        types = [array.dtype for array in every]
         kept = (dims, records, makers, shapes, patches, codes, types, tuple(kernels), alive)
         with self._lock:
             self.forget()
             plan = self._plan
             plan[8], plan[9], plan[10] = ctypes.addressof(records), len(results), ctypes.addressof(shapes)
-            plan[12], plan[13] = len(kernels), ctypes.addressof(codes)
+            plan[12], plan[13], plan[14] = len(kernels), ctypes.addressof(codes), len(arguments)
             plan.kept, last = kept, plan.kept
-            plan[0] = len(arguments)
+            plan[0] = len(every)
         del last  # after the lock: what ends here may call this function
         return True
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import tc_jupyter as tc
+from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.runtime.memory import POOL
 
 pytest.importorskip("llvmlite")
@@ -154,3 +160,292 @@ def test_results_that_no_memory_holds(module):
         module.large(np.broadcast_to(np.float32(1), (1 << 45,)))
     with pytest.raises(tc.CallError, match="TC612"):
         module.large(np.broadcast_to(np.float32(1), (1 << 44,)))
+
+
+# out= ----------------------------------------------------------------------------------------------------------------------------
+
+OUT = """
+def add(float(N) X, float(N) Y) -> (Z) { Z(i) = X(i) + Y(i) }
+def matmul(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }
+def layer(float(M,K) A, float(K,N) B) -> (C) { C(i,j) += A(i,k) * B(k,j) }
+def two(float(M,N) X) -> (s, T) { s(i) +=! X(i,j)  T(j,i) = X(i,j) }
+def both(float(N) X) -> (P, Q) { P(i) += X(i)  Q(i) = X(i) * X(i) }
+def total(float(N) X) -> (s) { s += X(i) }
+def window(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }
+def moved(float(N) X) -> (Y) { Y(i) = X(i-1) * 2 where i in 1:N }
+def scaled(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }
+def twice(float(N) X) -> (Y) { Y(i) = X(i) * 2 }
+def called(float(N) X) -> (Z) { Z = twice(X) }
+def look(float(N) T, int32(M) I) -> (Y) { Y(i) = T(I(i)) }
+"""
+
+SHAPES = {
+    "add": (["N", "N"], ["N"]),
+    "matmul": (["MK", "KN"], ["MN"]),
+    "layer": (["MK", "KN"], ["MN"]),
+    "two": (["MN"], ["M", "NM"]),
+    "both": (["N"], ["N", "N"]),
+    "total": (["N"], [""]),
+    "window": (["N", "K"], ["W"]),
+    "moved": (["N"], ["L"]),
+    "scaled": (["N", None], ["N"]),
+    "called": (["N"], ["N"]),
+    "look": (["N", "iM"], ["M"]),
+}
+"""Extents of arguments and results, a letter each; `i`: `int32`; `None`: a number."""
+
+
+@pytest.fixture(scope="module")
+def writing():
+    return tc.compile(OUT, target="cpu", allow=["TC232", "TC321", "TC322", "TC323"])
+
+
+@dataclass(frozen=True)
+class Place:
+    """An array in a common memory: where it starts, in bytes, and how it lies there."""
+
+    start: int
+    layout: str = "rows"
+    kind: str = "float32"
+    writable: bool = True
+
+    def array(self, memory, shape):
+        item = np.dtype(self.kind).itemsize
+        strides = [item * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        start = self.start
+        match self.layout:
+            case "columns":
+                strides = [item * math.prod(shape[:axis]) for axis in range(len(shape))]
+            case "gaps":
+                strides = [2 * stride for stride in strides]
+            case "backwards":
+                start += sum(stride * max(extent - 1, 0) for stride, extent in zip(strides, shape, strict=True))
+                strides = [-stride for stride in strides]
+            case "repeated":
+                strides = [0 for _ in shape]
+            case _:
+                pass
+        array = np.ndarray(shape, self.kind, memory, start, strides)
+        array.flags.writeable = self.writable
+        return array
+
+
+PLACE = 4096
+"""Bytes between arrays that share nothing."""
+
+
+def call_at(function, name, sizes, places, wrap):
+    """Calls with fresh memory; returns what it says, the memory after it, and whether `out` came back."""
+    memory = (np.arange(PLACE * len(places) // 4) % 5).astype(np.float32)
+    inputs, results = SHAPES[name]
+    arrays = []
+    for letters, place in zip([*inputs, *results], places, strict=True):
+        if letters is None:
+            arrays.append(2.0)
+            continue
+        array = place.array(memory, tuple(sizes[letter] for letter in letters.removeprefix("i")))
+        if letters.startswith("i") and place.kind == "float32":
+            array = np.arange(array.size, dtype=np.int32).reshape(array.shape) % 3
+        arrays.append(array)
+    given = tuple(arrays[len(inputs) :])
+    out = given[0] if len(given) == 1 and not wrap else wrap(given) if wrap else given
+    try:
+        back = function(arrays[: len(inputs)], out)
+    except tc.CallError as problem:
+        return str(problem), memory.tobytes(), None
+    return "", memory.tobytes(), back is out
+
+
+def agree(module, name, sizes, places, wrap=None):
+    """The short way and the general one do the same; returns what they say."""
+    function = module[name]
+    numbers = dict(sizes, W=max(sizes["N"] - sizes["K"] + 1, 0), L=max(sizes["N"] - 1, 0))
+    general = call_at(function._definition.general_into, name, numbers, places, wrap)
+    for _ in range(3):
+        found = call_at(lambda args, out: function(*args, out=out), name, numbers, places, wrap)
+        assert found == general
+    return general[0]
+
+
+def apart(name):
+    inputs, results = SHAPES[name]
+    return [Place(PLACE * k) for k in range(len(inputs) + len(results))]
+
+
+SIZES = {"M": 3, "K": 4, "N": 5}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_out_takes_the_short_way(writing, monkeypatch, name):
+    places = apart(name)
+    assert agree(writing, name, SIZES, places) == ""
+    assert agree(writing, name, SIZES, places, list) == ""
+    strided = [Place(place.start, "gaps") for place in places]
+    assert agree(writing, name, SIZES, strided) == ""
+    function = writing[name]
+
+    def refuse(*_):
+        raise AssertionError("the general path")
+
+    numbers = dict(SIZES, W=2, L=4)
+    expected = [call_at(function._definition.general_into, name, numbers, each, None) for each in (places, strided)]
+    monkeypatch.setattr(Definition, "call", refuse)
+    found = [
+        call_at(lambda args, out: function(*args, out=out), name, numbers, each, None) for each in (places, strided)
+    ]
+    assert found == expected
+    inputs = [
+        np.ones([SIZES[k] for k in letters.removeprefix("i")], np.float32) if letters else 2.0
+        for letters in SHAPES[name][0]
+    ]
+    named = dict(zip(function._definition.names, inputs, strict=True))
+    if name != "look":
+        results = [np.zeros([numbers[k] for k in letters], np.float32) for letters in SHAPES[name][1]]
+        assert function(**named, out=results) is results
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"kind": "float64"}, "TC610"),
+        ({"kind": ">f4"}, ""),
+        ({"writable": False}, "TC610"),
+        ({"start": 2}, ""),
+        ({"layout": "columns"}, ""),
+        ({"layout": "backwards"}, ""),
+        ({"layout": "repeated"}, "TC611"),
+    ],
+)
+def test_unusual_arrays_in_out(writing, name, change, said):
+    places = apart(name)
+    last = len(places) - 1
+    places[last] = Place(**{**change, "start": PLACE * last + change.get("start", 0)})
+    if name == "total" and change.get("layout") == "repeated":
+        said = ""  # one element
+    message = agree(writing, name, SIZES, places)
+    assert message.startswith(f"error[{said}]") if said else message == ""
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_an_argument_in_out(writing, name):
+    """It is read at the written position only in some functions; `look` reads elements of the first argument anywhere."""
+    places = apart(name)
+    places[-1] = Place(0)
+    message = agree(writing, name, SIZES, places)
+    assert message.startswith("error[TC611]") == (name not in ("add", "scaled", "called"))
+    places[-1] = Place(4)
+    assert agree(writing, name, SIZES, places).startswith("error[TC611]")
+
+
+WRONG = {
+    "more": lambda given: (*given, given[0]),
+    "fewer": lambda given: given[:-1],
+    "none": lambda given: [None] * len(given),
+    "no array": lambda given: dict(enumerate(given)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_things_in_out(writing, name, wrong):
+    assert agree(writing, name, SIZES, apart(name), WRONG[wrong]).startswith("error[TC6")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("empty", ["M", "K", "N", "MKN"])
+def test_out_without_elements(writing, name, empty):
+    agree(writing, name, {k: 0 if k in empty else n for k, n in SIZES.items()}, apart(name))
+
+
+def test_wrong_shapes_in_out(writing):
+    x = floats(5)
+    out = np.empty(5, np.float32)
+    for _ in range(4):
+        assert writing.add(x, x, out=out) is out
+    for shape in [(4,), (6,), (), (5, 1), (1, 5), (0,)]:
+        for _ in range(3):
+            with pytest.raises(tc.CallError, match="TC610"):
+                writing.add(x, x, out=np.empty(shape, np.float32))
+    for wrong in [(x,), (x, x, x), (x, x[:4]), (x, x.astype("f8"))]:
+        with pytest.raises(tc.CallError, match="TC60"):
+            writing.add(*wrong, out=out)
+    with pytest.raises(tc.CallError, match="TC606"):
+        writing.add(x, out=(x, out))
+
+
+def test_in_place_the_short_way(writing, monkeypatch):
+    x = floats(300)
+    expected = 8 * x
+    writing.scaled(x, 2.0, out=x)
+    writing.scaled(x, 2.0, out=x)
+    monkeypatch.setattr(Definition, "call", None)
+    writing.scaled(x, 2.0, out=x)
+    np.testing.assert_array_equal(x, expected)
+
+
+def places(draw, count):
+    """Places of arrays, many of which overlap."""
+    starts = st.sampled_from([0, 4, 8, 12, 20, 40, 2, *(PLACE * k for k in range(count))])
+    layouts = st.sampled_from(["rows", "rows", "rows", "columns", "gaps", "backwards", "repeated"])
+    kinds = st.sampled_from(["float32"] * 9 + ["float64", ">f4", "int32", "bool"])
+    usual = st.booleans()
+    return [
+        Place(PLACE * k)
+        if draw(usual)
+        else Place(draw(starts), draw(layouts), draw(kinds), draw(st.integers(0, 9)) > 0)
+        for k in range(count)
+    ]
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_out_by_the_short_way_and_by_the_general_one(writing, data):
+    name = data.draw(st.sampled_from(sorted(SHAPES)))
+    sizes = {letter: data.draw(st.sampled_from([1, 2, 3, 5, 0])) for letter in SIZES}
+    count = len(apart(name))
+    agree(writing, name, sizes, apart(name))
+    agree(writing, name, sizes, places(data.draw, count))
+
+
+def test_tensors_of_pytorch_take_the_short_way(writing, monkeypatch):
+    torch = pytest.importorskip("torch")
+    a, b, out = torch.randn(3, 4), torch.randn(4, 5), torch.zeros(3, 5)
+    for _ in range(3):
+        writing.matmul(a, b)
+        writing.matmul(a.T.contiguous().T, b)
+        writing.matmul(a, b.numpy(), out=out)
+        writing.both(a[0])
+        with torch.no_grad():
+            writing.matmul(torch.nn.Parameter(a), b)
+    monkeypatch.setattr(Definition, "call", None)
+    assert torch.allclose(writing.matmul(a, b), a @ b)
+    assert torch.allclose(writing.matmul(a.T.contiguous().T, b.numpy()), a @ b)
+    out.zero_()
+    assert writing.matmul(a.numpy(), b, out=out) is out
+    assert torch.allclose(out, a @ b)
+    assert [type(each) for each in writing.both(a[0])] == [torch.Tensor] * 2
+    with torch.no_grad():
+        found = writing.matmul(torch.nn.Parameter(a), b)
+    assert type(found) is torch.Tensor
+    assert torch.allclose(found, a @ b)
+
+
+def test_tensors_of_pytorch_are_refused_in_their_own_words(writing):
+    torch = pytest.importorskip("torch")
+    a, b = torch.randn(3, 4), torch.randn(4, 5)
+    for _ in range(3):
+        writing.matmul(a, b)
+    for wrong, words in [
+        ((a.double(), b), r"pass `.to\(torch.float32\)`"),
+        ((a, b[:3]), "TC605"),
+        ((a[0], b), "TC608"),
+        ((a.to_sparse(), b), "TC609"),
+    ]:
+        with pytest.raises(tc.CallError, match=words):
+            writing.matmul(*wrong)
+    with pytest.warns(tc.DiagnosticWarning, match="TC613"):
+        writing.matmul(a.requires_grad_(), b)
+    out = torch.zeros(3, 5, requires_grad=True)
+    with pytest.raises(tc.CallError, match="a tensor that requires a gradient"), torch.no_grad():
+        writing.matmul(a, b, out=out)

@@ -41,7 +41,7 @@ def python_calls(function, monkeypatch):
     """Counts the calls that take the Python path from now on."""
     count = []
     dispatcher = function._call.__self__.fixed[0].__wrapped__
-    for name in ("variants", "missing", "general"):
+    for name in ("variants", "missing", "foreign"):
         old = dispatcher.__globals__[name]
         if name == "variants":
             spied = type("Spied", (dict,), {"get": lambda self, key: count.append(1) or dict.get(self, key)})(old)
