@@ -58,6 +58,9 @@ from .function_analysis import FunctionAnalysis
 Verify = Callable[[Mapping[str, int], Mapping[str, Any]], Diagnostic | None]
 """More conditions of a call: sizes and scalars -> what is wrong with them."""
 
+_MOST_CLASSES = 256
+"""Sizes of calls whose class is remembered."""
+
 ROW_MAJOR = Layout(frozenset(), 32)
 """Contiguous arrays, small enough for 32-bit indices."""
 
@@ -117,6 +120,7 @@ class Definition:
         sizes = (dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str))
         self.recent = RecentCalls(tuple(dict.fromkeys(sizes)))
         self._ready: dict[tuple[str, Layout], Ready] = {}
+        self._classes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -160,12 +164,12 @@ class Definition:
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
         constants, hints = self.size_class(inputs.sizes, engine)
-        if constants or hints or (outputs and self.accumulates):
-            accumulate = bool(outputs) and self.accumulates
-            layout = replace(layout, accumulate=accumulate, constants=constants, hints=hints)
-        layout = replace(layout, most=self.most(inputs.sizes, engine))
-        if 0 in inputs.sizes.values():
-            layout = replace(layout, constants=(), hints=(), most=(), empty=True)
+        most = self.most(inputs.sizes, engine)
+        empty = 0 in inputs.sizes.values()
+        if empty:
+            constants, hints, most = (), (), ()
+        accumulate = bool(outputs) and self.accumulates
+        layout = replace(layout, accumulate=accumulate, constants=constants, hints=hints, most=most, empty=empty)
         try:
             views = self.ready(engine, layout).kernel.run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
@@ -206,11 +210,16 @@ class Definition:
         """What the code of this call assumes of its sizes: constants, and typical values."""
         if self.options.specialize:
             return self._constants(sizes), ()
-        return (
-            ((), ())
-            if not self.by_class or engine == "interpreter"
-            else size_class(self.program, self.found.ranges, sizes, engine)
-        )
+        if not self.by_class or engine == "interpreter":
+            return (), ()
+        key = (engine, *sizes.items())
+        found = self._classes.get(key)
+        if found is None:
+            found = size_class(self.program, self.found.ranges, sizes, engine)
+            if len(self._classes) >= _MOST_CLASSES:
+                self._classes.clear()
+            self._classes[key] = found
+        return found
 
     def most(self, sizes: Mapping[str, int], engine: str) -> tuple[tuple[str, int], ...]:
         """Sizes that no call of the class of this one exceeds; only code for a GPU depends on them."""

@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -260,18 +261,25 @@ numpy_address: Callable[[NDArray], int] = _find_address()
 def _numpy_view(array: NDArray) -> ArrayView:
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentProblem("device", "a masked array", "pass `.filled(value)`: masks are not known here")
+    dtype, name, native = _described(array.dtype)
     return ArrayView(
         numpy_address(array),
         array.shape,
         array.strides,
-        dtype_of(array.dtype),
-        str(array.dtype),
+        dtype,
+        name,
         "cpu",
         array.flags.writeable,
         array,
         NUMPY,
-        array.dtype.isnative,
+        native,
     )
+
+
+@lru_cache(maxsize=256)
+def _described(dtype: np.dtype[Any]) -> tuple[DType | None, str, bool]:
+    """Element type, name and byte order: NumPy takes longer to spell a name than a small kernel runs."""
+    return dtype_of(dtype), str(dtype), dtype.isnative
 
 
 def _numpy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
