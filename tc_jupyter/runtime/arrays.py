@@ -413,9 +413,10 @@ def lent(value: Any, written: bool) -> NDArray | None:
         return None
 
 
-def adopted(array: NDArray) -> Any:
-    """A PyTorch tensor of the same elements."""
-    return sys.modules["torch"].from_numpy(array)
+def adopted(arrays: NDArray | tuple[NDArray, ...]) -> Any:
+    """PyTorch tensors of the same elements."""
+    torch = sys.modules["torch"]
+    return tuple(map(torch.from_numpy, arrays)) if isinstance(arrays, tuple) else torch.from_numpy(arrays)
 
 
 # CuPy and everything with __cuda_array_interface__ ------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import wraps
 from typing import Any, cast
 
 import numpy as np
@@ -36,7 +36,7 @@ from .arguments import Parameter
 from .arrays import adopted, apart, lent, numpy_address, numpy_dtype, share_elements, steps_meet, storage_dtype
 from .launch import CpuRunner, bfloat16_bits, python_text, slots
 from .memory import aligned_empty, empty
-from .native_call import MOST_BYTES, PLAIN, NativeCall, PlannedKernel
+from .native_call import MOST_BYTES, NativeCall, PlannedKernel
 from .recent import RecentCalls
 
 CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
@@ -103,6 +103,7 @@ class FastCall:
         prepare: names of strided arrays, arguments -> the runners of that layout class, or `None` if it has no short way.
         into: the arrays of `out=` come after the other arguments, and nothing is returned.
         slots: the arguments.
+        lends: results can be what NumPy calls an array.
         function: what `dispatcher` gave.
         native: the native entry point, if there is one; it is told the sizes that came twice in a row.
     """
@@ -112,6 +113,7 @@ class FastCall:
     prepare: Callable[[frozenset[str], tuple[Any, ...]], Sequence[CpuRunner] | None]
     into: bool = False
     slots: tuple[Slot, ...] = field(init=False)
+    lends: bool = field(init=False)
     function: Call = field(init=False)
     variants: dict[tuple[Any, ...], Call] = field(default_factory=dict[tuple[Any, ...], Call])
     compiled: dict[tuple[int, ...], Call] = field(default_factory=dict[tuple[int, ...], Call])
@@ -122,66 +124,43 @@ class FastCall:
     def __post_init__(self) -> None:
         """Make the dispatcher."""
         self.slots = self.plan.slots(self.into)
+        self.lends = all(dtype is not DType.BFLOAT16 for _, dtype, _ in self.plan.results)
         self.function = self.dispatcher()
 
     def dispatcher(self) -> Call:
         """A function of the positional arguments that takes the shortest way that it can."""
-        call = self.python_path()
         arrays = all(slot.rank is not None for slot in self.slots)
         if not arrays or not self.plan.parameters or self.plan.scans or not native_call.available():
-            return call
-
-        @wraps(call)
-        def watched(*args: Any) -> Any:
-            result = call(*args)
-            self.watch(args)
-            return result
-
-        self.native = NativeCall(watched, "call")
+            return self.python_path(watched=False)
+        self.native = NativeCall(self.python_path(watched=True), "call")
         return self.native.function
 
     def foreign(self, args: tuple[Any, ...]) -> Any:
         """Take the short way with tensors of PyTorch on the CPU as NumPy arrays; else, and for what is wrong, the general one."""
-        if len(args) != len(self.slots):
-            return self.general(args)
-        pairs = zip(self.slots, args, strict=True)
-        plain = [value if slot.rank is None else lent(value, slot.written) for slot, value in pairs]
-        same = all(mine is value for mine, value in zip(plain, args, strict=True))
-        types = [dtype for _, dtype, _ in self.plan.results]
-        if same or any(mine is None for mine in plain) or DType.BFLOAT16 in types:
-            return self.general(args)
-        try:
-            found = self.function(*plain)
-        except CallError:
-            return self.general(args)  # which says it in the words of that library
-        if self.into:
-            return found
-        results = tuple(adopted(each) for each in (found if isinstance(found, tuple) else (found,)))
-        return results[0] if len(results) == 1 else results
+        if len(args) == len(self.slots) and self.lends:
+            pairs = zip(self.slots, args, strict=True)
+            plain = [value if slot.rank is None else lent(value, slot.written) for slot, value in pairs]
+            known = all(mine is not None for mine in plain)
+            if known and any(mine is not value for mine, value in zip(plain, args, strict=True)):
+                with suppress(CallError):
+                    found = self.function(*plain)
+                    return found if self.into else adopted(found)
+        return self.general(args)  # which says what is wrong in the words of that library
 
     def watch(self, args: tuple[Any, ...]) -> None:
-        """After a call of the Python path: plan the native one if the sizes are those of the call before."""
-        if any(type(array) is not np.ndarray for array in args):
-            return
+        """After a call of the Python path with plain arrays: plan the native one if the sizes are those of the call before."""
         shapes = tuple([array.shape for array in args])
         if shapes != self.latest:
             self.latest = shapes
-        elif shapes in self.unplanned or not self._fits(args):
-            return
-        elif not self._planned(args) and len(self.unplanned) < _MOST_VARIANTS:
+        elif shapes not in self.unplanned and self._are_apart(args):
+            if self._planned(args) or len(self.unplanned) >= _MOST_VARIANTS:
+                return
             self.unplanned.add(shapes)
 
-    def _fits(self, args: tuple[Any, ...]) -> bool:
-        """Whether a call with these arrays, of the right number and all of NumPy, could be a native one."""
-        if len(args) != len(self.slots):
-            return False
-        for place, (slot, array) in enumerate(zip(self.slots, args, strict=True)):
-            wanted = PLAIN | WRITABLE if slot.written else PLAIN
-            if array.dtype is not numpy_dtype(slot.dtype) or array.flags.num & wanted != wanted:
-                return False
-            if slot.written and any(share_elements(array, other) for other in args[:place]):
-                return False
-        return True
+    def _are_apart(self, args: tuple[Any, ...]) -> bool:
+        """Whether what is written into shares no memory with anything."""
+        written = range(len(self.plan.parameters), len(args))
+        return not any(share_elements(args[k], other) for k in written for other in args[:k])
 
     def _planned(self, args: tuple[Any, ...]) -> bool:
         """Whether calls like this one are planned now."""
@@ -214,8 +193,8 @@ class FastCall:
         read = len(self.plan.parameters)
         return self.native.record(args[:read], results, kernels, temporary, args[read:])
 
-    def python_path(self) -> Call:
-        """The dispatcher as generated Python."""
+    def python_path(self, watched: bool) -> Call:
+        """The dispatcher as generated Python; `watched`: calls with plain arrays are told to `watch`."""
         count = len(self.slots)
         arrays = [k for k, slot in enumerate(self.slots) if slot.rank is not None]
         names = "".join(f"a{k}, " for k in range(count))
@@ -232,7 +211,9 @@ class FastCall:
             f"        if {' and '.join(tests) or 'True'}:",
             f"            key = {key}",
             "            found = variants.get(key)",
-            "            return found(*args) if found is not None else missing(key, args)",
+            "            result = found(*args) if found is not None else missing(key, args)",
+            f"            if key[:{count}] == {tuple(masks)}: watch(args)" if watched else "            pass",
+            "            return result",
             "    return foreign(args)",
         ]
         scope: dict[str, Any] = {
@@ -240,6 +221,7 @@ class FastCall:
             "variants": self.variants,
             "missing": self.missing,
             "foreign": self.foreign,
+            "watch": self.watch,
         }
         scope |= {f"t{k}": numpy_dtype(self.slots[k].dtype) for k in arrays}
         exec("\n".join(text), scope)

@@ -45,7 +45,7 @@ def variants(function):
     """The generated functions so far."""
     call = function._call
     plan = getattr(call, "__self__", None)  # of the native entry point
-    return (call if plan is None else plan.fixed[0].__wrapped__).__globals__["variants"]
+    return (call if plan is None else plan.fixed[0]).__globals__["variants"]
 
 
 def test_names_of_the_user_do_not_collide(module):

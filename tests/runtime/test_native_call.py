@@ -40,7 +40,7 @@ def floats(*shape):
 def python_calls(function, monkeypatch):
     """Counts the calls that take the Python path from now on."""
     count = []
-    dispatcher = function._call.__self__.fixed[0].__wrapped__
+    dispatcher = function._call.__self__.fixed[0]
     for name in ("variants", "missing", "foreign"):
         old = dispatcher.__globals__[name]
         if name == "variants":
