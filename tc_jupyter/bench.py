@@ -227,10 +227,13 @@ def _call_overhead(only: str) -> list[Entry]:
     """
     module = compile(cell)
     x, a = np.ones(16, np.float32), np.ones((16, 16), np.float32)
+    z, c = np.empty_like(x), np.empty_like(a)
     found: list[Entry] = []
     for name, ours, peer in (
         ("call, 16 floats", lambda: module.add(x, x), lambda: np.add(x, x)),
+        ("call, 16 floats, out=", lambda: module.add(x, x, out=z), lambda: np.add(x, x, out=z)),
         ("call, product of 16 x 16", lambda: module.matmul(a, a), lambda: np.matmul(a, a)),
+        ("call, product of 16 x 16, out=", lambda: module.matmul(a, a, out=c), lambda: np.matmul(a, a, out=c)),
     ):
         if only in name:
             timing, other = benchmark({name: ours, "numpy": peer}, rounds=60)

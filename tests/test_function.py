@@ -156,6 +156,19 @@ def test_out_is_returned_and_accumulated_into(module):
     same(q, (v + 1) * v)
 
 
+def test_out_for_the_result_of_an_inner_def(module):
+    """It is the storage of that result, at whatever strides."""
+    text = "def g(float(N) X) -> (Y) { Y(i) = X(i) * 3 }  def f(float(N) X) -> (Z) { Z = g(X) }"
+    f = tc.compile(text, target=module.mv.options.target).f
+    x = floats(6)
+    memory = np.zeros(12, np.float32)
+    for _ in range(2):
+        f(x, out=memory[::2])
+        same(memory[::2], 3 * x)
+        x = x + 1
+    same(memory[1::2], np.zeros(6))
+
+
 def test_accumulation_without_out_starts_from_nothing(module):
     """The product keeps its sums in a buffer of its own before they reach memory that held something else."""
     x, w = floats(9, 6), floats(5, 6, seed=1)

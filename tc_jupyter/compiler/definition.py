@@ -305,9 +305,9 @@ class Definition:
     def _short(self, general: Callable[[tuple[Any, ...]], Any], into: bool) -> Callable[..., Any] | None:
         """The short way of calls without or with arrays to write `into`, if this def has one."""
         plan = self._fast_plan()
-        if plan is None or self.options.specialize or self.options.target not in (None, "cpu"):
+        if plan is None or self.verify is not None or self.options.specialize:
             return None
-        if into and len(set(plan.roots.values())) < len(plan.results):
+        if self.options.target not in (None, "cpu"):
             return None
         return FastCall(plan, general, partial(self._fast_runners, into), into).function
 

@@ -164,7 +164,7 @@ class OpenDefinition:
         """The specialisation for a call that was made, and whether calls of the same types and ranks may take its short way."""
         entry = self._entry(args)
         bare = not entry.signature.values and all(each.extents is None for each in entry.signature.arguments)
-        return entry.definition, bare and entry.definition.verify is None
+        return entry.definition, bare
 
     def at(self, values: Sequence[object]) -> Definition:
         """The definition for the ranks, types and demanded values of these arguments.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import sys
 import threading
 
@@ -25,22 +26,28 @@ def two(float(M,N) X) -> (s, T) { s(i) +=! X(i,j)  T(j,i) = X(i,j) }
 def softmax(float(N) X) -> (Y) { E(i) = exp(X(i))  s +=! E(i)  Y(i) = E(i) / s }
 def window(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }
 def scaled(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }
+def sums(float(N) X) -> (Y, s) { Y(i) += X(i)  s += X(i) }
 """
 
 
 @pytest.fixture
 def module():
-    return tc.compile(CELL, target="cpu")
+    return tc.compile(CELL, target="cpu", allow=["TC232"])
 
 
 def floats(*shape):
     return np.random.default_rng(3).random(shape, dtype=np.float32)
 
 
-def python_calls(function, monkeypatch):
+def writing(function):
+    """The native entry point of calls with `out=`."""
+    return inspect.getclosurevars(function._write).nonlocals["short"]
+
+
+def python_calls(call, monkeypatch):
     """Counts the calls that take the Python path from now on."""
     count = []
-    dispatcher = function._call.__self__.fixed[0]
+    dispatcher = getattr(call, "_call", call).__self__.fixed[0]
     for name in ("variants", "missing", "foreign"):
         old = dispatcher.__globals__[name]
         if name == "variants":
@@ -105,6 +112,76 @@ def test_whatever_differs_goes_to_python(module, monkeypatch):
     assert module.add(x, y, out=out) is out
 
 
+@pytest.mark.parametrize(
+    ("name", "shapes", "expected"),
+    [
+        ("add", [(16,), (16,)], lambda x, y: x + y),
+        ("matmul", [(5, 7), (7, 3)], lambda a, b: a @ b),
+        ("two", [(4, 6)], lambda x: (x.sum(1), x.T)),
+        ("softmax", [(33,)], lambda x: np.exp(x) / np.exp(x).sum()),
+        ("sums", [(5,)], lambda x: (1 + x, 1 + x.sum())),
+    ],
+)
+def test_the_same_results_in_out(module, monkeypatch, name, shapes, expected):
+    function = module[name]
+    arrays = [floats(*shape) for shape in shapes]
+    wanted = expected(*arrays)
+    several = isinstance(wanted, tuple)
+    out = tuple(np.empty(np.shape(each), np.float32) for each in (wanted if several else [wanted]))
+    given = out if several else out[0]
+    for _ in range(3):
+        function(*arrays, out=given)
+    count = python_calls(writing(function), monkeypatch)
+    for repetition in range(5):
+        for each in out:
+            each.fill(1)
+        assert function(*arrays, out=given) is given
+        wanted = expected(*arrays)
+        for mine, theirs in zip(out, wanted if several else [wanted], strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+        arrays = [array + repetition for array in arrays]
+    assert count == []
+
+
+def test_out_that_differs_goes_to_python(module, monkeypatch):
+    memory = floats(64)
+    x, y, out = memory[:16], memory[16:32], memory[32:48]
+    for _ in range(3):
+        module.add(x, y, out=out)
+    count = python_calls(writing(module.add), monkeypatch)
+    module.add(x, y, out=out)
+    module.add(x, x, out=memory[48:])
+    assert count == []
+    expected = x + y
+    strided = np.zeros(32, np.float32)[::2]
+    for number, each in enumerate([strided, np.zeros(17, np.float32)[1:].view(type("Sub", (np.ndarray,), {})), x], 1):
+        module.add(x, y, out=each)
+        np.testing.assert_array_equal(each, expected)
+        assert len(count) >= number
+    read_only = np.zeros(16, np.float32)
+    read_only.flags.writeable = False
+    kept = memory.copy()
+    for wrong in [read_only, memory[1:17], memory[15:31], np.zeros(15, "f4"), np.zeros(16), np.zeros((16, 1), "f4"), 1]:
+        with pytest.raises(tc.CallError):
+            module.add(x, y, out=wrong)
+        np.testing.assert_array_equal(memory, kept)
+    with pytest.raises(tc.CallError, match="TC606"):
+        module.add(x, out=(y, out))
+
+
+def test_results_that_share_memory_go_to_python(module):
+    x = floats(4, 4)
+    memory = np.zeros(20, np.float32)
+    for _ in range(4):
+        module.two(x, out=(memory[:4], memory[4:].reshape(4, 4)))
+    np.testing.assert_array_equal(memory[4:].reshape(4, 4), x.T)
+    kept = memory.copy()
+    for _ in range(2):
+        with pytest.raises(tc.CallError, match="TC611"):
+            module.two(x, out=(memory[1:5], memory[4:].reshape(4, 4)))
+        np.testing.assert_array_equal(memory, kept)
+
+
 def test_conditions_on_sizes_stay_checked(module):
     x, w = floats(8), floats(3)
     for _ in range(4):
@@ -149,6 +226,10 @@ def test_nothing_leaks(module):
     assert abs(sys.getrefcount(a.dtype) - before[1]) < 10
     result = module.two(a)
     assert [sys.getrefcount(each) for each in result] == [3, 3]
+    for _ in range(300):
+        module.two(a, out=result)
+    assert [sys.getrefcount(each) for each in result] == [3, 3]
+    assert sys.getrefcount(a) == before[0]
 
 
 def test_many_threads_and_sizes(module):
