@@ -238,7 +238,7 @@ def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Numb
 
 def _as_number(value: object) -> Number | None:
     """Numbers of other classes: `ml_dtypes` scalars, `fractions.Fraction`, anything with `__index__` or `__float__`."""
-    if isinstance(value, (complex, str, bytes, np.datetime64, np.timedelta64)):
+    if isinstance(value, (complex, np.complexfloating, str, bytes, np.datetime64, np.timedelta64)):
         return None
     for method in ("__index__", "__float__"):
         convert = getattr(value, method, None)

@@ -413,6 +413,11 @@ def lent(value: Any, written: bool) -> NDArray | None:
         return None
 
 
+def lent_number(value: Any) -> Any:
+    """A number of NumPy as one of Python; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else value
+
+
 def adopted(arrays: NDArray | tuple[NDArray, ...]) -> Any:
     """PyTorch tensors of the same elements."""
     torch = sys.modules["torch"]

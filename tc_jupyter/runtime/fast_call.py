@@ -33,7 +33,17 @@ from tc_jupyter.program import DType
 
 from . import native_call
 from .arguments import Parameter
-from .arrays import adopted, apart, lent, numpy_address, numpy_dtype, share_elements, steps_meet, storage_dtype
+from .arrays import (
+    adopted,
+    apart,
+    lent,
+    lent_number,
+    numpy_address,
+    numpy_dtype,
+    share_elements,
+    steps_meet,
+    storage_dtype,
+)
 from .launch import CpuRunner, bfloat16_bits, python_text, slots
 from .memory import aligned_empty, empty
 from .native_call import MOST_BYTES, NativeCall, PlannedKernel
@@ -103,7 +113,7 @@ class FastCall:
         prepare: names of strided arrays, arguments -> the runners of that layout class, or `None` if it has no short way.
         into: the arrays of `out=` come after the other arguments, and nothing is returned.
         slots: the arguments.
-        lends: results can be what NumPy calls an array.
+        lends: NumPy and PyTorch know the element types of all results.
         function: what `dispatcher` gave.
         native: the native entry point, if there is one; it is told the sizes that came twice in a row.
     """
@@ -136,16 +146,22 @@ class FastCall:
         return self.native.function
 
     def foreign(self, args: tuple[Any, ...]) -> Any:
-        """Take the short way with tensors of PyTorch on the CPU as NumPy arrays; else, and for what is wrong, the general one."""
+        """Take the short way with PyTorch's tensors on the CPU as NumPy's arrays, and NumPy's numbers as Python's.
+
+        What is not so, or wrong, takes the general way, which says it in the words of the library.
+        """
         if len(args) == len(self.slots) and self.lends:
             pairs = zip(self.slots, args, strict=True)
-            plain = [value if slot.rank is None else lent(value, slot.written) for slot, value in pairs]
-            known = all(mine is not None for mine in plain)
-            if known and any(mine is not value for mine, value in zip(plain, args, strict=True)):
+            plain = [lent_number(value) if slot.rank is None else lent(value, slot.written) for slot, value in pairs]
+            changed = [
+                slot for slot, mine, value in zip(self.slots, plain, args, strict=True) if type(mine) is not type(value)
+            ]
+            if changed and all(mine is not None for mine in plain):
+                tensors = not self.into and any(slot.rank is not None for slot in changed)
                 with suppress(CallError):
                     found = self.function(*plain)
-                    return found if self.into else adopted(found)
-        return self.general(args)  # which says what is wrong in the words of that library
+                    return adopted(found) if tensors else found
+        return self.general(args)
 
     def watch(self, args: tuple[Any, ...]) -> None:
         """After a call of the Python path with plain arrays: plan the native one if the sizes are those of the call before."""

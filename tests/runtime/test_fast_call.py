@@ -67,6 +67,35 @@ def test_scalars_of_every_kind(module):
                 module.flags(*bad)
 
 
+def test_numbers_of_numpy_take_the_short_way(module, writing, monkeypatch):
+    x, out = floats(5), np.zeros(5, np.float32)
+    flags = np.array([True, False])
+    for _ in range(2):
+        writing.scaled(x, np.float64(3))
+        writing.scaled(x, 3, out=out)
+        module.flags(flags, True, 2, 0.5)
+    for wrong in (
+        np.timedelta64(3, "ns"),
+        np.datetime64("2020"),
+        np.complex64(1),
+        np.str_("3"),
+        np.longdouble("1e4000"),
+    ):
+        with pytest.raises(tc.CallError, match="TC607") as told:
+            writing.scaled(x, wrong)
+        assert repr(wrong) in str(told.value) or type(wrong).__name__ in str(told.value)
+    np.testing.assert_array_equal(writing.scaled(x, np.longdouble(3)), 3 * x)
+    monkeypatch.setattr(Definition, "call", None)
+    for number in (np.float32(3), np.int8(3), np.float16(3)):
+        out.fill(0)
+        writing.scaled(x, number, out=out)
+        np.testing.assert_array_equal(out, 3 * x)
+        found = writing.scaled(x, number)
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, 3 * x)
+    np.testing.assert_array_equal(module.flags(flags, np.bool_(True), np.uint8(2), np.float32(0.5)), [2.5, 0])
+
+
 def test_constant_dimensions_and_sizes(module):
     x, w = floats(4, 3), floats(3)
     for _ in range(2):
