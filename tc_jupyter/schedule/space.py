@@ -86,7 +86,8 @@ def size_class(
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
     in a subscript (`h + kh`), and, on a CPU, sizes of 1 in reductions: a matrix of one column is a vector. Typical values are kept
     for sizes of results of reductions, up to a factor of two below 64 (and as they are where a window slides over a row, since its
-    tiles have to fit); above, only whether they are multiples of 64. Programs without reductions have one class.
+    tiles have to fit); above, only whether they are multiples of 64, and on a CPU whether they are few. Programs without reductions
+    have one class.
 
     Args:
         kind: of the device, as in `Target`.
@@ -98,7 +99,6 @@ def size_class(
     single: set[str] = set()
     shaped: set[str] = set()
     slid: set[str] = set()
-    columns: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
         if not statement.reduction_indices:
@@ -110,7 +110,6 @@ def size_class(
             single |= {name for name in names if kind == "cpu" and sizes.get(name) == 1}
             if index.kind == "output":
                 shaped |= names
-                columns |= names if name == statement.output_indices[-1].name else set()
                 slid |= names if _is_window(statement, name) else set()
             elif _is_window(statement, name):
                 windows |= names
@@ -120,7 +119,7 @@ def size_class(
     )
     fixed = {name for name, _ in constants}
     return constants, tuple(
-        (name, value if name in slid and value <= LARGE else _typical(value, kind, name in columns - slid))
+        (name, value if name in slid and value <= LARGE else _typical(value, kind))
         for name, value in known
         if name in shaped and name not in fixed
     )
@@ -172,14 +171,14 @@ def _is_window(statement: Statement, index: str) -> bool:
     return False
 
 
-def _typical(value: int, kind: str, is_column: bool) -> int:
+def _typical(value: int, kind: str) -> int:
     """A value of the same class: 4, 8, 16, 32, 64, or 4096 and 4095 for larger ones that are multiples of 64 or not.
 
-    On a CPU 31 and 63 stand for those of the upper half that are no multiples of 8, the rows of a register tile, and 255 for
-    lengths of short rows that are no multiples of 64.
+    On a CPU 31 and 63 stand for those of the upper half that are no multiples of 8, the rows of a register tile, and 256 and 255
+    for lengths of short rows, and few of them.
     """
     if value > LARGE:
-        short = kind == "cpu" and is_column and value <= contraction.SHORT_ROW
-        return 4096 if value % 64 == 0 else contraction.SHORT_ROW if short else 4095
+        few = kind == "cpu" and value <= contraction.FEW_ROWS
+        return (contraction.FEW_ROWS if few else 4096) - (value % 64 != 0)
     whole = max(4, 1 << max(0, value - 1).bit_length())
     return whole - 1 if kind == "cpu" and whole > 16 and value % 8 else whole

@@ -33,11 +33,11 @@ def same_lanes(b: Builder, *values: Value) -> tuple[Value, ...]:
     return tuple(broadcast(b, value, lanes) for value in values)
 
 
-def intrinsic(b: Builder, name: str, *operands: Value, dtype: DType | None = None) -> Value:
+def intrinsic(b: Builder, name: str, *operands: Value, dtype: DType | None = None, flags: str = "") -> Value:
     """Call `llvm.<name>` overloaded on its first operand."""
     first = operands[0]
     result = Value("", dtype or first.dtype, first.lanes)
-    value = b.call(f"llvm.{name}.{mangle(first.type)}", operands, result, name.split(".")[0])
+    value = b.call(f"llvm.{name}.{mangle(first.type)}", operands, result, name.split(".")[0], flags)
     assert isinstance(value, Value)
     return value
 
@@ -149,10 +149,8 @@ def _extreme(b: Builder, op: str, left: Value, right: Value) -> Value:
         return logical(b, "and" if op == "min" else "or", left, right)
     if not dtype.is_float:
         return intrinsic(b, ("s" if dtype.is_signed else "u") + op, left, right)
-    # `x < y ? x : y` is one instruction and returns the second operand if either is NaN; a NaN in the first is put back.
-    chosen = select(b, compare(b, "<" if op == "min" else ">", left, right), left, right)
-    unordered = b.op(f"fcmp uno {left.typed}, {left.text}", DType.BOOL, left.lanes, "nan")
-    return select(b, unordered, left, chosen)
+    # without the order of zeros: one instruction, and two that put a NaN back; comparisons and choices become four
+    return intrinsic(b, op + "imum", left, right, flags="nsz")
 
 
 def _integer_division(b: Builder, op: str, left: Value, right: Value, positive: bool) -> Value:

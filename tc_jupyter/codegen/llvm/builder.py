@@ -190,9 +190,9 @@ class Builder:
         self.declares.setdefault(name, text)
 
     def call(
-        self, function: str, operands: tuple[Value | str, ...], result: Value | str, hint: str = "t"
+        self, function: str, operands: tuple[Value | str, ...], result: Value | str, hint: str = "t", flags: str = ""
     ) -> Value | str:
-        """Call an external function or intrinsic; `result` gives the type (its text is ignored).
+        """Call an external function or intrinsic; `result` gives the type (its text is ignored), `flags` those of fast mathematics.
 
         A string operand is written as it stands and must contain its type.
         """
@@ -202,7 +202,7 @@ class Builder:
         )
         written = ", ".join(o if isinstance(o, str) else o.typed for o in operands)
         self.declare(function, f"declare {returned} @{function}({kinds})")
-        text = f"call {returned} @{function}({written})"
+        text = f"call {flags + ' ' if flags else ''}{returned} @{function}({written})"
         if returned == "void":
             self.line(text)
             return ""

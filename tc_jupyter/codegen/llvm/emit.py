@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import prod
 from typing import assert_never
 
@@ -97,7 +98,7 @@ from .prepare import (
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
-from .transpose import PIECE_BITS, blocked, crossing_reads, turn
+from .transpose import PIECE_BITS, blocked, crossing_reads, joined, turn
 from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
@@ -1047,12 +1048,7 @@ class _Function:
         if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(self.resolve(inner.min)) != 0:
             return
         lanes = upper_limit(self.resolve(inner.extent))
-        if (
-            lanes is None
-            or lanes % extent
-            or lanes & (lanes - 1)
-            or lanes > WIDEST * native_lanes(inner.body, self.target)
-        ):
+        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner.body, self.target):
             return
         if any(
             not isinstance(s, Store | Block) or (isinstance(s, Store) and s.reduce is not None)
@@ -1080,16 +1076,27 @@ class _Function:
         def row_at(k: int) -> Expr:
             return int64(k) if tail is None else minimum(int64(k), plus(count, int64(-1)))
 
-        width = min(extent, PIECE_BITS // storage.buffer.dtype.compute.bits)
-        for piece in range(0, extent, width):
-            first = plus(start, int64(piece))
+        bits = storage.buffer.dtype.compute.bits
+        width = min(extent, lanes, PIECE_BITS // bits)
+        group = min(lanes, max(width, self.target.vector_bits // bits))
+        turned: dict[int, list[Value]] = {column: [] for column in range(extent)}
+        for top in range(0, lanes, group):
+            # all pieces of a row at once: rows that are a power of two apart put each other's lines out of the first cache
             rows = [
-                self.plain_load(storage, self.address(storage, offset_at(row_at(k), first)), width)
-                for k in range(lanes)
+                [
+                    self.plain_load(
+                        storage, self.address(storage, offset_at(row_at(k), plus(start, int64(piece)))), width
+                    )
+                    for piece in range(0, extent, width)
+                ]
+                for k in range(top, top + group)
             ]
-            for column, value in enumerate(turn(self.b, rows)):
-                offset = offset_at(IndexVar(lane), plus(first, int64(column)))
-                self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, tail, None] = value
+            for piece, block in enumerate(zip(*rows, strict=True)):
+                for column, value in enumerate(turn(self.b, list(block))):
+                    turned[piece * width + column].append(value)
+        for column, parts in turned.items():
+            offset = offset_at(IndexVar(lane), plus(start, int64(column)))
+            self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, tail, None] = joined(self.b, parts)
 
     def indexes_registers(self, stmt: For) -> bool:
         """Whether a short loop selects registers: it is written out, since registers have no addresses."""
@@ -1584,22 +1591,37 @@ class _Module:
             return
         for loop in loops:
             builder.comment(f"{_heading(loop)}  (parallel)")
+        *outer, inner = loops
         first, last = Value("%first", DType.INT64), Value("%last", DType.INT64)
-        if len(loops) == 1 and constant_value(loops[0].min) == 0:
-            with function.counted(loops[0].var, first, last, loops[0].min, loops[0].extent, guard=True):
-                function.block(self.plan.body)
+        if not outer:
+            self.run(function, inner, first, last)
             return
-        with function.counted("point", first, last, int64(0), self.plan.total, guard=True):
-            rest: Expr = IndexVar("point")
-            for number, loop in enumerate(reversed(loops)):
-                last_one = number == len(loops) - 1
-                part = rest if last_one else Binary("%", rest, loop.extent, DType.INT64)
+        # a division for every point would take as long as a short row: one for every run of the innermost loop
+        length = function.value(maximum(int64(1), inner.extent))
+        low = arith.binary(builder, "//", first, length, positive=True)
+        end = arith.binary(builder, "//", arith.binary(builder, "-", last, index(1)), length, positive=True)
+        end = arith.binary(builder, "+", end, index(1))
+        extent = reduce(times, (maximum(int64(0), loop.extent) for loop in outer))
+        with function.counted("run", low, end, int64(0), extent, guard=True):
+            rest: Expr = IndexVar("run")
+            for number, loop in enumerate(reversed(outer)):
+                part = rest if number == len(outer) - 1 else Binary("%", rest, loop.extent, DType.INT64)
                 counter = function.value(plus(loop.min, part))
                 function.enter(loop.var, counter, loop.min, loop.extent, function.levels[-1].place)
                 rest = Binary("//", rest, loop.extent, DType.INT64)
-            function.block(self.plan.body)
-            for loop in loops:
+            before = arith.binary(builder, "*", function.values["run"], length)
+            start = arith.binary(builder, "max", arith.binary(builder, "-", first, before), index(0))
+            stop = arith.binary(builder, "min", arith.binary(builder, "-", last, before), length)
+            self.run(function, inner, start, stop)
+            for loop in outer:
                 function.leave(loop.var)
+
+    def run(self, function: _Function, loop: For, start: Value, stop: Value) -> None:
+        """The body for the iterations `start : stop`, counted from 0, of a parallel loop."""
+        first = function.value(loop.min)
+        low, end = (arith.binary(function.b, "+", first, counted) for counted in (start, stop))
+        with function.counted(loop.var, low, end, loop.min, loop.extent, guard=True):
+            function.block(self.plan.body)
 
     def header(self, arguments: tuple[Argument, ...]) -> list[str]:
         """Comments at the top."""

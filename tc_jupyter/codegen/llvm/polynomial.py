@@ -147,11 +147,23 @@ def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:
     if not linear or change is None or change >= 0 or total is None:
         return False
     match length:
-        case Binary(op="//", left=top, right=Const(value=width)) if int(width) == -change:
-            needed = add(polynomial(top, {}), Polynomial((((), change + 1),)))
-            return dict(needed.terms) == dict(total.terms)
+        case Binary(op="//", left=top, right=Const(value=width)) if int(width) % -change == 0:
+            whole = _times_divisor(total, int(width) // -change)
+            needed = add(polynomial(top, {}), Polynomial((((), -(int(width) + int(width) // change)),)))
+            return whole is not None and dict(needed.terms) == dict(whole.terms)
         case _:
             return False
+
+
+def _times_divisor(total: Polynomial, divisor: int) -> Polynomial | None:
+    """`X + divisor*c` of `X // divisor + c`: divided by `divisor*width` it is what the sum is, divided by the width."""
+    if divisor == 1:
+        return total
+    match [term for term in total.terms if term[0]]:
+        case [((Binary(op="//", left=inner, right=Const(value=by)),), 1)] if int(by) == divisor:
+            return add(polynomial(inner, {}), Polynomial((((), divisor * total.constant),)))
+        case _:
+            return None
 
 
 def as_expr(poly: Polynomial) -> Expr:

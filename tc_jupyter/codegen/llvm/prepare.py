@@ -64,7 +64,7 @@ LOOP = 8
 """What starting and leaving a loop costs, in operations."""
 MEMORY = 8
 """What writing to memory that all tasks see costs, in operations: a line on its way to the second cache."""
-ALONE = 90_000
+ALONE = 180_000
 """Operations below which a launch is one task: waking another thread takes longer than the work."""
 MOST_TASKS = 512
 """Upper limit of tasks of one launch: 8 for each of 64 threads. It does not depend on the threads, so results are reproducible."""

@@ -41,8 +41,9 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     count = constant_value(stmt.extent)
     if not reads or limit is None or (count is not None and count < 4):
         return (stmt,)
-    width = min(8, target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads)), limit)
-    if width < 2 or limit % width or width & (width - 1):
+    width = target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads))
+    width = min(width, 1 << limit.bit_length() - 1)
+    if width < 2 or width & (width - 1):
         return (stmt,)
     outer, step_name = f"{stmt.var}.o", f"{stmt.var}.i"
     whole = Binary("//", stmt.extent, int64(width), DType.INT64)
@@ -119,7 +120,7 @@ def turn(b: Builder, rows: list[Value]) -> list[Value]:
     between pieces of n lanes at the same place, which for n lanes of 128 bits never cross these.
     """
     width = rows[0].lanes
-    part = [_joined(b, rows[first::width]) for first in range(width)]
+    part = [joined(b, rows[first::width]) for first in range(width)]
     for _ in range(width.bit_length() - 1):
         pairs = [(part[k], part[k + width // 2]) for k in range(width // 2)]
         part = [
@@ -138,12 +139,12 @@ def _interleave(b: Builder, left: Value, right: Value, side: int, width: int) ->
     return b.op(f"shufflevector {left.typed}, {right.typed}, <{n} x i32> <{picks}>", left.dtype, n, "turn")
 
 
-def _joined(b: Builder, parts: list[Value]) -> Value:
+def joined(b: Builder, parts: list[Value]) -> Value:
     """Vectors one after the other."""
     if len(parts) == 1:
         return parts[0]
     most = 1 << (len(parts) - 1).bit_length() - 1
-    return _join(b, _joined(b, parts[:most]), _joined(b, parts[most:]))
+    return _join(b, joined(b, parts[:most]), joined(b, parts[most:]))
 
 
 def _join(b: Builder, left: Value, right: Value) -> Value:

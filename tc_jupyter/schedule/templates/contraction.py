@@ -54,6 +54,9 @@ MOST_POINTERS = 9
 SHORT_ROW = 255
 """Rows of a matrix of up to so many elements are read from the second cache as fast as from a copy, but for multiples of 64, which
 are read from few sets of it. Typical of all from 65 on that are none (`space.size_class`)."""
+FEW_ROWS = 256
+"""Up to so many rows a task is some columns of all rows, and packs them for itself: in the second cache they need not go to memory
+and back. More rows do not fit there beside them."""
 MOST_ROWS_ALONE = 64
 """Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
 
@@ -336,6 +339,8 @@ def _scheduled(
         tile = replace(tile, block=-(-(row_extent or 1) // tile.rows) * tile.rows)
     alone = few and (len(names) > 1 + (roles.row is not None) or _is_small(extents[roles.column]))
     direct = few and not alone and (row_extent or 1) <= ROWS_WITHOUT_PANELS and roles.row is not None
+    known = row_extent is not None and MOST_ROWS_ALONE < row_extent <= FEW_ROWS
+    across = known and len(names) == 2 and bool(roles.panels) and not roles.windows
     masked = _is_masked(stage, roles, target)
     if masked:
         tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
@@ -360,11 +365,11 @@ def _scheduled(
     else:
         row = theirs[roles.row]
         schedule = schedule.split(copy, row, tile.block).split(copy, f"{row}.inner", tile.rows)
-        ends = (f"{column}.outer", f"{row}.outer") if direct else (f"{row}.outer", f"{column}.outer")
+        ends = (f"{column}.outer", f"{row}.outer") if direct or across else (f"{row}.outer", f"{column}.outer")
         order = (*ends, f"{row}.inner.outer", f"{row}.inner.inner", f"{column}.inner")
         schedule = schedule.reorder(copy, *outer, *order)
         place, block = f"{row}.inner.outer", f"{row}.outer"
-        for leaf in (*outer, f"{row}.outer", *((f"{column}.outer",) if direct else ())):
+        for leaf in (*outer, *(ends if direct else ends[:1])):
             schedule = schedule.parallel(copy, leaf)
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
     padded = roles.row is not None or (not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage))
@@ -373,14 +378,18 @@ def _scheduled(
         if direct and _dimension_of(stage, tensor, roles.column) == schedule.graph.program.tensor(tensor).rank - 1:
             continue
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
-        here = (copy, block) if alone and not once else None
+        here = (copy, f"{column}.outer") if across else (copy, block) if alone and not once else None
         schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, here)
     masks = padded and has_masks(target)
     for tensor in roles.windows if padded and not masks else ():
         schedule = _pad_rows(schedule, tensor, cache, tile)
     for tensor in roles.row_reads:
         assert roles.row is not None
-        again = direct or any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
+        again = (
+            direct
+            or across
+            or any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
+        )
         schedule = _pack_rows(schedule, tensor, cache, roles.row, tile, None if again else (copy, block))
 
     rest = [index for index in names if index not in (roles.row, roles.column)]
