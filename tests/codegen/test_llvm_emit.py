@@ -322,6 +322,18 @@ def test_temporaries(count, kind):
     compare(made, {"A": sample(F32, (9, n), 1), "Y": np.zeros((9, n), "f")}, {"M": 9, "N": n})
 
 
+@pytest.mark.parametrize("chunk", [1, 4, 7, 1000])
+@pytest.mark.parametrize("sizes", [(3, 5, 4), (1, 6, 1), (4, 1, 9), (2, 3, 0), (0, 3, 2)], ids=str)
+def test_tasks_begin_and_end_inside_runs_of_the_innermost_parallel_loop(chunk, sizes):
+    m, n, depth = sizes
+    nest = loop("k", K, Store("Y", (i, j, k), op("+", read("A", i, j, k), const(1.0))), kind="parallel", low=1)
+    nest = loop("i", M, loop("j", N, nest, kind="parallel", low=2), kind="parallel", chunk=chunk)
+    shape = (M, add(N, 2), add(K, 1))
+    made = kernel([Buffer("A", F32, shape), Buffer("Y", F32, shape, role="output")], "MNK", nest)
+    arrays = {"A": sample(F32, (m, n + 2, depth + 1), 1), "Y": np.zeros((m, n + 2, depth + 1), "f")}
+    compare(made, arrays, {"M": m, "N": n, "K": depth})
+
+
 def test_temporary_inside_a_vector():
     t = Buffer("t", F32, (int64(2),), "local")
     body = Allocate(

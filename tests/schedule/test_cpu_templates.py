@@ -17,6 +17,7 @@ from tc_jupyter.runtime.launch import integers
 from tc_jupyter.schedule.templates import reduction, streaming, transposing
 from tc_jupyter.schedule.templates.contraction import (
     BLOCK_TILES,
+    FEW_ROWS,
     LINE_COLUMNS,
     LINES,
     MOST_POINTERS,
@@ -52,6 +53,14 @@ TEMPLATES = {
     "product of many rows": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
         {"M": edges(BLOCK_TILES * TILE.rows), "N": edges(TILE.columns), "K": edges(PACKED_ROWS)},
+    ),
+    "product of some rows": (
+        "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        {"M": [65, 127, 128, *edges(FEW_ROWS)[1:]], "N": COLUMNS, "K": [5, 1, 17]},
+    ),
+    "layer of some rows": (
+        "def f(float(B,K) X, float(N,K) W, float(N) b) -> (Y) { T(n,o) +=! X(n,k) * W(o,k)  Y(n,o) = max(T(n,o) + b(o), 0) }",
+        {"B": [65, 100, FEW_ROWS], "N": COLUMNS, "K": edges(LANES, 2 * LANES)},
     ),
     "product of one column": (
         "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
@@ -242,7 +251,8 @@ def test_templates_compute_what_the_interpreter_computes_around_their_tiles(name
 
 
 @pytest.mark.parametrize(
-    "name", ["product of many rows", "product, transposed", "batched", "convolution", "two factors"]
+    "name",
+    ["product of many rows", "layer of some rows", "product, transposed", "batched", "convolution", "two factors"],
 )
 @pytest.mark.parametrize("step", [0, 1, 2])
 def test_copies_for_whole_tiles_hold_zeros_beyond_the_end(name, step):
