@@ -46,7 +46,6 @@ from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import cpu, cuda
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
-from tc_jupyter.runtime.kernel import Layout, layout_of
 from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target, candidates
 
@@ -405,7 +404,7 @@ class Function:
 
         Args:
             kind: `loops`, `cuda`, `ptx`, `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
-            arrays: example arrays, whose layout is used; without them arrays are row-major.
+            arrays: example arrays; the text is what a call with them runs. Without them it is for row-major arrays of any size.
             sizes: sizes by name, for kinds that depend on them.
 
         Raises:
@@ -479,14 +478,11 @@ class Function:
         return self._known(arrays).numbers_at(self._sizes(arrays, sizes)).sizes
 
     def _build(self, target: Target, arrays: Sequence[Any]) -> Build:
-        return self._known(arrays).build(target, self._layout(arrays))
-
-    def _layout(self, arrays: Sequence[Any]) -> Layout:
-        if not arrays:
-            return ROW_MAJOR
         definition = self._known(arrays)
+        if not arrays:
+            return definition.build(target, ROW_MAJOR)
         inputs = definition.inputs(arrays)
-        return layout_of(inputs, {}, definition.numbers_at(inputs.sizes).shapes, definition.program)
+        return definition.build(target, definition.layout(inputs, {}, definition.numbers_at(inputs.sizes), target.kind))
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         definition = self._known(arrays)

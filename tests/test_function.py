@@ -448,6 +448,25 @@ def test_sources(module, kind):
     assert strided != text or kind == "loops"
 
 
+def test_sources_with_arrays_are_what_a_call_with_them_runs(module):
+    pytest.importorskip("llvmlite")
+    f = module.matmul.on("cpu")
+    a, b = floats(40, 40), floats(40, 40)
+    f(a, b)
+    known = f._known((a, b))
+    (ready,) = [made for (engine, _), made in known._ready.items() if engine == "cpu"]
+    assert f.source("llvm", a, b) == "\n\n".join(source.text for source in ready.build.sources)
+    assert f.source("llvm", a, b) != f.source("llvm")
+    empty = f.source("loops", floats(0, 40), b)
+    assert empty != f.source("loops", a, b)
+
+
+def test_sources_of_fixed_sizes(module):
+    f = tc.compile("def scaled(float(N) x) -> (y) { y(i) = x(i) * N }", specialize=True).scaled
+    assert "7" in f.source("loops", floats(7))
+    assert "7" not in f.source("loops")
+
+
 def test_unknown_source_kinds(module):
     for kind in ("fortran", "rewrites"):
         with pytest.raises(ValueError):

@@ -161,15 +161,7 @@ class Definition:
             outputs = self._outputs(out, inputs, numbers)
             inputs = resolve_overlap(self.program, inputs, outputs, numbers.origins)
         engine = self._engine(inputs.device)
-        # index arithmetic of the other engines is always 64 bits wide
-        layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
-        constants, hints = self.size_class(inputs.sizes, engine)
-        most = self.most(inputs.sizes, engine)
-        empty = 0 in inputs.sizes.values()
-        if empty:
-            constants, hints, most = (), (), ()
-        accumulate = bool(outputs) and self.accumulates
-        layout = replace(layout, accumulate=accumulate, constants=constants, hints=hints, most=most, empty=empty)
+        layout = self.layout(inputs, outputs, numbers, engine)
         try:
             views = self.ready(engine, layout).kernel.run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
@@ -179,6 +171,20 @@ class Definition:
             return out
         results = tuple(inputs.library.finish(view) for view in views)
         return results[0] if len(results) == 1 else results
+
+    def layout(self, inputs: Inputs, outputs: Mapping[str, ArrayView], numbers: Numbers, engine: str) -> Layout:
+        """The layout class of a call: all that its code depends on beside the def.
+
+        Raises:
+            CallError: TC605, a size differs from the one that `specialize=` fixed.
+        """
+        # index arithmetic of the other engines is always 64 bits wide
+        layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
+        layout = replace(layout, accumulate=bool(outputs) and self.accumulates)
+        constants, hints = self.size_class(inputs.sizes, engine)
+        if 0 in inputs.sizes.values():
+            return replace(layout, empty=True)
+        return replace(layout, constants=constants, hints=hints, most=self.most(inputs.sizes, engine))
 
     def _engine(self, device: str) -> str:
         """The engine for arrays on a device.

@@ -108,15 +108,17 @@ def benchmark(
     rounds: int | None = None,
     synchronize: Callable[[], object] = _nothing,
     quiet: Callable[[], bool] | None = None,
+    least: int = 3,
 ) -> tuple[Timing, ...]:
     """Time all candidates in interleaved rounds.
 
     Args:
-        seconds: about how long the whole measurement may take; at least three rounds are made.
+        seconds: about how long the whole measurement may take.
         rounds: a fixed number of rounds instead.
         synchronize: waits for a device; called after every sample.
         quiet: whether nobody else uses the processors now (`peak.quiet`): asked before and after every sample, which begins with
             a call that does not count and is taken again if the answer is no.
+        least: rounds that are made however long they take.
 
     Returns:
         One `Timing` per candidate, in the given order.
@@ -127,7 +129,7 @@ def benchmark(
     names = list(candidates)
     end = time.perf_counter() + seconds
     number = 0
-    while number < (rounds or 3) or (rounds is None and number < 1000 and time.perf_counter() < end):
+    while number < (rounds or least) or (rounds is None and number < 1000 and time.perf_counter() < end):
         # there and back again: no candidate always runs after the same neighbour
         for name in names if number % 2 == 0 else reversed(names):
             found, free = _sample(candidates[name], repeats[name], synchronize, quiet)

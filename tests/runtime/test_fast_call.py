@@ -74,17 +74,12 @@ def test_numbers_of_numpy_take_the_short_way(module, writing, monkeypatch):
         writing.scaled(x, np.float64(3))
         writing.scaled(x, 3, out=out)
         module.flags(flags, True, 2, 0.5)
-    for wrong in (
-        np.timedelta64(3, "ns"),
-        np.datetime64("2020"),
-        np.complex64(1),
-        np.str_("3"),
-        np.longdouble("1e4000"),
-    ):
+    for wrong in (np.timedelta64(3, "ns"), np.datetime64("2020"), np.complex64(1), np.str_("3")):
         with pytest.raises(tc.CallError, match="TC607") as told:
             writing.scaled(x, wrong)
         assert repr(wrong) in str(told.value) or type(wrong).__name__ in str(told.value)
     np.testing.assert_array_equal(writing.scaled(x, np.longdouble(3)), 3 * x)
+    assert np.isinf(writing.scaled(x, np.longdouble("1e4000"))).all()
     monkeypatch.setattr(Definition, "call", None)
     for number in (np.float32(3), np.int8(3), np.float16(3)):
         out.fill(0)

@@ -26,6 +26,11 @@ def test_candidates_take_turns_and_the_order_alternates():
     assert all(len(timing.samples) == 4 for timing in timings)
 
 
+def test_a_slow_candidate_still_gets_the_least_number_of_rounds():
+    (timing,) = benchmark({"a": lambda: None}, seconds=0.0, least=7)
+    assert len(timing.samples) == 7
+
+
 def test_the_device_is_waited_for_after_every_sample():
     waits: list[int] = []
     benchmark({"a": lambda: None}, rounds=5, synchronize=lambda: waits.append(1))

@@ -760,12 +760,15 @@ def _pack_rows(
 # * A group convolution, 8 images, 32 groups of 4, 56 x 56: copying the input into rows that are a tile longer took 4.2 of 8.8 ms
 #   (2.4 of 5.0 with two threads), what memory takes for it; read where it lies, with masks at the ends of rows, 5.0 and 2.6 ms.
 # * Maxima of 2 x 2 windows, 8 x 64 x 112 x 112: rows of 56 take LLVM's own loop three vectors and a rest one by one, 3.5 ms; with
-#   one masked tile of four vectors 2.5 ms, Numba's loop 2.1. What is left is work, not memory: in the cache, 8 x 112 x 112, 32 us
-#   and Numba 9. A maximum that keeps NaN takes four instructions where Numba's takes one, and the indices of a row are divided out
-#   of its number. Fetching 1 to 8 kB ahead gains nothing.
+#   one masked tile of four vectors 2.5 ms, Numba's loop 2.1. Then 0.92 of that (two threads: 0.70) without a branch in the last
+#   tile, with a maximum that keeps NaN in three instructions (Numba's takes one), and with the indices of a point divided out once
+#   per run of a thread. Fetching 1 to 8 kB ahead gains nothing.
 # * The convolution 8 x 32 x 28 x 28 copies its input for 0.2 of 3.4 ms and packs its weights for 0.03. Its third kernel, 416 tasks,
 #   took 2.8 and 1.6 ms on one and two threads while neighbouring rows went to different threads, 2.9 and 1.3 since a claim takes
 #   several. Its rows are not read under masks: they are read element by element, and every element would need a test.
-# * 128 rows are two tasks: with two threads nothing is left to even out between them (2.1 ms on one, 1.45 on two). Turning the
-#   weights of `A @ B.T` into panels, 0.51 and 0.35 ms, and the panels of a product of 512, 0.13 ms on one thread and on two, gain
-#   little from the second thread: each line is taken from the processor that read it last.
+# * 128 rows were two tasks of rows: with two threads nothing was left to even out between them, and turning the weights of
+#   `A @ B.T` into panels, 0.51 and 0.35 ms, gained little from the second thread, as each line was taken from the processor that
+#   read it last. With up to `FEW_ROWS` rows a task is a panel of columns, which it packs itself, and rows are packed once for all:
+#   0.75 to 0.9 of the time on two threads, 0.92 to 0.97 on one (1.0 to 1.17 of PyTorch's), and 0.6 for 128 x 1024 x 1024 as it
+#   lies. Panels of four vectors, several panels per task (5 times slower: the tile leaves the registers) and rows read where they
+#   lie do not help.
