@@ -155,13 +155,13 @@ def many(start: int, count: int) -> None:
     each()
 
 
-@pytest.mark.parametrize("start", range(8))
+@pytest.mark.parametrize("start", range(4))
 def test_cpu_engine_computes_what_the_interpreter_computes(start):
-    """2,000 programs, in parts that run beside each other."""
+    """1,000 programs, in parts that run beside each other."""
     many(start, 250)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(8, 16))
+@pytest.mark.parametrize("start", range(4, 16))
 def test_cpu_engine_computes_what_the_interpreter_computes_many(start):
     many(start, 250)

@@ -66,17 +66,23 @@ def test_every_template_is_used(name):
     assert [word for word in case.words if word not in text] == []
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+BUDGETED = ("sm_80", "sm_90")
+"""Where nothing may spill."""
+
+
+@pytest.mark.parametrize(
+    "arch", [arch if arch in BUDGETED else pytest.param(arch, marks=pytest.mark.slow) for arch in ARCHITECTURES]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_resources(name, arch):
-    """Every kernel compiles everywhere; nothing spills and the registers stay inside the template's budget on sm_80 and sm_90."""
+    """Every kernel compiles everywhere; nothing spills and the registers stay inside the template's budget on some."""
     case = CASES[name]
     _, schedule = scheduled(case)
     for each in kernels(schedule, dict.fromkeys("BCDEHKMNRSW", 64)):
         compiled = nvrtc.compile_cuda(emit_cuda(each, case.target).text, arch)
         (found,) = cubin.read_resources(compiled.cubin, compiled.log)
         assert compiled.cubin
-        if arch in ("sm_80", "sm_90"):
+        if arch in BUDGETED:
             assert (found.spill_bytes, found.stack_bytes) == (0, 0)
             assert found.registers <= case.registers
 
