@@ -56,11 +56,11 @@ TEMPLATES = {
     ),
     "product of some rows": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
-        {"M": [65, 128, *edges(FEW_ROWS)[1:]], "N": COLUMNS, "K": [5, 1]},
+        {"M": [9, 33, 64, 65, 128, *edges(FEW_ROWS)[1:]], "N": [*COLUMNS, 200], "K": [5, 1]},
     ),
     "layer of some rows": (
         "def f(float(B,K) X, float(N,K) W, float(N) b) -> (Y) { T(n,o) +=! X(n,k) * W(o,k)  Y(n,o) = max(T(n,o) + b(o), 0) }",
-        {"B": [65, FEW_ROWS], "N": edges(TILE.columns), "K": [1, LANES + 1]},
+        {"B": [13, 65, FEW_ROWS], "N": [*edges(TILE.columns), 2 * TILE.columns + 1], "K": [1, LANES + 1]},
     ),
     "product of one column": (
         "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",

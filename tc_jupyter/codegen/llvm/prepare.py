@@ -17,7 +17,6 @@ Worked example of `accumulate`:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -287,8 +286,8 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
     if loops[0].chunk:
         chunk = int64(loops[0].chunk)
     else:
-        own = {each.buffer.name for each in walk_statements(body) if isinstance(each, Allocate)}
-        own |= {buffer.name for buffer in allocations}
+        inside = [each.buffer for each in walk_statements(body) if isinstance(each, Allocate)]
+        own = {buffer.name: buffer.scope for buffer in (*inside, *allocations)}
         work = maximum(int64(1), work_of(body, {loop.var: loop.min for loop in loops}, lanes, own))
         fewest = ceil_div(total, int64(MOST_TASKS))
         chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
@@ -297,11 +296,11 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
     return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), allocations, body)
 
 
-def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes, own: AbstractSet[str]) -> Expr:
+def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes, own: Mapping[str, str]) -> Expr:
     """About how many operations a block does, over the kernel's sizes; one of a vector counts once.
 
     Args:
-        own: buffers of a task, which stay in its caches.
+        own: buffers of a task, which stay in its caches, with their scopes.
     """
     total: Expr = int64(0)
     for stmt in block.body:
@@ -309,7 +308,7 @@ def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes, own: Abstract
     return total
 
 
-def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes, own: AbstractSet[str]) -> Expr:
+def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes, own: Mapping[str, str]) -> Expr:
     match stmt:
         case For():
             inner = {**outer, stmt.var: substitute(stmt.min, outer)}
@@ -320,9 +319,9 @@ def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes, own: AbstractSet[
             once = stmt.kind == "unroll" or upper_limit(stmt.extent) is not None
             return plus(times(extent, work_of(stmt.body, inner, lanes, own)), int64(0 if once else LOOP))
         case Store():
-            return int64(
-                max(1, (1 + _operations(stmt.value)) // 2) + (0 if stmt.reduce or stmt.buffer in own else MEMORY)
-            )
+            stored = int(stmt.reduce is None or own.get(stmt.buffer) != "register")  # a sum in a register is one step
+            done = max(1, (stored + _operations(stmt.value)) // 2)
+            return int64(done + (0 if stmt.reduce or stmt.buffer in own else MEMORY))
         case Intrinsic():
             return int64(64)
         case Barrier():

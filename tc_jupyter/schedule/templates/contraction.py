@@ -43,7 +43,7 @@ SLIDING = 4
 """Steps of a window, a vector apart, that are taken together."""
 PACKED_ROWS = 16
 """Rows of a column operand that one task packs."""
-ROWS_WITHOUT_PANELS = 4
+ROWS_WITHOUT_PANELS = 8
 """Up to so many rows a column operand is read as it lies: packing it would take longer than the product."""
 LINE_COLUMNS = 512
 """Columns of one task of a product with a vector: so much of every row of the matrix is read at a time."""
@@ -58,7 +58,8 @@ FEW_ROWS = 256
 """Up to so many rows a task is some columns of all rows, and packs them for itself: in the second cache they need not go to memory
 and back. More rows do not fit there beside them."""
 MOST_ROWS_ALONE = 64
-"""Up to so many rows are one task, which packs its own operands: a product of small matrices is one kernel."""
+"""Up to so many rows of as few columns, or of a batch, are one task, which packs its own operands: a product of small matrices is
+one kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,8 +340,8 @@ def _scheduled(
         tile = replace(tile, block=-(-(row_extent or 1) // tile.rows) * tile.rows)
     alone = few and (len(names) > 1 + (roles.row is not None) or _is_small(extents[roles.column]))
     direct = few and not alone and (row_extent or 1) <= ROWS_WITHOUT_PANELS and roles.row is not None
-    known = row_extent is not None and MOST_ROWS_ALONE < row_extent <= FEW_ROWS
-    across = known and len(names) == 2 and bool(roles.panels) and not roles.windows
+    some = row_extent is not None and row_extent <= FEW_ROWS and not (alone or direct)
+    across = some and roles.row is not None and len(names) == 2 and bool(roles.panels) and not roles.windows
     masked = _is_masked(stage, roles, target)
     if masked:
         tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
@@ -770,5 +771,8 @@ def _pack_rows(
 #   `A @ B.T` into panels, 0.51 and 0.35 ms, gained little from the second thread, as each line was taken from the processor that
 #   read it last. With up to `FEW_ROWS` rows a task is a panel of columns, which it packs itself, and rows are packed once for all:
 #   0.75 to 0.9 of the time on two threads, 0.92 to 0.97 on one (1.0 to 1.17 of PyTorch's), and 0.6 for 128 x 1024 x 1024 as it
-#   lies. Panels of four vectors, several panels per task (5 times slower: the tile leaves the registers) and rows read where they
-#   lie do not help.
+#   lies. 8 to 64 rows were one task: 8 x 1024 x 1024 0.75 and 0.55 (read as it lies; in panels 0.94 and 0.66), 32 x 1024 x 1024
+#   0.87 and 0.55, 64 x 1024 x 1024 0.78 and 0.52, with transposed weights 16 rows 0.77 and 0.56. While a panel is used, fetching
+#   the rows of the next one takes twice as long where they lie 4 kB apart (they share few sets of the second cache), and gains 5 to
+#   14 % on one thread, nothing on two, where a panel lies in one piece. Panels of four vectors, several panels per task (5 times
+#   slower: the tile leaves the registers) and rows read where they lie do not help.
