@@ -62,6 +62,10 @@ TEMPLATES = {
         "def f(float(B,K) X, float(N,K) W, float(N) b) -> (Y) { T(n,o) +=! X(n,k) * W(o,k)  Y(n,o) = max(T(n,o) + b(o), 0) }",
         {"B": [13, 65, FEW_ROWS], "N": [*edges(TILE.columns), 2 * TILE.columns + 1], "K": [1, LANES + 1]},
     ),
+    "layer of one row": (
+        "def f(float(B,K) X, float(N,K) W, float(N) b) -> (Y) { T(n,o) +=! X(n,k) * W(o,k)  Y(n,o) = max(T(n,o) + b(o), 0) }",
+        {"B": [1], "N": [1, 2, LANES, 200], "K": edges(LANES, 4 * LANES)},
+    ),
     "product of one column": (
         "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
         {"B": [2, 1], "M": [3, 1], "N": [1], "K": edges(LANES, 8 * LANES)},
@@ -272,6 +276,13 @@ def test_copies_for_whole_tiles_hold_zeros_beyond_the_end(name, step):
     assert copies
     for array in copies.values():
         assert not np.isnan(array).any()
+
+
+def test_the_sums_of_a_single_row_are_tasks():
+    text, _ = TEMPLATES["layer of one row"]
+    f = tc.compile(text, target="cpu")["f"]
+    arrays = data(f, {"B": 1, "N": 200, "K": 100})
+    assert "for o in 0:N  # parallel" in f.source("loops", *arrays)
 
 
 PRODUCT = TEMPLATES["product"][0]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 
 from tc_jupyter.loops import (
@@ -65,6 +66,8 @@ MEMORY = 8
 """What writing to memory that all tasks see costs, in operations: a line on its way to the second cache."""
 ALONE = 180_000
 """Operations below which a launch is one task: waking another thread takes longer than the work."""
+MOVED = 16
+"""Bytes that come from the outer caches while one operation is done: a matrix of 4 MB times a vector takes 180 us."""
 MOST_TASKS = 512
 """Upper limit of tasks of one launch: 8 for each of 64 threads. It does not depend on the threads, so results are reproducible."""
 
@@ -257,7 +260,16 @@ def tasks(kernel: Kernel, lanes: Lanes) -> Tasks:
         stmt, inside = _only_statement(body)
     if not loops:
         return Tasks((), int64(1), int64(1), int64(1), (), kernel.body)
-    return _tasks(loops, allocations, body, lanes)
+    return _tasks(loops, allocations, body, lanes, _bytes(kernel))
+
+
+def _bytes(kernel: Kernel) -> Expr:
+    """Of all arrays of a kernel."""
+    total: Expr = int64(0)
+    for buffer in kernel.buffers:
+        if buffer.scope == "global":
+            total = plus(total, reduce(times, buffer.shape, int64(buffer.dtype.bytes)))
+    return total
 
 
 def _only_statement(block: Block) -> tuple[Stmt, tuple[Buffer, ...]]:
@@ -278,7 +290,7 @@ def _local(loop: For) -> bool:
     return any(variables(expr) or has_read(expr) for expr in (loop.min, loop.extent))
 
 
-def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes: Lanes) -> Tasks:
+def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes: Lanes, nbytes: Expr) -> Tasks:
     total: Expr = int64(1)
     for loop in loops:
         total = times(total, maximum(int64(0), loop.extent))
@@ -291,7 +303,10 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
         work = maximum(int64(1), work_of(body, {loop.var: loop.min for loop in loops}, lanes, own))
         fewest = ceil_div(total, int64(MOST_TASKS))
         chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
-        short = Binary("<", times(work, total), int64(ALONE), DType.BOOL)
+        done = times(work, total)
+        moved = Binary("//", nbytes, int64(MOVED), DType.INT64)
+        moved = minimum(moved, times(done, int64(4)))  # of a table only some rows
+        short = Binary("<", plus(done, moved), int64(ALONE), DType.BOOL)
         chunk = Select(short, maximum(int64(1), total), chunk, DType.INT64)
     return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), allocations, body)
 

@@ -44,7 +44,7 @@ SLIDING = 4
 PACKED_ROWS = 16
 """Rows of a column operand that one task packs."""
 ROWS_WITHOUT_PANELS = 8
-"""Up to so many rows a column operand is read as it lies: packing it would take longer than the product."""
+"""Up to so many rows a column operand in row order is read as it lies: packing it would take longer than the product."""
 LINE_COLUMNS = 512
 """Columns of one task of a product with a vector: so much of every row of the matrix is read at a time."""
 LINES = 8
@@ -339,7 +339,11 @@ def _scheduled(
     if few:
         tile = replace(tile, block=-(-(row_extent or 1) // tile.rows) * tile.rows)
     alone = few and (len(names) > 1 + (roles.row is not None) or _is_small(extents[roles.column]))
-    direct = few and not alone and (row_extent or 1) <= ROWS_WITHOUT_PANELS and roles.row is not None
+    in_rows = all(
+        _dimension_of(stage, tensor, roles.column) == schedule.graph.program.tensor(tensor).rank - 1
+        for tensor in roles.panels
+    )
+    direct = few and not alone and in_rows and roles.row is not None and (row_extent or 1) <= ROWS_WITHOUT_PANELS
     some = row_extent is not None and row_extent <= FEW_ROWS and not (alone or direct)
     across = some and roles.row is not None and len(names) == 2 and bool(roles.panels) and not roles.windows
     masked = _is_masked(stage, roles, target)
@@ -375,9 +379,7 @@ def _scheduled(
     schedule = schedule.vectorize(copy, f"{column}.inner").compute_at(cache, copy, place)
     padded = roles.row is not None or (not masked and not _is_long(extents[roles.column], tile) and _can_pad(stage))
 
-    for tensor in roles.panels:
-        if direct and _dimension_of(stage, tensor, roles.column) == schedule.graph.program.tensor(tensor).rank - 1:
-            continue
+    for tensor in () if direct else roles.panels:
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
         here = (copy, f"{column}.outer") if across else (copy, block) if alone and not once else None
         schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, here)

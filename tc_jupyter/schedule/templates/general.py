@@ -22,9 +22,10 @@ def _outputs(schedule: Schedule, stage: str) -> tuple[str, ...]:
 
 
 def _cpu(schedule: Schedule, stage: str) -> Schedule:
-    """All output loops but the innermost are tasks; the innermost too if it is the only one."""
+    """All output loops but the innermost are tasks; the innermost too if it is the only one, or if other stages run in it."""
     outputs = _outputs(schedule, stage)
-    for leaf in outputs[:-1] or outputs:
+    inside = any(each.attach.axis in outputs[-1:] for each in schedule.graph.attached(stage))
+    for leaf in outputs if inside else outputs[:-1] or outputs:
         schedule = schedule.parallel(stage, leaf)
     return schedule
 

@@ -15,7 +15,7 @@ from tc_jupyter.schedule.stage import Stage
 
 
 def fuse_rows(schedule: Schedule) -> Schedule:
-    """Attach every temporary to the outermost loop of its last consumer, where that computes nothing twice."""
+    """Attach every temporary to the outermost long loop of its last consumer, where that computes nothing twice."""
     for name in reversed(schedule.stages):
         stage = schedule.graph.stage(name)
         if name not in schedule.graph.outputs and stage.attach.kind == "root" and not stage.relations:
@@ -33,11 +33,22 @@ def _attached(schedule: Schedule, stage: Stage) -> Schedule:
     loops = graph.stage(place).leaves
     if graph.stage(place).relations or len(loops) < 2 or graph.stage(place).kind(loops[0]) != "output":
         return schedule
-    try:
-        moved = schedule.compute_at(stage.name, place, loops[0])
-    except CompileError:
-        return schedule
-    return moved if _computes_once(moved, stage.name, place, loops[0]) else schedule
+    # the elements of a single row are tasks if each is a sum of its own
+    single = stage.statement.reduction_indices and _long_loops(stage)
+    for loop in dict.fromkeys((*(_long_loops(graph.stage(place))[:1] if single else ()), loops[0])):
+        try:
+            moved = schedule.compute_at(stage.name, place, loop)
+        except CompileError:
+            continue
+        if _computes_once(moved, stage.name, place, loop):
+            return moved
+    return schedule
+
+
+def _long_loops(stage: Stage) -> tuple[str, ...]:
+    """The output loops of more than one iteration."""
+    single = {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
+    return tuple(leaf for leaf in stage.leaves if stage.kind(leaf) == "output" and leaf not in single)
 
 
 def _computes_once(schedule: Schedule, name: str, place: str, loop: str) -> bool:
