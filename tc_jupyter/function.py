@@ -435,8 +435,9 @@ class Function:
         """
         from tc_jupyter.compiler.gpu import launches  # noqa: PLC0415  (loads the simulator)
 
-        made = self._build(cuda.cuda_target(), arrays)
-        return launches(made, self._numbers(arrays, sizes), gpu_available())
+        numbers = self._numbers(arrays, sizes)
+        made = self._build(cuda.cuda_target(), arrays, sizes)
+        return launches(made, numbers, gpu_available())
 
     def resources(self, *arrays: Any, **sizes: int) -> tuple[KernelResources, ...]:
         """Registers, shared memory, spills and occupancy of every CUDA kernel; needs NVRTC, but no GPU.
@@ -446,8 +447,8 @@ class Function:
         """
         from tc_jupyter.compiler.gpu import resources  # noqa: PLC0415  (loads the simulator)
 
-        made = self._build(cuda.cuda_target(), arrays)
         given = bool(arrays) or set(self.program.sizes) <= set(sizes)
+        made = self._build(cuda.cuda_target(), arrays, sizes if given else {})
         return resources(made, self._numbers(arrays, sizes) if given else {})
 
     def simulate(self, *arrays: Any) -> Simulation:
@@ -477,10 +478,11 @@ class Function:
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
         return self._known(arrays).numbers_at(self._sizes(arrays, sizes)).sizes
 
-    def _build(self, target: Target, arrays: Sequence[Any]) -> Build:
+    def _build(self, target: Target, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Build:
+        """Every stage for a call with these arrays, else for row-major ones of these sizes, else for those of any size."""
         definition = self._known(arrays)
         if not arrays:
-            return definition.build(target, ROW_MAJOR)
+            return definition.build(target, definition.sized(ROW_MAJOR, sizes, target.kind) if sizes else ROW_MAJOR)
         inputs = definition.inputs(arrays)
         return definition.build(target, definition.layout(inputs, {}, definition.numbers_at(inputs.sizes), target.kind))
 

@@ -180,11 +180,18 @@ class Definition:
         """
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
-        layout = replace(layout, accumulate=bool(outputs) and self.accumulates)
-        constants, hints = self.size_class(inputs.sizes, engine)
-        if 0 in inputs.sizes.values():
+        return self.sized(replace(layout, accumulate=bool(outputs) and self.accumulates), inputs.sizes, engine)
+
+    def sized(self, layout: Layout, sizes: Mapping[str, int], engine: str) -> Layout:
+        """The layout class of a call with these sizes.
+
+        Raises:
+            CallError: TC605, a size differs from the one that `specialize=` fixed.
+        """
+        constants, hints = self.size_class(sizes, engine)
+        if 0 in sizes.values():
             return replace(layout, empty=True)
-        return replace(layout, constants=constants, hints=hints, most=self.most(inputs.sizes, engine))
+        return replace(layout, constants=constants, hints=hints, most=self.most(sizes, engine))
 
     def _engine(self, device: str) -> str:
         """The engine for arrays on a device.

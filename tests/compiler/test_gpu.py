@@ -42,7 +42,7 @@ def test_launches_have_numbers_and_names(module):
     assert np.prod(launch.grid) * np.prod(launch.block) >= 1
     assert launch.name in module.matmul.source("cuda")
     same = module.matmul.kernels(floats(100, 20), floats(20, 33))
-    assert same[0].grid == launch.grid
+    assert same[0][1:] == launch[1:]
     with pytest.raises(KeyError):
         module.matmul.kernels(M=3)
 
@@ -55,7 +55,7 @@ def test_resources_of_every_kernel(module):
         assert 0 < kernel.registers <= 255
         assert kernel.spill_bytes == 0
         assert 0 < kernel.occupancy <= 1
-    assert module.softmax.resources(N=5, M=7)[0].registers == found[0].registers
+    assert module.softmax.resources(N=5, M=7) == module.softmax.resources(floats(5, 7))
 
 
 @needs_nvrtc
