@@ -162,6 +162,6 @@ def test_cpu_engine_computes_what_the_interpreter_computes(start):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(4, 16))
+@pytest.mark.parametrize("start", range(4, 12))
 def test_cpu_engine_computes_what_the_interpreter_computes_many(start):
     many(start, 250)
