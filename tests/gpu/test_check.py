@@ -21,12 +21,14 @@ def test_without_a_gpu_it_says_so(monkeypatch, capsys):
 
 
 @pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
-def test_the_table_names_templates_and_nothing_spills(capsys, monkeypatch):
-    some = {name: CASES[name] for name in ("product", "softmax", "stencil")}
-    monkeypatch.setattr(check, "CASES", some)
+@pytest.mark.parametrize(
+    "names", [("product", "softmax", "stencil"), pytest.param(tuple(CASES), marks=pytest.mark.slow)]
+)
+def test_the_table_names_every_template_and_nothing_spills(names, capsys, monkeypatch):
+    monkeypatch.setattr(check, "CASES", {name: CASES[name] for name in names})
     assert check.static_table(("sm_80",)) == 0
     printed = capsys.readouterr().out
-    assert [name for name in some if name not in printed] == []
+    assert [name for name in names if name not in printed] == []
 
 
 def test_a_stage_writes_every_row_and_goes_on(monkeypatch, tmp_path):

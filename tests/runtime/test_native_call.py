@@ -62,13 +62,19 @@ def planned(function):
     return function._call.__self__[0] >= 0
 
 
+EXPECTED = [
+    ("add", [(16,), (16,)], lambda x, y: x + y),
+    ("matmul", [(5, 7), (7, 3)], lambda a, b: a @ b),
+    ("two", [(4, 6)], lambda x: (x.sum(1), x.T)),
+    ("softmax", [(33,)], lambda x: np.exp(x) / np.exp(x).sum()),
+]
+"""Functions of the module, shapes of arguments, and the same in NumPy."""
+
+
 @pytest.mark.parametrize(
     ("name", "shapes", "expected"),
     [
-        ("add", [(16,), (16,)], lambda x, y: x + y),
-        ("matmul", [(5, 7), (7, 3)], lambda a, b: a @ b),
-        ("two", [(4, 6)], lambda x: (x.sum(1), x.T)),
-        ("softmax", [(33,)], lambda x: np.exp(x) / np.exp(x).sum()),
+        *EXPECTED,
         ("window", [(40,), (5,)], lambda x, w: np.correlate(x, w, "valid")),
     ],
 )
@@ -115,10 +121,7 @@ def test_whatever_differs_goes_to_python(module, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "shapes", "expected"),
     [
-        ("add", [(16,), (16,)], lambda x, y: x + y),
-        ("matmul", [(5, 7), (7, 3)], lambda a, b: a @ b),
-        ("two", [(4, 6)], lambda x: (x.sum(1), x.T)),
-        ("softmax", [(33,)], lambda x: np.exp(x) / np.exp(x).sum()),
+        *EXPECTED,
         ("sums", [(5,)], lambda x: (1 + x, 1 + x.sum())),
     ],
 )

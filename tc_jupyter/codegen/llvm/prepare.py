@@ -305,7 +305,7 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
         chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
         done = times(work, total)
         moved = Binary("//", nbytes, int64(MOVED), DType.INT64)
-        moved = minimum(moved, times(done, int64(4)))  # of a table only some rows
+        moved = minimum(moved, times(done, int64(64 // MOVED)))  # a cache line per operation: of a table only some rows
         short = Binary("<", plus(done, moved), int64(ALONE), DType.BOOL)
         chunk = Select(short, maximum(int64(1), total), chunk, DType.INT64)
     return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), allocations, body)

@@ -15,7 +15,7 @@ from tc_jupyter.schedule.stage import Stage
 
 
 def fuse_rows(schedule: Schedule) -> Schedule:
-    """Attach every temporary to the outermost long loop of its last consumer, where that computes nothing twice."""
+    """Attach every temporary to the outermost, or outermost long, loop of its last consumer, where that computes nothing twice."""
     for name in reversed(schedule.stages):
         stage = schedule.graph.stage(name)
         if name not in schedule.graph.outputs and stage.attach.kind == "root" and not stage.relations:
@@ -34,8 +34,9 @@ def _attached(schedule: Schedule, stage: Stage) -> Schedule:
     if graph.stage(place).relations or len(loops) < 2 or graph.stage(place).kind(loops[0]) != "output":
         return schedule
     # the elements of a single row are tasks if each is a sum of its own
-    single = stage.statement.reduction_indices and _long_loops(stage)
-    for loop in dict.fromkeys((*(_long_loops(graph.stage(place))[:1] if single else ()), loops[0])):
+    sums = bool(stage.statement.reduction_indices and _long_loops(stage))
+    first_long = _long_loops(graph.stage(place))[:1] if sums else ()
+    for loop in dict.fromkeys((*first_long, loops[0])):
         try:
             moved = schedule.compute_at(stage.name, place, loop)
         except CompileError:
