@@ -9,7 +9,6 @@ Worked example: `view_of(np.zeros((3, 4), np.float32).T)` has shape `(4, 3)`, st
 
 from __future__ import annotations
 
-import ctypes
 import math
 import sys
 from collections.abc import Callable
@@ -21,6 +20,7 @@ import numpy as np
 
 from tc_jupyter.program import DType
 
+from .address import numpy_address
 from .memory import empty
 
 NDArray = np.ndarray[Any, Any]
@@ -233,29 +233,6 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any] | None:
 def storage_dtype(dtype: DType) -> np.dtype[Any]:
     """A NumPy dtype of the same width that always exists: `uint16` for `bfloat16`."""
     return numpy_dtype(dtype) or np.dtype(np.uint16)
-
-
-_HEADER = object.__basicsize__
-_pointer_at = ctypes.c_size_t.from_address
-
-
-def _slow_address(array: NDArray) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-def _find_address() -> Callable[[NDArray], int]:
-    """The fastest way to the address of element 0.
-
-    The data pointer is the first field of NumPy's array object, which is part of its C interface; reading it takes a tenth of
-    `__array_interface__`. Where `id` is no address or the field is elsewhere, the probe notices.
-    """
-    probe = np.empty(3, np.int32)[1:]
-    if sys.implementation.name == "cpython" and _pointer_at(id(probe) + _HEADER).value == _slow_address(probe):
-        return lambda array: _pointer_at(id(array) + _HEADER).value
-    return _slow_address
-
-
-numpy_address: Callable[[NDArray], int] = _find_address()
 
 
 def _numpy_view(array: NDArray) -> ArrayView:

@@ -32,13 +32,13 @@ from tc_jupyter.diagnostics import CallError
 from tc_jupyter.program import DType
 
 from . import native_call
+from .address import numpy_address
 from .arguments import Parameter
 from .arrays import (
     adopted,
     apart,
     lent,
     lent_number,
-    numpy_address,
     numpy_dtype,
     share_elements,
     steps_meet,

@@ -22,8 +22,9 @@ from tc_jupyter.loops import Check, Kernel, walk_statements
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, Size, Unary
 
+from .address import numpy_address
 from .arguments import Number
-from .arrays import ITEMSIZE, ArrayView, as_numpy, numpy_address
+from .arrays import ITEMSIZE, ArrayView, as_numpy
 from .memory import aligned_empty
 
 Failure: TypeAlias = tuple[int, ...]

@@ -17,15 +17,19 @@ import threading
 import weakref
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from .address import numpy_address
 
 SMALL_BYTES = 256 << 10
 """Below this size `np.empty` is used: the C library keeps such blocks mapped, and the pool would only add calls."""
 
 HUGE_PAGE_BYTES = 2 << 20
 _MAX_BYTES = 1 << 62
+_BYTE = np.dtype(np.uint8)
 
 
 class _Lease(np.ndarray[Any, Any]):
@@ -34,15 +38,17 @@ class _Lease(np.ndarray[Any, Any]):
 
 @dataclass(slots=True)
 class _Block:
-    """One mapping from the operating system; `start` is the offset of the first usable byte."""
+    """The usable bytes of one mapping from the operating system; as a plain array they would become the base of every array."""
 
-    memory: mmap.mmap
-    start: int
+    memory: _Lease
     capacity: int
 
 
-def _capacity(nbytes: int) -> int:
-    """Round up to one of eight steps per power of two, so that at most an eighth of a buffer is unused."""
+@lru_cache(maxsize=256)
+def _capacity(nbytes: int, whole: bool) -> int:
+    """Round up to one of eight steps per power of two, so that at most an eighth of a buffer is unused, or to whole huge pages."""
+    if whole:
+        return -(-nbytes // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
     step = max(4096, 1 << max(nbytes.bit_length() - 4, 0))
     return -(-nbytes // step) * step
 
@@ -55,26 +61,42 @@ def _physical_bytes() -> int:
         return 8 << 30
 
 
+def _anonymous(length: int) -> mmap.mmap:
+    """Fresh memory of this process alone: shared memory, the default, has no huge pages, and a fork would share results."""
+    private = getattr(mmap, "MAP_PRIVATE", None)
+    if private is None:  # Windows has neither
+        return mmap.mmap(-1, length)
+    return mmap.mmap(-1, length, flags=private | mmap.MAP_ANONYMOUS)
+
+
 def _map(capacity: int) -> _Block:
     """Map fresh memory, aligned and marked for huge pages when it is large enough for one.
 
     Raises:
         MemoryError: the system has no such memory.
     """
-    huge = capacity >= 2 * HUGE_PAGE_BYTES
+    huge = capacity >= HUGE_PAGE_BYTES
     length = capacity + (HUGE_PAGE_BYTES if huge else 0)
     try:
-        memory = mmap.mmap(-1, length)
+        memory = _anonymous(length)
     except (OSError, OverflowError, ValueError) as error:
         raise MemoryError(f"{capacity} bytes") from error
     if not huge:
-        return _Block(memory, 0, capacity)
+        return _Block(_Lease((capacity,), _BYTE, memory), capacity)
     advice = getattr(mmap, "MADV_HUGEPAGE", None)
     if advice is not None:
         with contextlib.suppress(OSError):  # a system without transparent huge pages
             memory.madvise(advice)
-    address = int(np.frombuffer(memory, np.uint8, 1).__array_interface__["data"][0])
-    return _Block(memory, -address % HUGE_PAGE_BYTES, capacity)
+    start = -numpy_address(np.frombuffer(memory, _BYTE, 1)) % HUGE_PAGE_BYTES
+    return _Block(_Lease((capacity,), _BYTE, memory, start), capacity)
+
+
+class _End(weakref.ref[_Lease]):
+    """Notices the end of a lease; told apart by identity, since arrays have neither hash nor one answer to `==`."""
+
+    __slots__ = ("block",)
+    block: _Block
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
 
 @dataclass(slots=True)
@@ -93,15 +115,19 @@ class Pool:
     # A lease may end inside a garbage collection that interrupts `take` in the same thread: it must not need the lock.
     _returned: deque[_Block] = field(default_factory=deque[_Block])
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _leases: dict[int, weakref.ref[_Lease]] = field(default_factory=dict[int, "weakref.ref[_Lease]"])
+    _unused: int = 0
+    _ends: set[_End] = field(default_factory=set["_End"])
 
-    def take(self, nbytes: int) -> np.ndarray[Any, Any]:
+    def take(self, nbytes: int, whole: bool = False) -> np.ndarray[Any, Any]:
         """Lend `nbytes` bytes as the base for arrays, with unspecified content.
+
+        Args:
+            whole: in whole huge pages, also if most of the last one stays unused: for what lives no longer than a call.
 
         Raises:
             MemoryError: the system has no such memory, also after the pool gave up what it kept.
         """
-        capacity = _capacity(nbytes)
+        capacity = _capacity(nbytes, whole)
         block = self._reuse(capacity)
         if block is None:
             try:
@@ -109,25 +135,28 @@ class Pool:
             except MemoryError:
                 self.clear()
                 block = _map(capacity)
-        lease = _Lease((capacity,), np.uint8, block.memory, block.start)
-        key = id(block)
-
-        def ended(_: object, pool: Pool = self, block: _Block = block, key: int = key) -> None:
-            pool._returned.append(block)
-            pool._leases.pop(key, None)
-
-        self._leases[key] = weakref.ref(lease, ended)
+        lease = block.memory.view(_Lease)
+        end = _End(lease, self._ended)
+        end.block = block
+        self._ends.add(end)
         self.lent += 1
         return lease
+
+    def _ended(self, end: weakref.ref[_Lease]) -> None:
+        """The buffer goes back."""
+        assert isinstance(end, _End)
+        self._ends.discard(end)
+        self._returned.append(end.block)
 
     def _reuse(self, capacity: int) -> _Block | None:
         """A freed buffer of exactly this capacity; the most recent one, since it is still in the caches."""
         with self._lock:
             self._collect()
             for position in range(len(self._free) - 1, -1, -1):
-                if self._free[position].capacity == capacity:
-                    block = self._free[position]
+                block = self._free[position]
+                if block.capacity == capacity:
                     del self._free[position]
+                    self._unused -= capacity
                     self.reused += 1
                     return block
         return None
@@ -135,17 +164,17 @@ class Pool:
     def _collect(self) -> None:
         """Move returned buffers to the free ones and unmap the oldest beyond the limit; the lock is held."""
         while self._returned:
-            self._free.append(self._returned.popleft())
-        unused = sum(block.capacity for block in self._free)
-        while unused > self.limit:
-            unused -= self._free.popleft().capacity
+            block = self._returned.popleft()
+            self._free.append(block)
+            self._unused += block.capacity
+        while self._unused > self.limit:
+            self._unused -= self._free.popleft().capacity
 
     def clear(self) -> int:
         """Unmap every unused buffer; returns their bytes."""
         with self._lock:
-            while self._returned:
-                self._free.append(self._returned.popleft())
-            unused = sum(block.capacity for block in self._free)
+            self._collect()
+            unused, self._unused = self._unused, 0
             self._free.clear()
         return unused
 
@@ -153,7 +182,7 @@ class Pool:
         """Bytes kept for reuse."""
         with self._lock:
             self._collect()
-            return sum(block.capacity for block in self._free)
+            return self._unused
 
 
 POOL = Pool(limit=min(_physical_bytes() // 4, 4 << 30))
@@ -177,14 +206,19 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> np.ndarray[Any, Any]:
-    """As `empty`, with the address of element 0 a multiple of `align` bytes (a power of two, at most a page)."""
+    """Scratch memory: as `empty`, with the address of element 0 a multiple of `align` bytes (a power of two, at most a page).
+
+    Packed operands are read panel by panel, so many small pages would cost more than unused memory that nobody keeps.
+    """
     nbytes = dtype.itemsize
     for extent in shape:
         nbytes *= extent
+    if SMALL_BYTES <= nbytes <= _MAX_BYTES:
+        return np.ndarray(shape, dtype, POOL.take(nbytes, whole=True))
     if nbytes >= SMALL_BYTES or align <= 8:
         return empty(shape, dtype)
     block = np.empty(nbytes + align, np.uint8)
-    skip = -int(block.__array_interface__["data"][0]) % align
+    skip = -numpy_address(block) % align
     return np.ndarray(shape, dtype, block, skip)
 
 

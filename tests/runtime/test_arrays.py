@@ -17,7 +17,6 @@ from tc_jupyter.runtime.arrays import (
     index_bits,
     is_contiguous,
     library_of,
-    numpy_address,
     overlaps_itself,
     prepared,
     register_arrays,
@@ -119,11 +118,6 @@ def test_sparse_arrays_are_refused():
     for value in (sparse.csr_matrix(np.eye(3)), sparse.coo_array(np.eye(3))):
         with pytest.raises(ArgumentProblem, match="sparse"):
             view_of(value)
-
-
-def test_the_fast_address_equals_the_slow_one():
-    for array in NUMPY_ARRAYS.values():
-        assert numpy_address(array) == array.__array_interface__["data"][0]
 
 
 def test_subclasses_of_numpy_arrays_are_numpy_arrays(tmp_path):
