@@ -34,7 +34,7 @@ from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Stor
 from tc_jupyter.program import Call, Cast, DType, Read, Select, Unary, int64
 from tc_jupyter.runtime import cpu, jit
 
-N, M, K = size("N"), size("M"), size("K")
+N, M, K, S = size("N"), size("M"), size("K"), size("S")
 i, j, k, v = var("i"), var("j"), var("k"), var("v")
 NUMBERS = [d for d in DType if d not in (DType.BOOL, DType.FLOAT16, DType.BFLOAT16)]
 ALL = list(DType)
@@ -739,3 +739,37 @@ def test_rows_of_later_look_ups_are_fetched_and_no_index_beyond_the_last_is_read
 def test_only_look_ups_are_fetched_ahead():
     assert "llvm.prefetch" not in emit_llvm(pointwise(lambda a: a, {"A": F32}, F32, 16), target()).text
     assert "llvm.prefetch" not in emit_llvm(gemm(12, 32), target()).text
+
+
+def products(shared: bool):
+    """A batch of products in tiles of 4 rows by 16 columns; `shared`: all have the same second operand."""
+    b, ii, jj = var("b"), var("ii"), var("jj")
+    row, column = add(mul(var("io"), 4), ii), add(mul(var("jo"), 16), jj)
+    acc = Buffer("acc", F32, (int64(4), int64(16)), "register")
+
+    def nest(store):
+        inner = loop("jj", tile("jo", N, 16), store, kind="vectorize")
+        return loop("ii", tile("io", M, 4), inner, kind="unroll")
+
+    second = read("B", k, column) if shared else read("B", b, k, column)
+    product = op("*", read("A", b, row, k), second)
+    add_up = loop("k", K, nest(Store("acc", (ii, jj), product, reduce="+")))
+    clear, copy = nest(Store("acc", (ii, jj), const(0))), nest(Store("C", (b, row, column), Read("acc", (ii, jj), F32)))
+    body = Allocate(acc, Block((clear, add_up, copy)))
+    items = loop("b", S, loop("io", blocks(M, 4), loop("jo", blocks(N, 16), body)), kind="parallel")
+    operands = [Buffer("A", F32, (S, M, K)), Buffer("B", F32, (K, N) if shared else (S, K, N))]
+    return kernel([*operands, Buffer("C", F32, (S, M, N), role="output")], "SMNK", items)
+
+
+def test_a_batch_of_products_fetches_the_operands_of_the_next_one():
+    made = products(shared=False)
+    text = emit_llvm(made, target()).text
+    assert text.count("call void @llvm.prefetch") in (2, 4)  # the two operands, in full tiles and in others
+    assert "llvm.prefetch" not in emit_llvm(products(shared=True), target()).text
+    m, n, depth, items = 9, 21, 5, 3
+    arrays = {
+        "A": np.random.rand(items, m, depth).astype("f"),
+        "B": np.random.rand(items, depth, n).astype("f"),
+        "C": np.full((items, m, n), np.nan, "f"),
+    }
+    compare(made, arrays, {"S": items, "M": m, "N": n, "K": depth}, rtol=1e-5)

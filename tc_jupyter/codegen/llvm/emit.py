@@ -77,7 +77,7 @@ from .builder import (
 from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
-from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, look_up, next_panel
+from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_batch, look_up, next_item, next_panel
 from .prepare import (
     PARTIAL,
     Tasks,
@@ -207,6 +207,7 @@ class _Function:
         self.constants: dict[str, Expr] = {}
         self.ranges: dict[str, tuple[Expr, Expr]] = {}
         self.extents: dict[str, Expr] = {}
+        self.item = ""
         self.scalars: dict[str, Value] = {}
         self.storages: dict[str, _Storage] = {}
         self.vector: _Vector | None = None
@@ -524,6 +525,7 @@ class _Function:
 
     def element(self, storage: _Storage, offset: Polynomial) -> Value:
         """Print the read of an element."""
+        self.fetch_item(storage, offset)
         if storage.lanes > 1:
             return self.plain_load(storage, self.address(storage, offset), storage.lanes)
         if self.vector is None or not self.offset_varies(offset):
@@ -623,6 +625,23 @@ class _Function:
         pointer = self.address(storage, piece)
         for line in range(-(-elements * storage.buffer.dtype.bytes // LINE)):
             self.fetch(pointer, line * LINE, SECOND)
+
+    def fetch_item(self, storage: _Storage, offset: Polynomial) -> None:
+        """Fetch a piece of the next item of a batch, once per iteration of the reduction of this one."""
+        if storage.buffer.role != "input" or self.item not in self.level_of:
+            return
+        own, vector = self.level_of[self.item], None if self.vector is None else self.vector.var
+        inside = (name for name, level in self.level_of.items() if level > own and name != vector)
+        loops = sorted(inside, key=self.level_of.__getitem__)
+        if not loops:
+            return
+        memo, key = self.levels[self.level_of[loops[-1]]].memo, ("item", storage.buffer.name)
+        first = offset if vector is None else self.first_lane(offset)
+        most = self.target.l1_bytes // 2 // storage.buffer.dtype.bytes
+        place = None if key in memo else next_item(first, self.item, loops, self.extents, most)
+        if place is not None:
+            memo[key] = index(1)
+            self.fetch(self.address(storage, place), 0)
 
     def fetch(self, pointer: str, nbytes: int, cache: int = FIRST) -> None:
         """Ask for the cache line that many bytes after a pointer; no address is wrong."""
@@ -1620,6 +1639,8 @@ class _Module:
         """The body for the iterations `start : stop`, counted from 0, of a parallel loop."""
         first = function.value(loop.min)
         low, end = (arith.binary(function.b, "+", first, counted) for counted in (start, stop))
+        inputs = frozenset(buffer.name for buffer in self.kernel.buffers if buffer.role == "input")
+        function.item = loop.var if is_batch(self.plan.body, loop.var, inputs) else ""
         with function.counted(loop.var, low, end, loop.min, loop.extent, guard=True):
             function.block(self.plan.body)
 

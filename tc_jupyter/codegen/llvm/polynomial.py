@@ -112,6 +112,18 @@ def moves(poly: Polynomial, name: str) -> bool:
     return any(mentions(factor, name) for product, _ in poly.terms for factor in product)
 
 
+def coefficient(poly: Polynomial, name: str) -> Polynomial | None:
+    """What the value gains per iteration of the loop variable `name`; `None` if it is not linear in it."""
+    if not step(poly, name)[1]:
+        return None
+    moved: list[tuple[Product, int]] = []
+    for product, value in poly.terms:
+        rest = tuple(factor for factor in product if not (isinstance(factor, IndexVar) and factor.name == name))
+        if len(rest) < len(product):
+            moved.append((rest, value))
+    return Polynomial(tuple(moved))
+
+
 def without(poly: Polynomial, name: str) -> Polynomial | None:
     """The value where the loop variable `name` is 0; `None` if it stands inside a factor."""
     kept: list[tuple[Product, int]] = []

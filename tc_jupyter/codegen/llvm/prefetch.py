@@ -1,4 +1,4 @@
-"""What a loop will need: rows of later table look-ups, and the panel of a packed operand after this one.
+"""What a loop will need: rows of later look-ups, the panel of a packed operand after this one, the next product of a batch.
 
 The processor guesses what a loop reads next only if it moves evenly. A loop over look-ups (`E(I(b,l), d)`) does not, but its index
 values are known early: the row of a later index is fetched while the present one is added.
@@ -15,6 +15,15 @@ Worked example: `for j: for i in 0:8: for k in 0:K: C += A[i, k] * B[j, k, 0:32]
 Measured with AVX-512, products on one thread, over PyTorch's time: 2048 1.42 without, 0.99 with it, 1024 1.06 and 0.95, 512 1.02
 and 1.01; with two threads 2048 1.29 and 0.89.
 
+Small products of a batch are read once each, where they lie: while one is computed, the two operands of the next one are fetched,
+a piece in every step of the reduction.
+
+Worked example: `for b (task): for i: for j: for k in 0:K: C += X[b, i, k] * Y[b, k, 0:32]`; the iteration `(b, i, j, k)` fetches
+piece `(i*J + j)*K + k` of the `I*J*K` pieces of `X[b + 1]`, and the same of `Y[b + 1]`.
+
+Measured with AVX-512, 500 products of 26 x 72 x 26: 0.72 to 0.89 of the time without it, 64 of 64 x 64 x 64 0.95 to 1.1. Where only
+one operand belongs to the item (Kronecker products: 0.98 to 1.2), or an index table does (1.9), it costs more than it gains.
+
 Measured with AVX-512, 4096 x 20 look-ups of 64 floats in 100,000 rows: 0.59 ms without, 0.36 ms at distance 8, 0.32 ms at 24.
 """
 
@@ -22,10 +31,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tc_jupyter.program import Expr, IndexVar, Read, int64, walk
+from tc_jupyter.loops import Block, expressions, walk_statements
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, int64, walk
 
-from .polynomial import Polynomial, as_expr, mentions, moves, polynomial, step
-from .prepare import has_read, plus, substitute, times, upper_limit
+from .polynomial import Polynomial, as_expr, coefficient, mentions, moves, polynomial, step
+from .prepare import has_read, maximum, plus, substitute, times, upper_limit
 
 BYTES_AHEAD = 6 << 10
 """About so much is under way: a fraction of the first level cache, and enough to cover the way to memory."""
@@ -89,3 +99,47 @@ def next_panel(offset: Polynomial, loops: Sequence[str], extents: Mapping[str, E
     start = substitute(as_expr(offset), {panel: plus(IndexVar(panel), int64(1)), row: int64(0)})
     rows = plus(times(IndexVar(again), extents[row]), IndexVar(row))
     return polynomial(plus(start, times(rows, int64(piece))), {}), piece
+
+
+def is_batch(body: Block, item: str, inputs: frozenset[str]) -> bool:
+    """Whether a task reads two inputs or more, and of each of them only what belongs to the item."""
+    reads = [
+        node
+        for stmt in walk_statements(body)
+        for expr in expressions(stmt)
+        for node in walk(expr)
+        if isinstance(node, Read) and node.tensor in inputs
+    ]
+    plain = not any(has_read(index) for read in reads for index in read.indices)
+    own = plain and all(any(mentions(index, item) for index in read.indices) for read in reads)
+    return own and len({read.tensor for read in reads}) > 1
+
+
+def next_item(
+    offset: Polynomial, item: str, loops: Sequence[str], extents: Mapping[str, Expr], most: int
+) -> Polynomial | None:
+    """Which element of the next item of a batch to fetch in an iteration; `None` if the nest is no product of tiles.
+
+    Args:
+        offset: the position that is read, for the first lane.
+        item: the loop variable over items; one task computes an item.
+        loops: variables of the loops inside, outermost first; the last one is the reduction, the others are tiles of the result.
+        extents: lengths of these loops, as far as they begin at 0.
+        most: elements of an item that is worth it.
+    """
+    *tiles, row = loops or ("",)
+    if not tiles or any(name not in extents or has_read(extents[name]) for name in loops) or not moves(offset, row):
+        return None
+    if all(moves(offset, name) for name in tiles):
+        return None
+    length = coefficient(offset, item)
+    if length is None or not any(product for product, _ in length.terms):
+        return None
+    count: Expr = int64(0)
+    steps: Expr = int64(1)
+    for name in loops:
+        count, steps = plus(times(count, extents[name]), IndexVar(name)), times(steps, extents[name])
+    size = as_expr(length)
+    piece = Binary("//", plus(plus(size, steps), int64(-1)), maximum(steps, int64(1)), DType.INT64)
+    some = Select(Binary("<=", size, int64(most), DType.BOOL), piece, int64(0), DType.INT64)
+    return polynomial(plus(times(size, plus(IndexVar(item), int64(1))), times(count, some)), {})
