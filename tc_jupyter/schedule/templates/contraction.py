@@ -778,3 +778,9 @@ def _pack_rows(
 #   the rows of the next one takes twice as long where they lie 4 kB apart (they share few sets of the second cache), and gains 5 to
 #   14 % on one thread, nothing on two, where a panel lies in one piece. Panels of four vectors, several panels per task (5 times
 #   slower: the tile leaves the registers) and rows read where they lie do not help.
+# * Buffers were shared mappings once, which have no huge pages: a packed operand of 4 MB was then read from 1024 small pages,
+#   and 1024 took 1.5 to 2 times as long whenever neighbours used the core (1.05 of PyTorch's time since). With neighbours,
+#   medians of 20 to 40 turns, 512 takes 1.2 of PyTorch's time, 1024 1.05 to 1.08; in free moments 1.02 and 0.97. Of what is
+#   beside the innermost loop at 512, packing is 0.2 of 2.3 ms. No gain there: rows read where they lie (1.07; 1000 x 777 x 900
+#   0.98), blocks of 256 or 384 of the reduction, which fit the first cache (0.97 to 1.05), tiles of 12 and 14 rows (1.0 to 1.1),
+#   6 x 4 vectors (1.0). Tiles of 8 x 3 vectors take 0.95 on one thread and 0.95 to 1.06 on two.
