@@ -32,15 +32,22 @@ _MAX_BYTES = 1 << 62
 _BYTE = np.dtype(np.uint8)
 
 
+class _Bytes(np.ndarray[Any, Any]):
+    """The usable bytes of a mapping.
+
+    A type of its own: NumPy makes the base of a base the base of a view, if it has the type of the view.
+    """
+
+
 class _Lease(np.ndarray[Any, Any]):
     """The base of an array that lives in a pooled buffer: when it ends, the buffer goes back."""
 
 
 @dataclass(slots=True)
 class _Block:
-    """The usable bytes of one mapping from the operating system; as a plain array they would become the base of every array."""
+    """One mapping from the operating system."""
 
-    memory: _Lease
+    memory: _Bytes
     capacity: int
 
 
@@ -82,13 +89,13 @@ def _map(capacity: int) -> _Block:
     except (OSError, OverflowError, ValueError) as error:
         raise MemoryError(f"{capacity} bytes") from error
     if not huge:
-        return _Block(_Lease((capacity,), _BYTE, memory), capacity)
+        return _Block(_Bytes((capacity,), _BYTE, memory), capacity)
     advice = getattr(mmap, "MADV_HUGEPAGE", None)
     if advice is not None:
         with contextlib.suppress(OSError):  # a system without transparent huge pages
             memory.madvise(advice)
     start = -numpy_address(np.frombuffer(memory, _BYTE, 1)) % HUGE_PAGE_BYTES
-    return _Block(_Lease((capacity,), _BYTE, memory, start), capacity)
+    return _Block(_Bytes((capacity,), _BYTE, memory, start), capacity)
 
 
 class _End(weakref.ref[_Lease]):
