@@ -18,7 +18,7 @@ import weakref
 from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,33 +30,23 @@ SMALL_BYTES = 256 << 10
 HUGE_PAGE_BYTES = 2 << 20
 _MAX_BYTES = 1 << 62
 _BYTE = np.dtype(np.uint8)
-
-
-class _Bytes(np.ndarray[Any, Any]):
-    """The usable bytes of a mapping.
-
-    A type of its own: NumPy makes the base of a base the base of a view, if it has the type of the view.
-    """
-
-
-class _Lease(np.ndarray[Any, Any]):
-    """The base of an array that lives in a pooled buffer: when it ends, the buffer goes back."""
+_PATIENCE = 0.1
+"""Seconds to wait for the lock, which others hold for microseconds."""
 
 
 @dataclass(slots=True)
 class _Block:
-    """One mapping from the operating system."""
+    """One mapping from the operating system; `start` is the offset of the first usable byte."""
 
-    memory: _Bytes
+    memory: mmap.mmap
+    start: int
     capacity: int
 
 
 @lru_cache(maxsize=256)
 def _capacity(nbytes: int, whole: bool) -> int:
     """Round up to one of eight steps per power of two, so that at most an eighth of a buffer is unused, or to whole huge pages."""
-    if whole:
-        return -(-nbytes // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
-    step = max(4096, 1 << max(nbytes.bit_length() - 4, 0))
+    step = max(HUGE_PAGE_BYTES if whole else 4096, 1 << max(nbytes.bit_length() - 4, 0))
     return -(-nbytes // step) * step
 
 
@@ -89,13 +79,21 @@ def _map(capacity: int) -> _Block:
     except (OSError, OverflowError, ValueError) as error:
         raise MemoryError(f"{capacity} bytes") from error
     if not huge:
-        return _Block(_Bytes((capacity,), _BYTE, memory), capacity)
+        return _Block(memory, 0, capacity)
+    start = -numpy_address(np.frombuffer(memory, _BYTE, 1)) % HUGE_PAGE_BYTES
     advice = getattr(mmap, "MADV_HUGEPAGE", None)
     if advice is not None:
         with contextlib.suppress(OSError):  # a system without transparent huge pages
-            memory.madvise(advice)
-    start = -numpy_address(np.frombuffer(memory, _BYTE, 1)) % HUGE_PAGE_BYTES
-    return _Block(_Bytes((capacity,), _BYTE, memory, start), capacity)
+            memory.madvise(advice, start, capacity // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES)
+    return _Block(memory, start, capacity)
+
+
+_Lease: TypeAlias = np.ndarray[Any, Any]
+"""The base of an array that lives in a pooled buffer: when it ends, the buffer goes back.
+
+A plain array: the garbage collector does not know it, so it ends when nothing refers to it, and not before finalisers that may
+revive what it is a part of. Its own base is no array, so NumPy leaves it in place as the base of views.
+"""
 
 
 class _End(weakref.ref[_Lease]):
@@ -142,7 +140,7 @@ class Pool:
             except MemoryError:
                 self.clear()
                 block = _map(capacity)
-        lease = block.memory.view(_Lease)
+        lease = np.ndarray((capacity,), _BYTE, block.memory, block.start)
         end = _End(lease, self._ended)
         end.block = block
         self._ends.add(end)
@@ -157,7 +155,11 @@ class Pool:
 
     def _reuse(self, capacity: int) -> _Block | None:
         """A freed buffer of exactly this capacity; the most recent one, since it is still in the caches."""
-        with self._lock:
+        if not self._lock.acquire(
+            timeout=_PATIENCE
+        ):  # a finaliser that interrupted this very thread here wants memory too
+            return None
+        try:
             self._collect()
             for position in range(len(self._free) - 1, -1, -1):
                 block = self._free[position]
@@ -166,7 +168,9 @@ class Pool:
                     self._unused -= capacity
                     self.reused += 1
                     return block
-        return None
+            return None
+        finally:
+            self._lock.release()
 
     def _collect(self) -> None:
         """Move returned buffers to the free ones and unmap the oldest beyond the limit; the lock is held."""
@@ -179,11 +183,19 @@ class Pool:
 
     def clear(self) -> int:
         """Unmap every unused buffer; returns their bytes."""
-        with self._lock:
+        if not self._lock.acquire(timeout=_PATIENCE):
+            return 0
+        try:
             self._collect()
             unused, self._unused = self._unused, 0
             self._free.clear()
-        return unused
+            return unused
+        finally:
+            self._lock.release()
+
+    def after_fork(self) -> None:
+        """In a child: the thread that held the lock does not exist."""
+        self._lock = threading.Lock()
 
     def unused_bytes(self) -> int:
         """Bytes kept for reuse."""
@@ -194,6 +206,9 @@ class Pool:
 
 POOL = Pool(limit=min(_physical_bytes() // 4, 4 << 30))
 """The pool of this process. Memory is a property of the process, so this is its one global."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.after_fork)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tc_jupyter.runtime.memory import HUGE_PAGE_BYTES, SMALL_BYTES, Pool, _capacity, aligned_empty, empty, empty_cache
+from tc_jupyter.runtime.memory import (
+    HUGE_PAGE_BYTES,
+    POOL,
+    SMALL_BYTES,
+    Pool,
+    _capacity,
+    aligned_empty,
+    empty,
+    empty_cache,
+)
 
 F4 = np.dtype(np.float32)
 
@@ -118,8 +127,10 @@ def test_scratch_memory_is_whole_huge_pages():
 
 
 def huge_bytes(where: int) -> int:
-    """Bytes of huge pages in the mapping around an address, as the system counts them."""
+    """Bytes of huge pages in the mapping around an address, as the system counts them; 0 if it does not."""
     inside = False
+    if not Path("/proc/self/smaps").exists():
+        return 0
     for line in Path("/proc/self/smaps").read_text().splitlines():
         head = line.split()[0]
         if not head.endswith(":"):
@@ -148,12 +159,68 @@ def test_memory_that_the_system_would_give_in_huge_pages_comes_in_huge_pages():
 def test_what_a_forked_child_writes_stays_in_the_child():
     array = lend(Pool(limit=0), 1 << 20)
     array[:] = 1
+    assert exit_of_child(lambda: array.fill(2)) == 0
+    assert (array == 1).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_that_was_forked_while_a_thread_held_the_lock_gets_memory():
+    with POOL._lock:
+        assert exit_of_child(lambda: [empty((1 << 20,), np.dtype(np.uint8)) for _ in range(3)]) == 0
+
+
+def exit_of_child(work) -> int:
+    """The exit status of a forked child that does some work."""
     child = os.fork()
     if child == 0:
-        array[:] = 2
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert (array == 1).all()
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_lease_that_a_finaliser_revives_stays_lent():
+    kept: list[object] = []
+
+    class Reviving:
+        def __del__(self):
+            kept.append(self.lease)
+
+    pool = Pool(limit=1 << 30)
+    array = lend(pool, 1 << 20)
+    owner = Reviving()
+    owner.lease, owner.itself = array.base, owner
+    del array, owner
+    gc.collect()
+    assert len(kept) == 1
+    assert pool.unused_bytes() == 0
+
+
+def test_a_finaliser_that_interrupts_the_pool_gets_memory():
+    pool = Pool(limit=1 << 30)
+    lend(pool, 1 << 20)
+    with pool._lock:
+        assert lend(pool, 1 << 20).nbytes == 1 << 20
+        assert pool.clear() == 0
+
+
+def test_results_take_no_more_memory_than_their_capacity_says():
+    size = HUGE_PAGE_BYTES * 9 // 8
+    pool = Pool(limit=0)
+    array = lend(pool, size)
+    array[:] = 1
+    assert huge_bytes(address(array)) <= HUGE_PAGE_BYTES
+
+
+@pytest.mark.parametrize("nbytes", [1, 300_000, 130 << 20, 139 << 20])
+def test_scratch_has_eight_steps_per_power_of_two_or_whole_huge_pages(nbytes):
+    capacity = _capacity(nbytes, whole=True)
+    assert capacity % HUGE_PAGE_BYTES == 0
+    assert nbytes <= capacity <= max(HUGE_PAGE_BYTES, nbytes * 9 // 8)
+    assert nbytes < 100 << 20 or capacity == 144 << 20
 
 
 def test_large_buffers_start_at_a_huge_page():

@@ -636,11 +636,14 @@ class _Function:
         if not loops:
             return
         memo, key = self.levels[self.level_of[loops[-1]]].memo, ("item", storage.buffer.name)
+        if key in memo:
+            return
+        memo[key] = index(1)
         first = offset if vector is None else self.first_lane(offset)
-        most = self.target.l1_bytes // 2 // storage.buffer.dtype.bytes
-        place = None if key in memo else next_item(first, self.item, loops, self.extents, most)
+        place = next_item(
+            first, self.item, loops, self.extents, self.target.l1_bytes // 2 // storage.buffer.dtype.bytes
+        )
         if place is not None:
-            memo[key] = index(1)
             self.fetch(self.address(storage, place), 0)
 
     def fetch(self, pointer: str, nbytes: int, cache: int = FIRST) -> None:

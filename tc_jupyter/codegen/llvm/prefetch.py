@@ -120,6 +120,8 @@ def next_item(
 ) -> Polynomial | None:
     """Which element of the next item of a batch to fetch in an iteration; `None` if the nest is no product of tiles.
 
+    Items of constant length have none: a step of a constant along the last dimension is a tile as well.
+
     Args:
         offset: the position that is read, for the first lane.
         item: the loop variable over items; one task computes an item.
