@@ -155,9 +155,8 @@ class Pool:
 
     def _reuse(self, capacity: int) -> _Block | None:
         """A freed buffer of exactly this capacity; the most recent one, since it is still in the caches."""
-        if not self._lock.acquire(
-            timeout=_PATIENCE
-        ):  # a finaliser that interrupted this very thread here wants memory too
+        # In vain if a finaliser wants memory that interrupted this very thread while it held the lock.
+        if not self._lock.acquire(timeout=_PATIENCE):
             return None
         try:
             self._collect()
@@ -182,7 +181,7 @@ class Pool:
             self._unused -= self._free.popleft().capacity
 
     def clear(self) -> int:
-        """Unmap every unused buffer; returns their bytes."""
+        """Unmap every unused buffer; returns their bytes, 0 where the lock is not free (see `_reuse`)."""
         if not self._lock.acquire(timeout=_PATIENCE):
             return 0
         try:
@@ -231,6 +230,9 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> n
     """Scratch memory: as `empty`, with the address of element 0 a multiple of `align` bytes (a power of two, at most a page).
 
     Packed operands are read panel by panel, so many small pages would cost more than unused memory that nobody keeps.
+
+    Raises:
+        MemoryError: as `empty`.
     """
     nbytes = dtype.itemsize
     for extent in shape:
