@@ -1,8 +1,11 @@
-"""How many processors this process may use: affinity and container limits count, not only what the machine has."""
+"""The processors of this process: affinity and container limits count, not only what the machine has; where a thread runs."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -25,3 +28,35 @@ def available_cpus() -> int:
     except OSError:
         limit = None
     return max(1, min(count, limit or count))
+
+
+@lru_cache(maxsize=1)
+def _reader() -> Callable[[], int] | None:
+    """The C library's `sched_getcpu`, if there is one and threads can be moved."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    try:
+        return ctypes.CDLL(None).sched_getcpu
+    except (OSError, AttributeError):
+        return None
+
+
+def current_cpu() -> int | None:
+    """The processor that runs this thread now; `None` where the system does not say."""
+    read = _reader()
+    number = -1 if read is None else read()
+    return number if number >= 0 else None
+
+
+def send_away(thread: int | None, cpu: int) -> None:
+    """Let a thread run on what the calling thread may use, except one processor; nothing happens if there is no other.
+
+    Args:
+        thread: the number of the system, `threading.Thread.native_id`.
+    """
+    try:
+        others = os.sched_getaffinity(0) - {cpu}
+        if others and thread is not None:
+            os.sched_setaffinity(thread, others)
+    except OSError:  # a container may forbid it, or has changed what is allowed meanwhile: the thread stays where it is
+        pass

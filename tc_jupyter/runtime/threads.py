@@ -5,6 +5,10 @@ looks once more, returns to Python and blocks on its own lock. Tasks are claimed
 number of threads that take part and the tasks left; a successful claim pins the job, since a job cannot end before its tasks have.
 A second caller (another Python thread, or a call from inside a callback) finds the pool taken and runs its tasks itself.
 
+A worker that slept where the caller now computes is sent to the other processors before it is woken: left to itself, Linux wakes
+it where it slept if there are few processors, and it then waits for the caller. Measured on two processors of an AMD EPYC, in turns with
+PyTorch and NumPy: a product of 512 on two threads took 3.1 ms in the middle, as on one, now 1.6, which is the shortest of both.
+
 Worked example: `pool().run(address, slots, 100)` calls `void f(ptr slots, i64 task, i64 thread)` for the tasks 0 to 99.
 """
 
@@ -14,17 +18,21 @@ import ctypes
 import os
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from . import jit
+from . import cpus, jit
 from .cache import DiskCache, key_of
 from .cpus import available_cpus
 
 MOST_THREADS = 1024
-SPINS = 2000
-"""Pauses of a worker before it sleeps: about 0.1 ms."""
+SPIN_SECONDS = 5e-4
+"""How long a worker looks for a job before it sleeps: waking it takes 0.03 to 0.1 ms. Workers of other libraries look for 7 ms and
+more."""
+_PAUSES = 2000
+"""Pauses of a caller that has nothing left to do before it yields its processor, and of workers that outnumber the processors."""
 _SLICE = 16
 """Tasks that the caller runs before it looks whether Python was interrupted, and the most that one claim takes."""
 _SHARES = 4
@@ -151,6 +159,20 @@ claim.flag:
 awake:
   br label %job
 sleep:
+  ret void
+}
+
+define void @tc.pause(i64 %count) {
+; that many pauses, to see how long they take
+entry:
+  br label %wait
+wait:
+  %done = phi i64 [ 0, %entry ], [ %next, %wait ]
+  PAUSE
+  %next = add i64 %done, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %wait, label %end
+end:
   ret void
 }
 
@@ -310,6 +332,7 @@ class _Code:
     wait: Any
     cancel: Any
     alone: Any
+    pause: Any
 
 
 _P, _I = ctypes.c_void_p, ctypes.c_int64
@@ -338,6 +361,7 @@ def _code() -> _Code:
         function("tc.wait", _I, _P, _I, _I),
         function("tc.cancel", _I, _P),
         function("tc.alone", None, _P, _P, _I, _I),
+        function("tc.pause", None, _I),
     )
 
 
@@ -346,6 +370,15 @@ def _yield_function() -> Any:
     if sys.platform == "win32":
         return ctypes.CDLL("kernel32").SwitchToThread
     return ctypes.CDLL(None).sched_yield
+
+
+@dataclass(slots=True)
+class _Worker:
+    """What wakes a worker, its number for the system, and the processor it ran on before it slept."""
+
+    lock: Any
+    thread: int | None = None
+    slept_on: int | None = None
 
 
 class Pool:
@@ -360,7 +393,18 @@ class Pool:
         self._yield = _yield_function()
         ctypes.c_void_p.from_address(self._state + 24).value = ctypes.cast(self._yield, ctypes.c_void_p).value
         self._busy = threading.Lock()
-        self._locks: list[Any] = [None]
+        self._workers: list[_Worker] = []
+        self._spins = _PAUSES
+        self._longest = int(SPIN_SECONDS / self._pause_seconds())
+
+    def _pause_seconds(self) -> float:
+        """How long one pause of a waiting loop takes: 35 to 140 cycles, as the processor likes."""
+        times: list[float] = []
+        for _ in range(3):
+            start = time.perf_counter()
+            self.code.pause(_PAUSES)
+            times.append(time.perf_counter() - start)
+        return min(times) / _PAUSES
 
     def run(self, function: int, args: int, tasks: int, thread_count: int | None = None) -> None:
         """Call `void function(ptr args, i64 task, i64 thread)` for all tasks; returns when all are done.
@@ -389,38 +433,45 @@ class Pool:
         state, code = self._state, self.code
         wanted = tasks
         try:
-            sleepers = code.run(state, function, args, tasks, count, SPINS, self._wake)
+            sleepers = code.run(state, function, args, tasks, count, _PAUSES, self._wake)
             if sleepers < 0:
                 return
+            here = cpus.current_cpu() if sleepers else None
             for k in range(sleepers):
-                self._locks[self._wake[k]].release()
+                worker = self._workers[self._wake[k] - 1]
+                if here is not None and worker.slept_on == here:
+                    cpus.send_away(worker.thread, here)
+                worker.lock.release()
             while code.work(state, 0, _SLICE) == _SLICE:
                 pass
-            while not code.wait(state, wanted, SPINS):
+            while not code.wait(state, wanted, _PAUSES):
                 pass
         except BaseException:
             # Arguments must stay alive until the last task that somebody began has ended.
             wanted -= code.cancel(state)
-            while not code.wait(state, wanted, SPINS):
+            while not code.wait(state, wanted, _PAUSES):
                 pass
             raise
 
     def _start_workers(self, count: int) -> None:
-        while len(self._locks) < count:
-            number = len(self._locks)
-            lock = threading.Lock()
-            lock.acquire()
-            self._locks.append(lock)
+        for number in range(len(self._workers) + 1, count):
+            worker = _Worker(threading.Lock())
+            worker.lock.acquire()
+            self._workers.append(worker)
             # A new worker has seen every job so far.
             seen = ctypes.c_int64.from_address(self._state + 3 * _LINE).value
             ctypes.c_int64.from_address(self._state + _WORKERS + number * _LINE + 8).value = seen
             name = f"tc_jupyter-{number}"
-            threading.Thread(target=self._work, args=(number, lock), name=name, daemon=True).start()
+            thread = threading.Thread(target=self._work, args=(number, worker), name=name, daemon=True)
+            thread.start()
+            worker.thread = thread.native_id
+            self._spins = self._longest if number < available_cpus() else _PAUSES
 
-    def _work(self, number: int, lock: Any) -> None:
+    def _work(self, number: int, worker: _Worker) -> None:
         while True:
-            self.code.worker(self._state, number, SPINS)
-            lock.acquire()
+            self.code.worker(self._state, number, self._spins)
+            worker.slept_on = cpus.current_cpu()
+            worker.lock.acquire()
 
 
 class _Shared:

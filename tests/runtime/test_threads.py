@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
-from tc_jupyter.runtime import jit, threads
+from tc_jupyter.runtime import cpus, jit, threads
 
 TEXT = """; passes: vector
 define void @add(ptr %args, i64 %index, i64 %thread) {
@@ -95,6 +97,38 @@ def test_a_forked_child_has_a_pool_of_its_own(code):
         os._exit(0 if good else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert counts(code, 100)[:100] == [1] * 100
+
+
+def asleep(number: int) -> None:
+    """Return once a worker sleeps."""
+    flag = ctypes.c_int64.from_address(threads.pool()._state + threads._WORKERS + number * threads._LINE)
+    end = time.monotonic() + 60
+    while flag.value == 0 and time.monotonic() < end:
+        os.sched_yield()
+    assert flag.value == 1
+
+
+@pytest.mark.usefixtures("four_threads")
+@pytest.mark.skipif(cpus.current_cpu() is None, reason="no affinity on this system")
+def test_a_worker_that_slept_where_the_caller_runs_is_sent_to_the_other_processors(code, monkeypatch):
+    allowed = os.sched_getaffinity(0)
+    here = min(allowed)
+    monkeypatch.setattr(cpus, "current_cpu", lambda: here)
+    counts(code, 100, limit=2)
+    worker = threads.pool()._workers[0]
+    os.sched_setaffinity(worker.thread, allowed)
+    for _ in range(2):  # it may have fallen asleep before the first call of this test
+        asleep(1)
+        assert counts(code, 100, limit=2)[:100] == [1] * 100
+    asleep(1)
+    assert os.sched_getaffinity(worker.thread) == (allowed - {here} or allowed)
+    os.sched_setaffinity(worker.thread, allowed)
+
+
+def test_the_number_of_pauses_before_a_worker_sleeps_follows_their_length(monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: 1e-3 * next(ticks))
+    assert threads.Pool()._longest == pytest.approx(threads.SPIN_SECONDS / 1e-3 * threads._PAUSES, abs=1)
 
 
 def test_the_interpreter_ends_with_sleeping_and_spinning_workers():
