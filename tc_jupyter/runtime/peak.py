@@ -84,7 +84,8 @@ class Probe:
     shortest: float = field(default=float("inf"))
 
     def __call__(self) -> bool:
-        """Whether the processors are free now."""
+        """Whether the processors are free now; a first run wakes the threads."""
+        self.run()
         now = _seconds(self.run)
         self.shortest = min(self.shortest, now)
         return now <= SLOWER * self.shortest

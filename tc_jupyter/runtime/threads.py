@@ -6,8 +6,8 @@ number of threads that take part and the tasks left; a successful claim pins the
 A second caller (another Python thread, or a call from inside a callback) finds the pool taken and runs its tasks itself.
 
 A worker that slept where the caller now computes is sent to the other processors before it is woken: left to itself, Linux wakes
-it where it slept if there are few processors, and it then waits for the caller. Measured on two processors of an AMD EPYC, in turns with
-PyTorch and NumPy: a product of 512 on two threads took 3.1 ms in the middle, as on one, now 1.6, which is the shortest of both.
+it where it slept if there are few processors, and it then waits for the caller. Measured on two processors of an AMD EPYC, in turns
+with PyTorch and NumPy: a product of 512 on two threads took 3.1 ms in the middle, as on one, now 1.6, the shortest of both.
 
 Worked example: `pool().run(address, slots, 100)` calls `void f(ptr slots, i64 task, i64 thread)` for the tasks 0 to 99.
 """

@@ -81,23 +81,33 @@ _PATIENCE = 0.04
 """Seconds that a sample waits for free processors: longer than the threads of other libraries spin."""
 
 
+def _settled(quiet: Callable[[], bool]) -> bool:
+    """Whether the processors are free, now or as soon as the threads of the last candidate sleep.
+
+    It asks again and again instead of sleeping: a processor that slept for a millisecond computes more slowly for several.
+    """
+    end = time.perf_counter() + _PATIENCE
+    while not quiet():
+        if time.perf_counter() > end:
+            return False
+    return True
+
+
 def _sample(
     call: Callable[[], object], count: int, synchronize: Callable[[], object], quiet: Callable[[], bool] | None
 ) -> tuple[float, bool]:
     """Seconds per call, and whether the processors were free before and after; of several tries the first free or shortest one."""
     shortest = float("inf")
     for _ in range(1 if quiet is None else _TRIES):
+        free = quiet is None or _settled(quiet)
         if quiet is not None:
-            end = time.perf_counter() + _PATIENCE
-            while not quiet() and time.perf_counter() < end:  # threads of the last candidate may still spin
-                time.sleep(1e-3)
             call()
         start = time.perf_counter()
         for _ in range(count):
             call()
         synchronize()
         shortest = min(shortest, (time.perf_counter() - start) / count)
-        if quiet is None or quiet():
+        if quiet is None or (_settled(quiet) and free):
             return shortest, True
     return shortest, False
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tc_jupyter.runtime import peak
+from tc_jupyter.runtime import peak, timing
 from tc_jupyter.runtime.cpus import _quota, available_cpus
 from tc_jupyter.runtime.timing import Benchmark, Limits, Row, Timing, benchmark, duration, roofline, rows_of
 
@@ -37,14 +37,23 @@ def test_the_device_is_waited_for_after_every_sample():
     assert len(waits) == 7
 
 
-def test_a_disturbed_sample_is_taken_again():
-    calls: list[int] = []
+def test_a_disturbed_sample_is_taken_again(monkeypatch):
+    monkeypatch.setattr(timing, "_PATIENCE", 0.0)
     answers = iter([True, False, True, True] + [True] * 100)
-    (timing,) = benchmark({"a": lambda: calls.append(1)}, rounds=2, quiet=lambda: next(answers))
-    assert len(timing.samples) == 2
-    assert timing.disturbed == 0
-    (timing,) = benchmark({"a": lambda: None}, rounds=1, quiet=itertools.cycle([True, False]).__next__)
-    assert (len(timing.samples), timing.disturbed) == (1, 1)
+    asked: list[bool] = []
+    (found,) = benchmark({"a": lambda: None}, rounds=2, quiet=lambda: asked.append(True) or next(answers))
+    assert len(found.samples) == 2
+    assert found.disturbed == 0
+    assert len(asked) == 6  # before and after the first try, the second, and the second round
+    (found,) = benchmark({"a": lambda: None}, rounds=1, quiet=lambda: False)
+    assert (len(found.samples), found.disturbed) == (1, 1)
+
+
+def test_a_sample_waits_for_the_threads_of_the_last_candidate(monkeypatch):
+    monkeypatch.setattr(timing, "_PATIENCE", 60.0)
+    answers = itertools.chain([False] * 50, itertools.repeat(True))
+    (found,) = benchmark({"a": lambda: None}, rounds=1, quiet=answers.__next__)
+    assert (found.disturbed, next(answers)) == (0, True)
 
 
 def test_limits_are_measured():
