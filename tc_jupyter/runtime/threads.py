@@ -5,9 +5,10 @@ looks once more, returns to Python and blocks on its own lock. Tasks are claimed
 number of threads that take part and the tasks left; a successful claim pins the job, since a job cannot end before its tasks have.
 A second caller (another Python thread, or a call from inside a callback) finds the pool taken and runs its tasks itself.
 
-A worker that slept where the caller now computes is sent to the other processors before it is woken: left to itself, Linux wakes
-it where it slept if there are few processors, and it then waits for the caller. Measured on two processors of an AMD EPYC, in turns
-with PyTorch and NumPy: a product of 512 on two threads took 3.1 ms in the middle, as on one, now 1.6, the shortest of both.
+A worker that slept where the caller now computes is sent to the other processors before it is woken; one that has not seen a job
+when the caller has done all of it, after it. Left to itself, Linux runs both on one processor for a long time if there are few.
+Measured on two processors of an AMD EPYC, in turns with PyTorch and NumPy: a product of 512 on two threads took 3.1 ms in the
+middle, as on one, now 1.6, the shortest of both.
 
 Worked example: `pool().run(address, slots, 100)` calls `void f(ptr slots, i64 task, i64 thread)` for the tasks 0 to 99.
 """
@@ -33,12 +34,21 @@ SPIN_SECONDS = 5e-4
 more."""
 _PAUSES = 2000
 """Pauses of a caller that has nothing left to do before it yields its processor, and of workers that outnumber the processors."""
+_UNSEEN = -2
+"""A job is done, and the first worker has not seen it."""
 _SLICE = 16
 """Tasks that the caller runs before it looks whether Python was interrupted, and the most that one claim takes."""
 _SHARES = 4
 """A claim takes one in so many of a thread's part of what is left: neighbours in memory are then written by one thread."""
 _LINE = 128
+_JOB = 3 * _LINE
 _WORKERS = 4 * _LINE
+
+
+def _seen(worker: int) -> int:
+    """Where the last job that a worker has seen stands."""
+    return _WORKERS + worker * _LINE + 8
+
 
 # State, one cache line each: 0 function, args, total, yield; 1 claim word; 2 tasks done; 3 job number; 4.. one line per
 # worker: asleep flag, last job seen. Claim word: tasks left (bits 0-31), threads (32-43), generation (44-63).
@@ -257,7 +267,8 @@ late:
 }
 
 define i64 @tc.run(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, i64 %spins, ptr %wake) {
-; a whole job if no worker sleeps and it is short: returns -1 when all is done, else the number of workers to wake
+; a whole job if no worker sleeps and it is short: returns -1 when all is done, -2 if the first worker has not seen it even
+; then, else the number of workers to wake
 entry:
   %sleepers = call i64 @tc.post(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, ptr %wake)
   %none = icmp eq i64 %sleepers, 0
@@ -269,9 +280,21 @@ work:
 finish:
   %ok = call i64 @tc.wait(ptr %s, i64 %total, i64 %spins)
   %done = icmp eq i64 %ok, 1
-  br i1 %done, label %end, label %hand.over
+  br i1 %done, label %helped, label %hand.over
 hand.over:
   ret i64 %sleepers
+helped:
+  %alone = icmp eq i64 %ran, %total
+  br i1 %alone, label %compare, label %end
+compare:
+  %job.at = getelementptr i8, ptr %s, i64 384
+  %number = load atomic i64, ptr %job.at monotonic, align 8
+  %seen.at = getelementptr i8, ptr %s, i64 648
+  %seen = load atomic i64, ptr %seen.at monotonic, align 8
+  %late = icmp ne i64 %number, %seen
+  br i1 %late, label %unseen, label %end
+unseen:
+  ret i64 -2
 end:
   ret i64 -1
 }
@@ -374,11 +397,25 @@ def _yield_function() -> Any:
 
 @dataclass(slots=True)
 class _Worker:
-    """What wakes a worker, its number for the system, and the processor it ran on before it slept."""
+    """A worker.
+
+    Attributes:
+        lock: what wakes it.
+        thread: its number for the system.
+        slept_on: the processor that ran it before it slept.
+        left: the processor that it was sent away from.
+    """
 
     lock: Any
     thread: int | None = None
     slept_on: int | None = None
+    left: int | None = None
+
+    def leave(self, cpu: int | None) -> None:
+        """Run on the other processors from now on."""
+        if cpu is not None and cpu != self.left:
+            cpus.send_away(self.thread, cpu)
+            self.left = cpu
 
 
 class Pool:
@@ -435,17 +472,21 @@ class Pool:
         try:
             sleepers = code.run(state, function, args, tasks, count, _PAUSES, self._wake)
             if sleepers < 0:
+                if sleepers == _UNSEEN:
+                    self._make_room(count)
                 return
             here = cpus.current_cpu() if sleepers else None
             for k in range(sleepers):
                 worker = self._workers[self._wake[k] - 1]
-                if here is not None and worker.slept_on == here:
-                    cpus.send_away(worker.thread, here)
+                if worker.slept_on == here:
+                    worker.leave(here)
                 worker.lock.release()
             while code.work(state, 0, _SLICE) == _SLICE:
                 pass
             while not code.wait(state, wanted, _PAUSES):
                 pass
+            if not sleepers:
+                self._make_room(count)
         except BaseException:
             # Arguments must stay alive until the last task that somebody began has ended.
             wanted -= code.cancel(state)
@@ -453,14 +494,24 @@ class Pool:
                 pass
             raise
 
+    def _make_room(self, count: int) -> None:
+        """Send away those of `count` threads that have not seen a job of which all is done: they wait for this processor."""
+        job, here = self._word(_JOB).value, cpus.current_cpu()
+        for number, worker in enumerate(self._workers[: count - 1], 1):
+            if self._word(_seen(number)).value != job:
+                worker.leave(here)
+
+    def _word(self, offset: int) -> ctypes.c_int64:
+        """A word of the shared state."""
+        return ctypes.c_int64.from_address(self._state + offset)
+
     def _start_workers(self, count: int) -> None:
         for number in range(len(self._workers) + 1, count):
             worker = _Worker(threading.Lock())
             worker.lock.acquire()
             self._workers.append(worker)
             # A new worker has seen every job so far.
-            seen = ctypes.c_int64.from_address(self._state + 3 * _LINE).value
-            ctypes.c_int64.from_address(self._state + _WORKERS + number * _LINE + 8).value = seen
+            self._word(_seen(number)).value = self._word(_JOB).value
             name = f"tc_jupyter-{number}"
             thread = threading.Thread(target=self._work, args=(number, worker), name=name, daemon=True)
             thread.start()

@@ -44,6 +44,15 @@ class Target:
     fast_math: bool = False
     tf32: bool = False
 
+    @property
+    def free_masks(self) -> bool:
+        """Whether loads and stores under a mask cost as much as others (AVX-512)."""
+        return {"avx512vl", "avx512bw"} <= self.features
+
+    def has_masks(self, bits: int) -> bool:
+        """Whether there are loads and stores under a mask, of elements of so many bits; with AVX2 they cost many times as much."""
+        return self.free_masks or ("avx2" in self.features and bits >= 32)
+
 
 INTERPRETER = Target("interpreter", "loop interpreter")
 """The loop IR run directly on NumPy arrays."""

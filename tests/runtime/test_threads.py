@@ -117,12 +117,43 @@ def test_a_worker_that_slept_where_the_caller_runs_is_sent_to_the_other_processo
     counts(code, 100, limit=2)
     worker = threads.pool()._workers[0]
     os.sched_setaffinity(worker.thread, allowed)
+    worker.left = None
     for _ in range(2):  # it may have fallen asleep before the first call of this test
         asleep(1)
         assert counts(code, 100, limit=2)[:100] == [1] * 100
     asleep(1)
     assert os.sched_getaffinity(worker.thread) == (allowed - {here} or allowed)
     os.sched_setaffinity(worker.thread, allowed)
+    worker.left = None
+
+
+def test_a_job_that_the_first_worker_has_not_seen_says_so(code):
+    pool = threads.Pool()
+    numbers = (ctypes.c_int64 * 16)()
+    post = (pool._state, code.address("add"), ctypes.addressof(numbers), 3, 2, threads._PAUSES, pool._wake)
+    assert pool.code.run(*post) == threads._UNSEEN
+    pool._word(threads._seen(1)).value = 2
+    assert pool.code.run(*post) == -1
+    assert list(numbers)[:4] == [2, 2, 2, 0]
+
+
+@pytest.mark.skipif(cpus.current_cpu() is None, reason="no affinity on this system")
+def test_a_worker_that_has_not_seen_a_finished_job_is_sent_away(monkeypatch):
+    sent: list[tuple[int | None, int]] = []
+    monkeypatch.setattr(cpus, "send_away", lambda thread, cpu: sent.append((thread, cpu)))
+    pool = threads.Pool()
+    pool._workers = [threads._Worker(threading.Lock(), thread) for thread in (11, 12, 13)]
+    pool._word(threads._JOB).value = 5
+    pool._word(threads._seen(2)).value = 5
+    here = 7
+    monkeypatch.setattr(cpus, "current_cpu", lambda: here)
+    pool._make_room(3)
+    assert sent == [(11, 7)]
+    pool._make_room(3)
+    assert sent == [(11, 7)]
+    here = 6
+    pool._make_room(4)
+    assert sent == [(11, 7), (11, 6), (13, 6)]
 
 
 def test_the_number_of_pauses_before_a_worker_sleeps_follows_their_length(monkeypatch):

@@ -76,6 +76,7 @@ from .builder import (
 )
 from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
+from .overlap import overlap
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
 from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_batch, look_up, next_item, next_panel
 from .prepare import (
@@ -148,7 +149,8 @@ def _emit(kernel: Kernel, target: Target) -> KernelSource:
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
     bound = frozenset(loop.var for loop in plan.loops)
     inputs = {buffer.name: buffer for buffer in kernel.buffers}
-    body = blocked(full_tiles(accumulate(plan.body, scopes), bound), inputs, target)
+    body = plan.body if target.free_masks else overlap(plan.body)
+    body = blocked(full_tiles(accumulate(body, scopes), bound), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
     return _Module(kernel, target, replace(plan, body=body)).source()
@@ -235,13 +237,13 @@ class _Function:
         A mask is an instruction for every element type with AVX-512 and for 32 and 64 bits with AVX2. Where it is not, it
         costs a jump per lane, but accumulators that live in registers must not be read by a computed index.
         """
-        if {"avx512vl", "avx512bw"} <= self.target.features:
+        if self.target.free_masks:
             return True
         names = {name for stmt in walk_statements(block) for name in _touched(stmt)}
         buffers = [self.storages[name].buffer for name in names if name in self.storages]
         if any(buffer.scope == "register" for buffer in buffers):
             return True
-        return "avx2" in self.target.features and all(buffer.dtype.bits >= 32 for buffer in buffers)
+        return all(self.target.has_masks(buffer.dtype.bits) for buffer in buffers)
 
     # --- places ------------------------------------------------------------------------------------------------------
 

@@ -179,15 +179,17 @@ def _times_divisor(total: Polynomial, divisor: int) -> Polynomial | None:
 
 
 def as_expr(poly: Polynomial) -> Expr:
-    """An expression with the value of the sum."""
+    """An expression with the value of the sum; negative terms are subtracted."""
     total: Expr | None = None
     for product, value in poly.terms:
         term: Expr | None = None
         for factor in product:
             term = factor if term is None else Binary("*", term, factor, DType.INT64)
+        minus = total is not None and -(1 << 63) < value < 0
+        count = -value if minus else value
         if term is None:
-            term = int64(value)
-        elif value != 1:
-            term = Binary("*", term, int64(value), DType.INT64)
-        total = term if total is None else Binary("+", total, term, DType.INT64)
+            term = int64(count)
+        elif count != 1:
+            term = Binary("*", term, int64(count), DType.INT64)
+        total = term if total is None else Binary("-" if minus else "+", total, term, DType.INT64)
     return int64(0) if total is None else total

@@ -1,0 +1,143 @@
+"""Tiles with a ragged end -> full tiles, the last of which begins earlier, where results may be computed twice.
+
+A processor without masks of its own would compute the last, ragged tile element by element, or under masks that cost as much as the
+tile. If a row is at least one tile long, the last tile can end where the row ends: some elements are computed and written twice,
+with the same value. Loads then stay inside the row, so conditions that guard lanes beyond its end are true and go away.
+
+Worked example: with rows of at least 32
+
+    for w.o in 0:ceil(W/32)                              for w.o in 0:ceil(W/32)
+      for w in 0:min(W - 32*w.o, 32): acc[w] += X[w + 32*w.o] * F[k]
+                                              ->           for w in 0:32: acc[w] += X[w + min(32*w.o, W - 32)] * F[k]
+
+and shorter ones are computed as before. Source: `TailStrategy::ShiftInwards` of Halide (Ragan-Kelley et al., PLDI 2013).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops.rewrite import with_blocks
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rebuild, walk
+
+from .polynomial import Polynomial, add, as_expr, coefficient, mentions, multiply, polynomial, without
+from .prepare import constant_value, map_block, minimum, plus, times, upper_limit
+
+
+def overlap(block: Block) -> Block:
+    """Apply the rule to every tile loop inside."""
+    return replace(block, body=tuple(_overlap(stmt) for stmt in block.body))
+
+
+def _overlap(stmt: Stmt) -> Stmt:
+    found = _tiles(stmt) if isinstance(stmt, For) and stmt.kind == "serial" else None
+    if found is None:
+        return with_blocks(stmt, overlap)
+    assert isinstance(stmt, For)
+    length, lanes = found
+    try:
+        full = _Shift(stmt, length, lanes).block(stmt.body)
+    except _Unmoved:
+        return stmt
+    return If(Binary(">=", length, int64(lanes), DType.BOOL), Block((replace(stmt, body=full),)), Block((stmt,)))
+
+
+def _tiles(loop: For) -> tuple[Expr, int] | None:
+    """Length of the row and of a tile, if all that is ragged in the tiles is their last vectorised loop."""
+    inner = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)]
+    ragged = {stmt.extent: stmt for stmt in inner if mentions(stmt.extent, loop.var)}
+    if len(ragged) != 1 or constant_value(loop.min) != 0 or not _repeatable(loop):
+        return None
+    ((extent, tile),) = ragged.items()
+    match extent:
+        case Binary(op="min", left=Const(), right=rest) | Binary(op="min", left=rest, right=Const()):
+            lanes, left = upper_limit(extent), polynomial(rest, {})
+        case _:
+            return None
+    length = without(left, loop.var)
+    if lanes is None or length is None or coefficient(left, loop.var) != Polynomial((((), -lanes),)):
+        return None
+    row = as_expr(length)
+    known = constant_value(row) is not None or any(mentions(row, other.var) for other in inner)
+    return None if known or tile.kind != "vectorize" else (row, lanes)
+
+
+def _repeatable(loop: For) -> bool:
+    """Whether a point may be computed twice: sums are private to a tile, the rest assigns and reads nothing that it writes."""
+    inner = tuple(walk_statements(loop.body))
+    if not all(isinstance(stmt, Block | For | Store | Allocate) for stmt in inner):
+        return False
+    private = {stmt.buffer.name for stmt in inner if isinstance(stmt, Allocate)}
+    stores = [stmt for stmt in inner if isinstance(stmt, Store)]
+    shared = {store.buffer for store in stores} - private
+    reads = {n.tensor for stmt in inner for expr in expressions(stmt) for n in walk(expr) if isinstance(n, Read)}
+    reduces = any(store.reduce is not None for store in stores if store.buffer in private)
+    plain = all(store.reduce is None and not store.atomic for store in stores if store.buffer in shared)
+    return reduces and plain and not shared & reads
+
+
+class _Unmoved(Exception):
+    """The tile's number is used for something else than its position."""
+
+
+class _Shift:
+    """Rewrites the body of a tile loop: `lanes * tile` becomes the start of the tile, ragged extents become `lanes`."""
+
+    def __init__(self, loop: For, length: Expr, lanes: int) -> None:
+        self.tile, self.lanes = loop.var, lanes
+        self.last = plus(length, int64(-lanes))
+        self.start = minimum(times(IndexVar(loop.var), int64(lanes)), self.last)
+        inner = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)]
+        self.ragged = {stmt.extent for stmt in inner if mentions(stmt.extent, loop.var)}
+        self.inner = {stmt.var: stmt for stmt in inner}
+
+    def block(self, block: Block) -> Block:
+        """The rewritten block."""
+        return map_block(block, self.expression)
+
+    def expression(self, expr: Expr) -> Expr:
+        """The rewritten expression."""
+        if expr in self.ragged:
+            return int64(self.lanes)
+        if not mentions(expr, self.tile):
+            return expr
+        match expr:
+            case Select(condition=condition, then=then) if self.always(condition):
+                return self.expression(then)
+            case IndexVar() | Binary(dtype=DType.INT64):
+                return as_expr(self.moved(expr, self.start))
+            case _:
+                return rebuild(expr, tuple(self.expression(child) for child in children(expr)))
+
+    def moved(self, expr: Expr, start: Expr) -> Polynomial:
+        """An expression with `start` for `lanes * tile`."""
+        terms = polynomial(expr, {})
+        rest, factor = without(terms, self.tile), coefficient(terms, self.tile)
+        if rest is None or factor is None or any(value % self.lanes for _, value in factor.terms):
+            raise _Unmoved
+        times_lanes = Polynomial(tuple((product, value // self.lanes) for product, value in factor.terms))
+        return add(rest, multiply(times_lanes, polynomial(start, {})))
+
+    def always(self, condition: Expr) -> bool:
+        """Whether a comparison of positions holds in every lane of every full tile: it does in the last lane of the last tile."""
+        match condition:
+            case Binary(op="&&", left=left, right=right):
+                return self.always(left) and self.always(right)
+            case Binary(op="<", left=left, right=right) if left.dtype is DType.INT64 and not mentions(right, self.tile):
+                pass
+            case _:
+                return False
+        most = self.moved(left, self.last)
+        if any(
+            value < 0 for product, value in polynomial(left, {}).terms if any(mentions(f, self.tile) for f in product)
+        ):
+            return False
+        for name, loop in self.inner.items():
+            gain, rest = coefficient(most, name), without(most, name)
+            if gain is None or rest is None or any(product or value < 0 for product, value in gain.terms):
+                return False
+            extent = int64(self.lanes) if loop.extent in self.ragged else loop.extent
+            most = add(rest, multiply(gain, polynomial(plus(loop.min, plus(extent, int64(-1))), {})))
+        room = add(polynomial(right, {}), multiply(most, Polynomial((((), -1),))))
+        return all(not product and value > 0 for product, value in room.terms) and bool(room.terms)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.codegen.llvm.overlap import overlap
+from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Store, walk_statements
+from tc_jupyter.loops.interpret import interpret
+from tc_jupyter.program import Select, Size, int64
+from tests.codegen.llvm_kernels import F32, ISAS, add, compare, const, kernel, least, loop, mul, op, read, target, var
+
+W, K = Size("W"), Size("K")
+o, v, k, h = (var(name) for name in ("o", "v", "k", "h"))
+LANES = 16
+LENGTH = add(op("-", W, K), 1)
+"""Elements of a row of the result: windows of K elements of W."""
+
+
+def tile(value, *more, store=None, extent=None):
+    """A tile of window sums: set to zero, add, copy out; the sums of `extent` elements, else of as many as the row has."""
+    at = add(v, mul(o, LANES))
+    acc = Buffer("acc", F32, (int64(LANES),), "local")
+    ragged = least(LANES, op("-", LENGTH, mul(o, LANES)))
+    summed = extent or ragged
+    body = Block(
+        (
+            loop("v", summed, Store("acc", (v,), const(0.0)), kind="vectorize"),
+            loop("k", K, loop("v", summed, Store("acc", (v,), value, "+"), kind="vectorize")),
+            loop("v", ragged, store or Store("Y", (h, at), read("acc", v)), kind="vectorize"),
+            *more,
+        )
+    )
+    return Allocate(acc, body)
+
+
+def rows(body, role="output"):
+    tiles = loop("o", op("//", add(LENGTH, LANES - 1), int64(LANES)), body)
+    buffers = [Buffer("X", F32, (Size("H"), W)), Buffer("Y", F32, (Size("H"), LENGTH), role=role)]
+    return kernel(buffers, "HWK", loop("h", Size("H"), tiles, kind="parallel"))
+
+
+def windows(guarded: bool = False):
+    """Sums of windows; `guarded`: whole tiles, whose lanes beyond the row read nothing."""
+    at = add(add(v, mul(o, LANES)), k)
+    value = read("X", h, at)
+    if not guarded:
+        return rows(tile(value))
+    return rows(tile(Select(op("<", at, W), value, const(0.0), F32), extent=LANES))
+
+
+def arrays(height: int, width: int, window: int) -> dict[str, np.ndarray]:
+    x = np.random.default_rng(width).standard_normal((height, width), dtype=np.float32)
+    return {"X": x, "Y": np.full((height, width - window + 1), np.nan, np.float32)}
+
+
+def rewritten(made):
+    return replace(made, body=overlap(made.body))
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("isa", ISAS)
+def test_the_last_tile_of_a_row_is_computed_inside_the_one_before(isa, guarded):
+    made = windows(guarded)
+    for width in (3, 4, 10, 17, 18, 19, 33, 34, 35, 51, 66):
+        given = arrays(2, width, 3)
+        compare(made, given, {"H": 2, "W": width, "K": 3}, isa=isa, rtol=1e-5)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_the_interpreter_computes_the_same_before_and_after(guarded):
+    made = windows(guarded)
+    for width in (3, 9, 18, 19, 20, 40):
+        first, second = arrays(2, width, 3), arrays(2, width, 3)
+        sizes = {"H": 2, "W": width, "K": 3}
+        interpret(made, first, sizes)
+        interpret(rewritten(made), second, sizes)
+        np.testing.assert_array_equal(first["Y"], second["Y"])
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_full_tiles_have_constant_lengths_and_no_conditions(guarded):
+    (found,) = [stmt for stmt in walk_statements(overlap(windows(guarded).body)) if isinstance(stmt, If)]
+    text = repr(found.then)
+    assert "Select" not in text
+    assert text.count("extent=Const(value=16") == 3
+    assert found.otherwise is not None
+    assert ("Select" in repr(found.otherwise)) == guarded
+
+
+def test_a_processor_with_free_masks_keeps_its_masks():
+    made, plain = windows(), replace(target("avx2"), features=frozenset({"avx2"}))
+    free = replace(plain, features=frozenset({"avx512vl", "avx512bw"}))
+    texts = [emit_llvm(made, each).text for each in (plain, free)]
+    assert ["; if W - K + 1 >= 16" in text for text in texts] == [True, False]
+
+
+def unchanged(body, role="output") -> bool:
+    made = rows(body, role)
+    return overlap(made.body) == made.body
+
+
+def test_what_may_not_be_computed_twice_stays():
+    at = add(v, mul(o, LANES))
+    value = read("X", h, add(at, k))
+    assert not unchanged(tile(value))
+    # a sum in memory, a value that the loop writes, a check
+    assert unchanged(tile(value, store=Store("Y", (h, at), read("acc", v), "+")), "inout")
+    assert unchanged(tile(op("+", value, read("Y", h, v))), "inout")
+    check = Check(op("<", h, W), 0, (h,), Block(()))
+    assert unchanged(tile(value, check))
+
+
+def test_a_tile_whose_number_is_used_by_itself_stays():
+    at = add(v, mul(o, LANES))
+    assert unchanged(tile(read("X", h, add(add(v, o), k))))
+    assert unchanged(tile(read("X", h, add(at, k)), store=Store("Y", (h, add(v, mul(o, 8))), read("acc", v))))
+
+
+def test_a_guard_that_is_not_always_true_stays():
+    at = add(add(v, mul(o, LANES)), k)
+    value = Select(op("<", at, op("-", W, h)), read("X", h, at), const(0.0), F32)
+    found = overlap(rows(tile(value, extent=LANES)).body)
+    (choice,) = [stmt for stmt in walk_statements(found) if isinstance(stmt, If)]
+    assert "Select" in repr(choice.then)
