@@ -119,6 +119,12 @@ def test_a_tile_whose_number_is_used_by_itself_stays():
     assert unchanged(tile(read("X", h, add(at, k)), store=Store("Y", (h, add(v, mul(o, 8))), read("acc", v))))
 
 
+def test_tiles_inside_other_loops_are_found():
+    inner = loop("o", op("//", add(LENGTH, LANES - 1), int64(LANES)), tile(read("X", h, add(add(v, mul(o, LANES)), k))))
+    made = kernel(list(rows(inner).buffers), "HWK", loop("h", Size("H"), loop("p", 2, inner), kind="parallel"))
+    assert len([stmt for stmt in walk_statements(overlap(made.body)) if isinstance(stmt, If)]) == 1
+
+
 def test_a_guard_that_is_not_always_true_stays():
     at = add(add(v, mul(o, LANES)), k)
     value = Select(op("<", at, op("-", W, h)), read("X", h, at), const(0.0), F32)

@@ -36,15 +36,16 @@ def _overlap(stmt: Stmt) -> Stmt:
         return with_blocks(stmt, overlap)
     assert isinstance(stmt, For)
     length, lanes = found
+    rest = replace(stmt, body=overlap(stmt.body))
     try:
-        full = _Shift(stmt, length, lanes).block(stmt.body)
+        full = overlap(_Shift(stmt, length, lanes).block(stmt.body))
     except _Unmoved:
-        return stmt
-    return If(Binary(">=", length, int64(lanes), DType.BOOL), Block((replace(stmt, body=full),)), Block((stmt,)))
+        return rest
+    return If(Binary(">=", length, int64(lanes), DType.BOOL), Block((replace(stmt, body=full),)), Block((rest,)))
 
 
 def _tiles(loop: For) -> tuple[Expr, int] | None:
-    """Length of the row and of a tile, if all that is ragged in the tiles is their last vectorised loop."""
+    """Length of the row and of a tile, if all that is ragged in the tiles is their innermost loop, which has no counter."""
     inner = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)]
     ragged = {stmt.extent: stmt for stmt in inner if mentions(stmt.extent, loop.var)}
     if len(ragged) != 1 or constant_value(loop.min) != 0 or not _repeatable(loop):
@@ -60,7 +61,7 @@ def _tiles(loop: For) -> tuple[Expr, int] | None:
         return None
     row = as_expr(length)
     known = constant_value(row) is not None or any(mentions(row, other.var) for other in inner)
-    return None if known or tile.kind != "vectorize" else (row, lanes)
+    return None if known or tile.kind not in ("vectorize", "unroll") else (row, lanes)
 
 
 def _repeatable(loop: For) -> bool:
