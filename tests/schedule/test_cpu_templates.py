@@ -35,7 +35,7 @@ LANES = TARGET.vector_bits // 32
 TILE = tile_of(TARGET, 32, None, None)
 ALONE = tile_of(TARGET, 32, 1, None, has_rows=False)
 WIDTH = streaming.VECTORS * LANES
-TOGETHER = TARGET.vector_registers // reduction.REGISTERS_PER_ROW
+TOGETHER = reduction.ROWS
 
 
 def edges(*widths: int) -> list[int]:

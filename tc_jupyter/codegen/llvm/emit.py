@@ -204,6 +204,7 @@ class _Function:
         self.b = builder
         self.place: Lines = []
         self.levels = [_Level(self.place)]
+        self.needed: dict[int, tuple[Expr, frozenset[str] | None]] = {}
         self.values: dict[str, Value] = {}
         self.level_of: dict[str, int] = {}
         self.constants: dict[str, Expr] = {}
@@ -280,9 +281,31 @@ class _Function:
             yield
         self.mask = saved
 
-    def depth(self, expr: Expr) -> int:
-        """The innermost level that an expression without reads needs."""
-        return max((self.level_of[name] for name in variables(expr)), default=0)
+    def needs(self, expr: Expr) -> frozenset[str] | None:
+        """The loop variables that a value depends on; `None` if it depends on more, so that it may not be computed earlier."""
+        found = self.needed.get(id(expr))
+        if found is not None:
+            return found[1]
+        names: frozenset[str] | None = frozenset()
+        match expr:
+            case Const() | Size():
+                pass
+            case IndexVar():
+                names = frozenset((expr.name,))
+            case Read() | Call():
+                names = None
+            case Binary(op="%") if expr.dtype.is_float:
+                names = None
+            case _:
+                for child in children(expr):
+                    more = self.needs(child)
+                    names = None if names is None or more is None else names | more
+        self.needed[id(expr)] = (expr, names)
+        return names
+
+    def depth(self, names: frozenset[str]) -> int:
+        """The innermost level that these loop variables need."""
+        return max((self.level_of[name] for name in names), default=0)
 
     def resolve(self, expr: Expr) -> Expr:
         """Put in the numbers of unrolled loops."""
@@ -325,8 +348,9 @@ class _Function:
                 return self.scalars[expr.tensor]
             case _:
                 pass
-        if _movable(expr):
-            level = self.depth(expr)
+        names = self.needs(expr)
+        if names is not None:
+            level = self.depth(names)
             memo = self.levels[level].memo
             if expr not in memo:
                 with self.at(level):
@@ -392,7 +416,7 @@ class _Function:
         test = self.value(condition)
         if test.text in ("true", "false"):
             return self.value(then if test.text == "true" else otherwise)
-        if _movable(then) and _movable(otherwise):
+        if self.needs(then) is not None and self.needs(otherwise) is not None:
             return arith.select(self.b, test, self.value(then), self.value(otherwise))
         if test.lanes > 1:
             with self.masked(test):
@@ -456,8 +480,10 @@ class _Function:
         for product, value in offset.terms:
             if not product:
                 continue
-            if all(_movable(factor) for factor in product):
-                by_level.setdefault(max(storage.level, *(self.depth(f) for f in product)), []).append((product, value))
+            needed = [self.needs(factor) for factor in product]
+            if all(names is not None for names in needed):
+                level = max(storage.level, *(self.depth(names) for names in needed if names is not None))
+                by_level.setdefault(level, []).append((product, value))
             else:
                 here.append((product, value))
         pointer = storage.pointer
@@ -1015,7 +1041,7 @@ class _Function:
             pointer = self.b.slot(element, max(1, prod(known)), 64, buffer.name)
         else:
             pointer = self.from_workspace(buffer, limits, lanes)
-        level = self.depth(_product(pitch)) if pitch else 0
+        level = self.depth(variables(_product(pitch))) if pitch else 0
         self.storages[buffer.name] = _Storage(buffer, pointer, _row_major(pitch), level, lanes, private=True)
         self.block(stmt.body)
 
@@ -1165,7 +1191,7 @@ class _Function:
         low, count = self.value(low_expr), self.value(extent_expr)
         end = (
             self.value(plus(low_expr, extent_expr))
-            if _movable(low_expr) and _movable(extent_expr)
+            if self.needs(low_expr) is not None and self.needs(extent_expr) is not None
             else arith.binary(self.b, "+", low, count)
         )
         with self.counted(stmt.var, low, end, low_expr, extent_expr, guard=extent is None):
@@ -1387,10 +1413,11 @@ class _Function:
     def inside(self, extent: Expr, limit: int, count: Value) -> Value:
         """Which of `limit` lanes are before the end of a loop; known from where its length is known."""
         key = ("inside", count.text, limit)
-        level = self.depth(extent) if _movable(extent) else len(self.levels) - 1
-        memo = self.levels[level].memo if _movable(extent) else {}
+        names = self.needs(extent)
+        level = len(self.levels) - 1 if names is None else self.depth(names)
+        memo = {} if names is None else self.levels[level].memo
         if key not in memo:
-            with self.at(level) if _movable(extent) else nullcontext():
+            with nullcontext() if names is None else self.at(level):
                 # The narrower the numbers, the fewer registers the comparison takes.
                 narrow = DType.INT32 if limit <= 64 else DType.INT16
                 kind = register_type(narrow)
@@ -1434,19 +1461,6 @@ def _positive(expr: Expr) -> bool:
         and expr.op == "max"
         and (constant_value(expr.left) or constant_value(expr.right) or 0) > 0
     )
-
-
-def _movable(expr: Expr) -> bool:
-    """Whether the value depends on loop variables alone, so that it may be computed earlier."""
-    match expr:
-        case Const() | Size() | IndexVar():
-            return True
-        case Read() | Call():
-            return False
-        case Binary(op="%") if expr.dtype.is_float:
-            return False
-        case _:
-            return all(_movable(child) for child in children(expr))
 
 
 def _only_vectors(block: Block) -> bool:

@@ -213,13 +213,15 @@ def _strided_roles(stage: Stage, reads: list[Read], outputs: list[str]) -> Roles
     return None
 
 
-def _halving_roles(stage: Stage) -> Roles | None:
+def _halving_roles(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str, int]) -> Roles | None:
     """A tile of one row from every second element (`X(2*i+k, 2*j+l)`): two vectors are read for one."""
     reads = [read for read in stage.statement.reads() if read.indices]
     outputs = [index.name for index in stage.statement.output_indices]
     if len(outputs) < 2 or not stage.statement.reduction_indices or stage.statement.combine is not None:
         return None
-    return None if _depends_on_data(reads) else _vector_roles(reads, outputs[-1], 2)
+    bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
+    ends = may_end(target, bits, _extent_of(stage, outputs[-1], sizes))
+    return _vector_roles(reads, outputs[-1], 2) if ends and not _depends_on_data(reads) else None
 
 
 def _vector_roles(reads: list[Read], column: str, width: int = 1) -> Roles | None:
@@ -284,7 +286,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         sizes: sizes of the call, as far as they are to be relied on, to choose the tile.
     """
     stage = schedule.graph.stage(name)
-    roles = roles_of(stage) or (_halving_roles(stage) if target.free_masks else None)
+    roles = roles_of(stage) or _halving_roles(schedule, stage, target, sizes or {})
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
