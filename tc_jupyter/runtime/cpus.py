@@ -48,15 +48,24 @@ def current_cpu() -> int | None:
     return number if number >= 0 else None
 
 
-def send_away(thread: int | None, cpu: int) -> None:
-    """Let a thread run on what the calling thread may use, except one processor; nothing happens if there is no other.
+def send_away(thread: int | None, cpu: int, back: int | None = None) -> bool:
+    """Let a thread run on what it may use now, except one processor; nothing happens if there is no other.
 
     Args:
         thread: the number of the system, `threading.Thread.native_id`.
+        back: a processor that it was sent away from before, and may use again.
+
+    Returns:
+        Whether it may not run there any more because of this call.
     """
+    if thread is None:
+        return False
     try:
-        others = os.sched_getaffinity(0) - {cpu}
-        if others and thread is not None:
-            os.sched_setaffinity(thread, others)
+        allowed = os.sched_getaffinity(thread)
+        others = (allowed if back is None else allowed | {back}) - {cpu}
+        if cpu not in allowed or not others:
+            return False
+        os.sched_setaffinity(thread, others)
     except OSError:  # a container may forbid it, or has changed what is allowed meanwhile: the thread stays where it is
-        pass
+        return False
+    return True

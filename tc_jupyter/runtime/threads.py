@@ -6,9 +6,9 @@ number of threads that take part and the tasks left; a successful claim pins the
 A second caller (another Python thread, or a call from inside a callback) finds the pool taken and runs its tasks itself.
 
 A worker that slept where the caller now computes is sent to the other processors before it is woken; one that has not seen a job
-when the caller has done all of it, after it. Left to itself, Linux runs both on one processor for a long time if there are few.
-Measured on two processors of an AMD EPYC, in turns with PyTorch and NumPy: a product of 512 on two threads took 3.1 ms in the
-middle, as on one, now 1.6, the shortest of both.
+when the caller has done all of it (several times; the first worker is looked at), after it. Left to itself, Linux runs both on
+one processor for a long time if there are few. Measured on two processors of an AMD EPYC, in turns with PyTorch and NumPy: a
+product of 512 on two threads took 3.1 ms in the middle, as on one, now 1.6, the shortest of both.
 
 Worked example: `pool().run(address, slots, 100)` calls `void f(ptr slots, i64 task, i64 thread)` for the tasks 0 to 99.
 """
@@ -30,10 +30,12 @@ from .cpus import available_cpus
 
 MOST_THREADS = 1024
 SPIN_SECONDS = 5e-4
-"""How long a worker looks for a job before it sleeps: waking it takes 0.03 to 0.1 ms. Workers of other libraries look for 7 ms and
-more."""
+"""How long a worker looks for a job before it sleeps: a few times the 0.03 to 0.1 ms that waking it takes. It uses a processor
+meanwhile, which workers of other libraries do for 7 ms and more."""
 _PAUSES = 2000
 """Pauses of a caller that has nothing left to do before it yields its processor, and of workers that outnumber the processors."""
+_LATE_JOBS = 8
+"""See `Pool._make_room`."""
 _UNSEEN = -2
 """A job is done, and the first worker has not seen it."""
 _SLICE = 16
@@ -289,7 +291,7 @@ helped:
 compare:
   %job.at = getelementptr i8, ptr %s, i64 384
   %number = load atomic i64, ptr %job.at monotonic, align 8
-  %seen.at = getelementptr i8, ptr %s, i64 648
+  %seen.at = getelementptr i8, ptr %s, i64 SEEN
   %seen = load atomic i64, ptr %seen.at monotonic, align 8
   %late = icmp ne i64 %number, %seen
   br i1 %late, label %unseen, label %end
@@ -338,7 +340,10 @@ def pool_text() -> str:
     """The LLVM IR of the pool for this machine."""
     pause, declaration = _pause(jit.host()[0])
     return (
-        _TEXT.replace("PAUSE", pause).replace("SLICE", str(_SLICE)).replace("SHARES", str(_SHARES))
+        _TEXT.replace("PAUSE", pause)
+        .replace("SLICE", str(_SLICE))
+        .replace("SHARES", str(_SHARES))
+        .replace("SEEN", str(_seen(1)))
         + "\n"
         + declaration
         + "\n"
@@ -397,7 +402,7 @@ def _yield_function() -> Any:
 
 @dataclass(slots=True)
 class _Worker:
-    """A worker.
+    """A thread of the pool.
 
     Attributes:
         lock: what wakes it.
@@ -413,8 +418,7 @@ class _Worker:
 
     def leave(self, cpu: int | None) -> None:
         """Run on the other processors from now on."""
-        if cpu is not None and cpu != self.left:
-            cpus.send_away(self.thread, cpu)
+        if cpu is not None and cpus.send_away(self.thread, cpu, self.left):
             self.left = cpu
 
 
@@ -432,10 +436,11 @@ class Pool:
         self._busy = threading.Lock()
         self._workers: list[_Worker] = []
         self._spins = _PAUSES
-        self._longest = int(SPIN_SECONDS / self._pause_seconds())
+        self._longest = max(_PAUSES, int(SPIN_SECONDS / max(self._pause_seconds(), 1e-10)))
+        self._late = 0
 
     def _pause_seconds(self) -> float:
-        """How long one pause of a waiting loop takes: 35 to 140 cycles, as the processor likes."""
+        """How long one pause of a waiting loop takes, if no other thread of Python runs: 35 to 140 cycles."""
         times: list[float] = []
         for _ in range(3):
             start = time.perf_counter()
@@ -469,18 +474,20 @@ class Pool:
     def _together(self, function: int, args: int, tasks: int, count: int) -> None:
         state, code = self._state, self.code
         wanted = tasks
+        waiting: list[_Worker] = []
         try:
             sleepers = code.run(state, function, args, tasks, count, _PAUSES, self._wake)
             if sleepers < 0:
                 if sleepers == _UNSEEN:
                     self._make_room(count)
                 return
+            waiting = [self._workers[self._wake[k] - 1] for k in range(sleepers)]
             here = cpus.current_cpu() if sleepers else None
-            for k in range(sleepers):
-                worker = self._workers[self._wake[k] - 1]
+            for worker in waiting:
                 if worker.slept_on == here:
                     worker.leave(here)
-                worker.lock.release()
+            while waiting:
+                waiting.pop().lock.release()
             while code.work(state, 0, _SLICE) == _SLICE:
                 pass
             while not code.wait(state, wanted, _PAUSES):
@@ -488,6 +495,8 @@ class Pool:
             if not sleepers:
                 self._make_room(count)
         except BaseException:
+            while waiting:  # their flags are down: nobody else would wake them
+                waiting.pop().lock.release()
             # Arguments must stay alive until the last task that somebody began has ended.
             wanted -= code.cancel(state)
             while not code.wait(state, wanted, _PAUSES):
@@ -495,7 +504,13 @@ class Pool:
             raise
 
     def _make_room(self, count: int) -> None:
-        """Send away those of `count` threads that have not seen a job of which all is done: they wait for this processor."""
+        """Send away those of `count` threads that have not seen this job, of which all is done: they may wait for this processor.
+
+        One of `_LATE_JOBS` such jobs is looked at: a short one is also over before a worker elsewhere sees it.
+        """
+        self._late = (self._late + 1) % _LATE_JOBS
+        if self._late:
+            return
         job, here = self._word(_JOB).value, cpus.current_cpu()
         for number, worker in enumerate(self._workers[: count - 1], 1):
             if self._word(_seen(number)).value != job:

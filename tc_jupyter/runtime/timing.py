@@ -96,7 +96,10 @@ def _settled(quiet: Callable[[], bool]) -> bool:
 def _sample(
     call: Callable[[], object], count: int, synchronize: Callable[[], object], quiet: Callable[[], bool] | None
 ) -> tuple[float, bool]:
-    """Seconds per call, and whether the processors were free before and after; of several tries the first free or shortest one."""
+    """Seconds per call, and whether the processors were free before, and again as soon as the candidate's own threads slept.
+
+    Of several tries the first free or the shortest one.
+    """
     shortest = float("inf")
     for _ in range(1 if quiet is None else _TRIES):
         free = quiet is None or _settled(quiet)
@@ -107,7 +110,7 @@ def _sample(
             call()
         synchronize()
         shortest = min(shortest, (time.perf_counter() - start) / count)
-        if quiet is None or (_settled(quiet) and free):
+        if quiet is None or (free and _settled(quiet)):
             return shortest, True
     return shortest, False
 
@@ -126,8 +129,9 @@ def benchmark(
         seconds: about how long the whole measurement may take.
         rounds: a fixed number of rounds instead.
         synchronize: waits for a device; called after every sample.
-        quiet: whether nobody else uses the processors now (`peak.quiet`): asked before and after every sample, which begins with
-            a call that does not count and is taken again if the answer is no.
+        quiet: whether nobody else uses the processors now (`peak.quiet`): asked before and after every sample until the answer
+            is yes, for as long as threads of libraries spin. A sample begins with a call that does not count, and is taken again
+            if the answer stays no.
         least: rounds that are made however long they take.
 
     Returns:

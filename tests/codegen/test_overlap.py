@@ -7,9 +7,11 @@ import pytest
 
 from tc_jupyter.codegen.llvm import emit_llvm
 from tc_jupyter.codegen.llvm.overlap import overlap
+from tc_jupyter.codegen.llvm.prepare import map_block
+from tc_jupyter.function import compile
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Store, walk_statements
 from tc_jupyter.loops.interpret import interpret
-from tc_jupyter.program import Select, Size, int64
+from tc_jupyter.program import Select, Size, children, int64, rebuild
 from tests.codegen.llvm_kernels import F32, ISAS, add, compare, const, kernel, least, loop, mul, op, read, target, var
 
 W, K = Size("W"), Size("K")
@@ -97,6 +99,21 @@ def test_a_processor_with_free_masks_keeps_its_masks():
     assert ["; if W - K + 1 >= 16" in text for text in texts] == [True, False]
 
 
+def mul_f(left, right):
+    return op("*", left, right)
+
+
+def replaced(block, width, window):
+    """The same with numbers for W and K."""
+
+    def rule(expr):
+        if isinstance(expr, Size):
+            return {"W": width, "K": window}.get(expr.name, expr)
+        return rebuild(expr, tuple(rule(child) for child in children(expr)))
+
+    return map_block(block, rule)
+
+
 def unchanged(body, role="output") -> bool:
     made = rows(body, role)
     return overlap(made.body) == made.body
@@ -123,6 +140,57 @@ def test_tiles_inside_other_loops_are_found():
     inner = loop("o", op("//", add(LENGTH, LANES - 1), int64(LANES)), tile(read("X", h, add(add(v, mul(o, LANES)), k))))
     made = kernel(list(rows(inner).buffers), "HWK", loop("h", Size("H"), loop("p", 2, inner), kind="parallel"))
     assert len([stmt for stmt in walk_statements(overlap(made.body)) if isinstance(stmt, If)]) == 1
+
+
+def test_a_value_that_depends_on_the_lane_alone_stays():
+    at = add(v, mul(o, LANES))
+    value = read("X", h, add(at, k))
+    # `P[w % 4]`, as it looks after simplification
+    assert unchanged(tile(value, store=Store("Y", (h, at), mul_f(read("acc", v), read("X", h, op("%", v, int64(4)))))))
+    assert unchanged(tile(value, store=Store("Y", (h, at), mul_f(read("acc", v), read("X", h, v)))))
+    assert unchanged(tile(mul_f(value, read("X", h, o))))
+    assert not unchanged(tile(value, store=Store("Y", (h, at), mul_f(read("acc", v), read("X", h, at)))))
+
+
+def test_rows_of_constant_length_have_one_version():
+    made = windows()
+    found = [overlap(replaced(made.body, int64(width), int64(3))) for width in (40, 18, 17)]
+    assert [any(isinstance(stmt, If) for stmt in walk_statements(each)) for each in found] == [False] * 3
+    assert ["op='min'" in repr(each).replace("extent=Binary(op='min'", "") for each in found] == [True, True, False]
+
+
+def test_loops_of_one_name_and_different_lengths_stay():
+    at = add(v, mul(o, LANES))
+    again = loop(
+        "k",
+        7,
+        loop("v", least(LANES, op("-", LENGTH, mul(o, LANES))), Store("acc", (v,), const(1.0), "+"), kind="vectorize"),
+    )
+    assert unchanged(tile(read("X", h, add(at, k)), again))
+
+
+def test_epilogues_that_count_positions_are_right():
+    text = """
+    def f(float(B,H,W) X, float(KH,KW) F, float(4) P) -> (Y) {
+        A(b,h,w) +=! X(b,h+kh,w+kw) * F(kh,kw)
+        Y(b,h,w) = A(b,h,w) * P(w % 4)
+    }
+    def g(float(B,M,K) X, float(B,K,N) Z, float(4) P) -> (Y) {
+        A(b,i,j) +=! X(b,i,k) * Z(b,k,j)
+        Y(b,i,j) = A(b,i,j) * P(j % 4)
+    }
+    """
+    rng = np.random.default_rng(5)
+    module = compile(text, target="cpu")
+    p = rng.standard_normal(4, dtype=np.float32)
+    for width in (9, 17, 19, 35, 54):
+        x, f = rng.standard_normal((2, 5, width), dtype=np.float32), rng.standard_normal((3, 3), dtype=np.float32)
+        out = module.f(x, f, p)
+        views = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+        expected = np.einsum("bhwkl,kl->bhw", views, f) * p[np.arange(width - 2) % 4]
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+        y, z = rng.standard_normal((2, 7, 5), dtype=np.float32), rng.standard_normal((2, 5, width), dtype=np.float32)
+        np.testing.assert_allclose(module.g(y, z, p), (y @ z) * p[np.arange(width) % 4], rtol=1e-4, atol=1e-5)
 
 
 def test_a_guard_that_is_not_always_true_stays():

@@ -16,17 +16,22 @@ def test_the_processor_of_this_thread_is_one_it_may_use():
 
 
 @moves
-def test_a_thread_is_sent_to_the_other_processors_of_the_caller():
+def test_a_thread_is_sent_to_its_other_processors_and_may_come_back():
     allowed = os.sched_getaffinity(0)
     ready, done = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: (ready.set(), done.wait()))
     thread.start()
     assert ready.wait(60)
-    cpus.send_away(thread.native_id, min(allowed))
-    found = os.sched_getaffinity(thread.native_id)
+    first, last = min(allowed), max(allowed)
+    moved = [cpus.send_away(thread.native_id, first), cpus.send_away(thread.native_id, first)]
+    found = [os.sched_getaffinity(thread.native_id)]
+    moved.append(cpus.send_away(thread.native_id, last, first))
+    found.append(os.sched_getaffinity(thread.native_id))
     done.set()
     thread.join()
-    assert found == (allowed - {min(allowed)} or allowed)
+    several = len(allowed) > 1
+    assert moved == [several, False, several]
+    assert found == [allowed - {first} or allowed, allowed - {last} or allowed]
     assert os.sched_getaffinity(0) == allowed
 
 
@@ -35,8 +40,8 @@ def test_a_thread_that_is_gone_or_unknown_is_left_alone():
     thread = threading.Thread(target=str)
     thread.start()
     thread.join()
-    cpus.send_away(thread.native_id, min(os.sched_getaffinity(0)))
-    cpus.send_away(None, 0)
+    assert not cpus.send_away(thread.native_id, min(os.sched_getaffinity(0)))
+    assert not cpus.send_away(None, 0)
 
 
 def test_a_system_that_does_not_say_has_no_number(monkeypatch):

@@ -139,27 +139,52 @@ def test_a_job_that_the_first_worker_has_not_seen_says_so(code):
 
 @pytest.mark.skipif(cpus.current_cpu() is None, reason="no affinity on this system")
 def test_a_worker_that_has_not_seen_a_finished_job_is_sent_away(monkeypatch):
-    sent: list[tuple[int | None, int]] = []
-    monkeypatch.setattr(cpus, "send_away", lambda thread, cpu: sent.append((thread, cpu)))
+    sent: list[tuple[int | None, int, int | None]] = []
+    monkeypatch.setattr(cpus, "send_away", lambda *call: sent.append(call) or True)
     pool = threads.Pool()
     pool._workers = [threads._Worker(threading.Lock(), thread) for thread in (11, 12, 13)]
     pool._word(threads._JOB).value = 5
     pool._word(threads._seen(2)).value = 5
     here = 7
     monkeypatch.setattr(cpus, "current_cpu", lambda: here)
+    for _ in range(threads._LATE_JOBS - 1):
+        pool._make_room(3)
+    assert sent == []
     pool._make_room(3)
-    assert sent == [(11, 7)]
-    pool._make_room(3)
-    assert sent == [(11, 7)]
+    assert sent == [(11, 7, None)]
     here = 6
-    pool._make_room(4)
-    assert sent == [(11, 7), (11, 6), (13, 6)]
+    for _ in range(threads._LATE_JOBS):
+        pool._make_room(4)
+    assert sent[1:] == [(11, 6, 7), (13, 6, None)]
+
+
+@pytest.mark.usefixtures("four_threads")
+@pytest.mark.skipif(cpus.current_cpu() is None, reason="no affinity on this system")
+def test_an_interrupt_before_a_worker_is_woken_does_not_lose_it(code, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    assert counts(code, 100, limit=2)[:100] == [1] * 100
+    worker = threads.pool()._workers[0]
+    asleep(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(threads._Worker, "leave", lambda *_: interrupted(None))
+        worker.slept_on = -7
+        patched.setattr(cpus, "current_cpu", lambda: -7)
+        with pytest.raises(KeyboardInterrupt):
+            counts(code, 100, limit=2)
+    asleep(1)  # it has run, and sleeps again
+    assert counts(code, 100, limit=2)[:100] == [1] * 100
 
 
 def test_the_number_of_pauses_before_a_worker_sleeps_follows_their_length(monkeypatch):
     ticks = itertools.count()
-    monkeypatch.setattr(threads.time, "perf_counter", lambda: 1e-3 * next(ticks))
-    assert threads.Pool()._longest == pytest.approx(threads.SPIN_SECONDS / 1e-3 * threads._PAUSES, abs=1)
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: 1e-5 * next(ticks))
+    assert threads.Pool()._longest == pytest.approx(threads.SPIN_SECONDS / 1e-5 * threads._PAUSES, abs=1)
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: 0.0)
+    assert threads.Pool()._longest > threads._PAUSES
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: 1.0 * next(ticks))  # other threads of Python ran
+    assert threads.Pool()._longest == threads._PAUSES
 
 
 def test_the_interpreter_ends_with_sleeping_and_spinning_workers():

@@ -2,7 +2,8 @@
 
 A processor without masks of its own would compute the last, ragged tile element by element, or under masks that cost as much as the
 tile. If a row is at least one tile long, the last tile can end where the row ends: some elements are computed and written twice,
-with the same value. Loads then stay inside the row, so conditions that guard lanes beyond its end are true and go away.
+with the same value, if every place and every value depends on `lanes * tile + lane` alone. Loads then stay inside the row, so
+conditions that guard lanes beyond its end are true and go away.
 
 Worked example: with rows of at least 32
 
@@ -16,6 +17,7 @@ and shorter ones are computed as before. Source: `TailStrategy::ShiftInwards` of
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks
@@ -36,21 +38,26 @@ def _overlap(stmt: Stmt) -> Stmt:
         return with_blocks(stmt, overlap)
     assert isinstance(stmt, For)
     length, lanes = found
-    rest = replace(stmt, body=overlap(stmt.body))
+    rest, known = replace(stmt, body=overlap(stmt.body)), constant_value(length)
+    if known is not None and known < lanes:
+        return rest
     try:
-        full = overlap(_Shift(stmt, length, lanes).block(stmt.body))
+        full = replace(stmt, body=overlap(_Shift(stmt, length, lanes).block(stmt.body)))
     except _Unmoved:
         return rest
-    return If(Binary(">=", length, int64(lanes), DType.BOOL), Block((replace(stmt, body=full),)), Block((rest,)))
+    if known is not None:
+        return full
+    return If(Binary(">=", length, int64(lanes), DType.BOOL), Block((full,)), Block((rest,)))
 
 
 def _tiles(loop: For) -> tuple[Expr, int] | None:
     """Length of the row and of a tile, if all that is ragged in the tiles is their innermost loop, which has no counter."""
     inner = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, For)]
-    ragged = {stmt.extent: stmt for stmt in inner if mentions(stmt.extent, loop.var)}
-    if len(ragged) != 1 or constant_value(loop.min) != 0 or not _repeatable(loop):
+    ragged = [stmt for stmt in inner if mentions(stmt.extent, loop.var)]
+    kinds = {stmt.kind for stmt in ragged}
+    if len({stmt.extent for stmt in ragged}) != 1 or constant_value(loop.min) != 0 or not _repeatable(loop):
         return None
-    ((extent, tile),) = ragged.items()
+    extent = ragged[0].extent
     match extent:
         case Binary(op="min", left=Const(), right=rest) | Binary(op="min", left=rest, right=Const()):
             lanes, left = upper_limit(extent), polynomial(rest, {})
@@ -60,12 +67,17 @@ def _tiles(loop: For) -> tuple[Expr, int] | None:
     if lanes is None or length is None or coefficient(left, loop.var) != Polynomial((((), -lanes),)):
         return None
     row = as_expr(length)
-    known = constant_value(row) is not None or any(mentions(row, other.var) for other in inner)
-    return None if known or tile.kind not in ("vectorize", "unroll") else (row, lanes)
+    lengths = {(each.var, int64(lanes) if each.extent == extent else each.extent) for each in inner}
+    if any(mentions(row, name) for name, _ in lengths) or len({name for name, _ in lengths}) < len(lengths):
+        return None
+    return (row, lanes) if kinds in ({"vectorize"}, {"unroll"}) and _by_position(loop, ragged[0], lanes) else None
 
 
 def _repeatable(loop: For) -> bool:
-    """Whether a point may be computed twice: sums are private to a tile, the rest assigns and reads nothing that it writes."""
+    """Whether a point may be computed twice: sums are private to a tile, the rest assigns and reads nothing that it writes.
+
+    Tiles without sums are streams, which overlap by themselves (`strips.is_stream`).
+    """
     inner = tuple(walk_statements(loop.body))
     if not all(isinstance(stmt, Block | For | Store | Allocate) for stmt in inner):
         return False
@@ -76,6 +88,38 @@ def _repeatable(loop: For) -> bool:
     reduces = any(store.reduce is not None for store in stores if store.buffer in private)
     plain = all(store.reduce is None and not store.atomic for store in stores if store.buffer in shared)
     return reduces and plain and not shared & reads
+
+
+def _by_position(loop: For, tile: For, lanes: int) -> bool:
+    """Whether places and values depend on tile and lane by `lanes * tile + lane` only; private sums have lanes of their own.
+
+    Worked example: `P[w % 4]` was simplified to `P[v % 4]` in tiles of 16, which is another element if a tile begins elsewhere.
+    """
+    inner = tuple(walk_statements(loop.body))
+    private = {stmt.buffer.name for stmt in inner if isinstance(stmt, Allocate)}
+    stores = [stmt for stmt in inner if isinstance(stmt, Store)]
+    loops = [stmt for stmt in inner if isinstance(stmt, For)]
+    placed = {node.name for s in stores for where in s.indices for node in walk(where) if isinstance(node, IndexVar)}
+    whole = {x.var for x in loops if x.kind == tile.kind and constant_value(x.extent) == lanes and x.var in placed}
+    lane = whole | {stmt.var for stmt in loops if stmt.extent == tile.extent}
+
+    def holds(expr: Expr) -> bool:
+        match expr:
+            case Read(tensor=name) if name in private:
+                return True
+            case IndexVar() | Binary(dtype=DType.INT64):
+                terms = polynomial(expr, {})
+                gains = [coefficient(terms, name) for name in (loop.var, *lane)]
+                if any(gain is None for gain in gains):
+                    return False
+                moved, *rest = (gain for gain in gains if gain is not None)
+                return multiply(reduce(add, rest, Polynomial(())), Polynomial((((), lanes),))) == moved
+            case _:
+                return all(holds(child) for child in children(expr))
+
+    shared = [where for store in stores if store.buffer not in private for where in store.indices]
+    bounds = [bound for x in loops for bound in (x.min, x.extent) if bound != tile.extent]
+    return all(holds(expr) for expr in (*shared, *bounds, *(store.value for store in stores)))
 
 
 class _Unmoved(Exception):
@@ -129,10 +173,8 @@ class _Shift:
                 pass
             case _:
                 return False
-        most = self.moved(left, self.last)
-        if any(
-            value < 0 for product, value in polynomial(left, {}).terms if any(mentions(f, self.tile) for f in product)
-        ):
+        most, gain = self.moved(left, self.last), coefficient(polynomial(left, {}), self.tile)
+        if gain is None or any(value < 0 for _, value in gain.terms):
             return False
         for name, loop in self.inner.items():
             gain, rest = coefficient(most, name), without(most, name)
@@ -141,4 +183,4 @@ class _Shift:
             extent = int64(self.lanes) if loop.extent in self.ragged else loop.extent
             most = add(rest, multiply(gain, polynomial(plus(loop.min, plus(extent, int64(-1))), {})))
         room = add(polynomial(right, {}), multiply(most, Polynomial((((), -1),))))
-        return all(not product and value > 0 for product, value in room.terms) and bool(room.terms)
+        return constant_value(as_expr(room)) is not None and room.constant > 0
