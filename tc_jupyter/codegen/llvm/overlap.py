@@ -24,7 +24,7 @@ from tc_jupyter.loops.rewrite import with_blocks
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rebuild, walk
 
 from .polynomial import Polynomial, add, as_expr, coefficient, mentions, multiply, polynomial, without
-from .prepare import constant_value, map_block, minimum, plus, times, upper_limit
+from .prepare import SHORT, constant_value, map_block, minimum, plus, times, upper_limit
 
 
 def overlap(block: Block) -> Block:
@@ -47,7 +47,7 @@ def _overlap(stmt: Stmt) -> Stmt:
         return rest
     if known is not None:
         return full
-    return If(Binary(">=", length, int64(lanes), DType.BOOL), Block((full,)), Block((rest,)))
+    return If(Binary(">=", length, int64(lanes), DType.BOOL), Block((full,)), Block((rest,), SHORT))
 
 
 def _tiles(loop: For) -> tuple[Expr, int] | None:

@@ -354,6 +354,9 @@ def _operations(expr: Expr) -> int:
     return inside + (20 if isinstance(expr, Call) else 1)
 
 
+SHORT = "rows shorter than a tile"
+"""Comment of a block whose tiles are never full (`overlap`)."""
+
 # --- full tiles ------------------------------------------------------------------------------------------------------
 
 
@@ -364,6 +367,8 @@ def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozens
         bound: loop variables known here.
         outer: extents that were known further out already and are versioned inside `block`.
     """
+    if block.comment == SHORT:
+        return block
     here = _ragged(block, bound)
     for stmt in block.body:
         here -= _postponed(stmt, bound, here, block) - outer
