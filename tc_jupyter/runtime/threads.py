@@ -30,8 +30,7 @@ from .cpus import available_cpus
 
 MOST_THREADS = 1024
 SPIN_SECONDS = 5e-4
-"""How long a worker looks for a job before it sleeps: a few times the 0.03 to 0.1 ms that waking it takes. It uses a processor
-meanwhile, which workers of other libraries do for 7 ms and more."""
+"""How long a worker looks for a job before it sleeps: a few times the 0.03 to 0.1 ms that waking it takes."""
 _PAUSES = 2000
 """Pauses of a caller that has nothing left to do before it yields its processor, and of workers that outnumber the processors."""
 _LATE_JOBS = 8

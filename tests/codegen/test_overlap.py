@@ -199,3 +199,11 @@ def test_a_guard_that_is_not_always_true_stays():
     found = overlap(rows(tile(value, extent=LANES)).body)
     (choice,) = [stmt for stmt in walk_statements(found) if isinstance(stmt, If)]
     assert "Select" in repr(choice.then)
+
+
+def test_a_batch_of_products_with_a_vector_of_columns_is_right():
+    module = compile("def f(float(B,M,K) X, float(N) Y) -> (C) { C(b,i,j) +=! X(b,i,k) * Y(j) }", target="cpu")
+    rng = np.random.default_rng(3)
+    for columns in (1, 8, 9, 17, 40):
+        x, y = rng.standard_normal((3, 5, 7), dtype=np.float32), rng.standard_normal(columns, dtype=np.float32)
+        np.testing.assert_allclose(module.f(x, y), np.einsum("bik,j->bij", x, y), rtol=1e-4, atol=1e-5)

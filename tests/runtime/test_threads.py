@@ -109,22 +109,22 @@ def asleep(number: int) -> None:
 
 
 @pytest.mark.usefixtures("four_threads")
-@pytest.mark.skipif(cpus.current_cpu() is None, reason="no affinity on this system")
 def test_a_worker_that_slept_where_the_caller_runs_is_sent_to_the_other_processors(code, monkeypatch):
-    allowed = os.sched_getaffinity(0)
-    here = min(allowed)
-    monkeypatch.setattr(cpus, "current_cpu", lambda: here)
+    sent: list[tuple[int | None, int, int | None]] = []
+    monkeypatch.setattr(cpus, "current_cpu", lambda: 7)
+    monkeypatch.setattr(cpus, "send_away", lambda *call: bool(sent.append(call)))
     counts(code, 100, limit=2)
-    worker = threads.pool()._workers[0]
-    os.sched_setaffinity(worker.thread, allowed)
-    worker.left = None
     for _ in range(2):  # it may have fallen asleep before the first call of this test
         asleep(1)
+        sent.clear()
         assert counts(code, 100, limit=2)[:100] == [1] * 100
+    worker = threads.pool()._workers[0]
+    assert sent[0] == (worker.thread, 7, worker.left)
     asleep(1)
-    assert os.sched_getaffinity(worker.thread) == (allowed - {here} or allowed)
-    os.sched_setaffinity(worker.thread, allowed)
-    worker.left = None
+    worker.slept_on = 6
+    sent.clear()
+    assert counts(code, 100, limit=2)[:100] == [1] * 100
+    assert sent == []
 
 
 def test_a_job_that_the_first_worker_has_not_seen_says_so(code):
@@ -137,7 +137,6 @@ def test_a_job_that_the_first_worker_has_not_seen_says_so(code):
     assert list(numbers)[:4] == [2, 2, 2, 0]
 
 
-@pytest.mark.skipif(cpus.current_cpu() is None, reason="no affinity on this system")
 def test_a_worker_that_has_not_seen_a_finished_job_is_sent_away(monkeypatch):
     sent: list[tuple[int | None, int, int | None]] = []
     monkeypatch.setattr(cpus, "send_away", lambda *call: sent.append(call) or True)
@@ -159,7 +158,6 @@ def test_a_worker_that_has_not_seen_a_finished_job_is_sent_away(monkeypatch):
 
 
 @pytest.mark.usefixtures("four_threads")
-@pytest.mark.skipif(cpus.current_cpu() is None, reason="no affinity on this system")
 def test_an_interrupt_before_a_worker_is_woken_does_not_lose_it(code, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt

@@ -204,6 +204,7 @@ class _Function:
         self.b = builder
         self.place: Lines = []
         self.levels = [_Level(self.place)]
+        # by identity, with the expression, so that no other one gets its identity
         self.needed: dict[int, tuple[Expr, frozenset[str] | None]] = {}
         self.values: dict[str, Value] = {}
         self.level_of: dict[str, int] = {}

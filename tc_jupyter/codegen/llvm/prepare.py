@@ -354,10 +354,11 @@ def _operations(expr: Expr) -> int:
     return inside + (20 if isinstance(expr, Call) else 1)
 
 
-SHORT = "rows shorter than a tile"
-"""Comment of a block whose tiles are never full (`overlap`)."""
-
 # --- full tiles ------------------------------------------------------------------------------------------------------
+
+
+SHORT = "rows shorter than a tile"
+"""Comment of a block whose tiles are never full (`overlap`): `full_tiles` makes no second version of them."""
 
 
 def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozenset[Expr] = frozenset()) -> Block:

@@ -198,13 +198,15 @@ def _listing(texts: list[str], lines: Any, side: str, linked: set[int], live: bo
     parts: list[str] = []
     for text, line in zip(texts, lines, strict=True):
         if line is None or line not in linked:
-            parts.append(f'<span style="padding-left:3.6em">{escape(text) or " "}</span>')
+            parts.append(escape(text))
             continue
         hue = _HUES[sorted(linked).index(line) % len(_HUES)]
         focus = ' tabindex="0"' if live else ""
         parts.append(
-            f'<span data-line="{line}"{focus} style="border-left:4px solid hsl({hue},70%,50%)">'
-            f'<span style="{MUTED};display:inline-block;width:3em;text-align:right;margin-right:.4em">{line + 1}</span>{escape(text)}</span>'
+            f'<span data-line="{line}"{focus} style="margin-left:-6ch;box-shadow:-4px 0 hsl({hue},70%,50%)">'
+            f'<span style="{MUTED}">{line + 1:5} </span>{escape(text)}</span>'
         )
-    style = CODE.replace("pre-wrap", "pre")
+    style = (
+        CODE.replace("pre-wrap", "pre") + ";padding-left:calc(6ch + 4px)"
+    )  # room for numbers and stripes, to the left of every line
     return f'<pre data-listing="{side}" style="{style};margin:4px 0;overflow:auto;max-height:32em;line-height:1.35">{chr(10).join(parts)}</pre>'

@@ -86,7 +86,7 @@ def least_of(extent: int) -> int:
     return (extent + 1) // 2 if (extent + 1) & extent == 0 else extent
 
 
-def may_end(target: Target, bits: int, columns: int | None) -> bool:
+def lies_in_rows(target: Target, bits: int, columns: int | None) -> bool:
     """Whether rows are read and written where they lie, without room for the last tile.
 
     Its last lanes are masked where that costs nothing. Else it begins earlier, inside the one before it (`codegen.llvm.overlap`),
@@ -97,7 +97,7 @@ def may_end(target: Target, bits: int, columns: int | None) -> bool:
 
 
 def tile_of(
-    target: Target, bits: int, rows: int | None, columns: int | None, has_rows: bool = True, inside: bool = False
+    target: Target, bits: int, rows: int | None, columns: int | None, has_rows: bool = True, within_row: bool = False
 ) -> Tile:
     """The register tile with the fewest cycles: accumulators, one row of the column operand and a broadcast must fit the registers.
 
@@ -110,18 +110,20 @@ def tile_of(
         bits: width of an element of the sum.
         rows, columns: extents of the two indices, if known.
         has_rows: there is a row operand; without one the tile has one row.
-        inside: no tile is longer than a row.
+        within_row: no tile is longer than a row.
     """
     lanes = max(1, target.vector_bits // bits)
     most_rows, most_columns = rows or 4096, columns or 4096
-    longest = least_of(columns) if inside and columns is not None else most_columns * lanes
+    longest = least_of(columns) if within_row and columns is not None else most_columns * lanes
     best: tuple[float, int, int] | None = None
     for height, width in product(range(1, 15) if has_rows else (1,), (1, 2, 3, 4) if has_rows else (1, 2, 4, 8)):
         if height * width + width + 1 > target.vector_registers or width * lanes > max(lanes, longest):
             continue
         steps = -(-most_rows // height) * -(-most_columns // (width * lanes))
         cycles = max(height * width / 2, (height + width) / 2, 4.0)
-        if target.vector_registers < 32:
+        if (
+            target.vector_registers < 32
+        ):  # loads a little above two per cycle: of two tiles with as many cycles the squarer one
             cycles = max(cycles, 0.52 * (height + width), 1.5 * width)
         found = (steps * cycles, width, -height)
         if best is None or found < best:
@@ -224,8 +226,8 @@ def _halving_roles(schedule: Schedule, stage: Stage, target: Target, sizes: Mapp
     if len(outputs) < 2 or not stage.statement.reduction_indices or stage.statement.combine is not None:
         return None
     bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
-    ends = may_end(target, bits, _extent_of(stage, outputs[-1], sizes))
-    return _vector_roles(reads, outputs[-1], 2) if ends and not _depends_on_data(reads) else None
+    in_place = lies_in_rows(target, bits, _extent_of(stage, outputs[-1], sizes))
+    return _vector_roles(reads, outputs[-1], 2) if in_place and not _depends_on_data(reads) else None
 
 
 def _vector_roles(reads: list[Read], column: str, width: int = 1) -> Roles | None:
@@ -369,9 +371,9 @@ def _scheduled(
     dtype = schedule.graph.program.tensor(stage.target).dtype.compute
     extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
     row_extent = extents[roles.row] if roles.row is not None else 1
-    ends = may_end(target, dtype.bits, extents[roles.column])
-    inside = ends and bool(roles.windows) and not target.free_masks
-    tile = tile_of(target, dtype.bits, row_extent, extents[roles.column], roles.row is not None, inside)
+    in_place = lies_in_rows(target, dtype.bits, extents[roles.column])
+    overlaps = in_place and bool(roles.windows) and not target.free_masks
+    tile = tile_of(target, dtype.bits, row_extent, extents[roles.column], roles.row is not None, overlaps)
     few = row_extent is not None and row_extent <= MOST_ROWS_ALONE
     if few:
         tile = replace(tile, block=-(-(row_extent or 1) // tile.rows) * tile.rows)
@@ -383,11 +385,11 @@ def _scheduled(
     direct = few and not alone and in_rows and roles.row is not None and (row_extent or 1) <= ROWS_WITHOUT_PANELS
     some = row_extent is not None and row_extent <= FEW_ROWS and not (alone or direct)
     across = some and roles.row is not None and len(names) == 2 and bool(roles.panels) and not roles.windows
-    masked = ends and roles.row is None and len(names) > 1
+    masked = in_place and roles.row is None and len(names) > 1
     if masked:
         tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
-    light = target.free_masks or len(names) > 2 or (row_extent or 1) <= ROWS_IN_FLAT_TILES
-    if few and ends and light and _is_short(extents[roles.column]) and _lies_well(schedule, stage, roles):
+    few_passes = target.free_masks or len(names) > 2 or (row_extent or 1) <= ROWS_IN_FLAT_TILES
+    if few and in_place and few_passes and _is_short(extents[roles.column]) and _lies_well(schedule, stage, roles):
         return _as_it_lies(schedule, name, user, roles, target, extents)
 
     if user is None:
@@ -421,7 +423,7 @@ def _scheduled(
         once = any(index not in _indices_of(stage, tensor) for index in names if theirs[index] in outer)
         here = (copy, f"{column}.outer") if across else (copy, block) if alone and not once else None
         schedule = _pack_columns(schedule, tensor, cache, roles.column, tile, here)
-    masks = padded and ends
+    masks = padded and in_place
     for tensor in roles.windows if padded and not masks else ():
         schedule = _pad_rows(schedule, tensor, cache, tile)
     for tensor in roles.row_reads:
@@ -460,7 +462,8 @@ def _lies_well(schedule: Schedule, stage: Stage, roles: Roles) -> bool:
 def _rows_lie_apart(stage: Stage, tensor: str, inner: list[str]) -> bool:
     """Whether other rows lie between two neighbours of a column operand: a power of two apart they share few sets of a cache."""
     reads = [read for read in stage.statement.reads() if read.tensor == tensor]
-    return any(not (isinstance(read.indices[-2], IndexVar) and read.indices[-2].name in inner) for read in reads)
+    before = [read.indices[-2] for read in reads if len(read.indices) > 1]
+    return any(not (isinstance(index, IndexVar) and index.name in inner) for index in before)
 
 
 def _as_it_lies(
@@ -610,13 +613,13 @@ def _channels(
     schedule = schedule.compute_at(cache, row, f"{place}.outer")
     schedule = _pack_columns(schedule, roles.row_reads[0], cache, channel, tile, None)
     # the last tile of a row then begins earlier (`codegen.llvm.overlap`); under masks every element would need a test
-    inside = not target.free_masks and roles.step == 1 and (places is None or tile.rows <= least_of(places))
-    for tensor in () if inside else roles.windows:
+    overlaps = not target.free_masks and roles.step == 1 and (places is None or tile.rows <= least_of(places))
+    for tensor in () if overlaps else roles.windows:
         schedule = _pad_rows(schedule, tensor, cache, replace(tile, vectors=-(-tile.rows * roles.step // tile.lanes)))
     inner = [index.name for index in stage.statement.reduction_indices]
     layout = tuple((number, 0) for number in order)
     schedule = schedule.reorder(cache, *rest, *inner, place, channel).storage(
-        cache, "register", layout=layout, padded=True, masked=inside
+        cache, "register", layout=layout, padded=True, masked=overlaps
     )
     schedule = schedule.split(cache, place, tile.rows).split(cache, channel, tile.columns)
     return schedule.unroll(cache, f"{place}.inner").vectorize(cache, f"{channel}.inner")
@@ -829,10 +832,9 @@ def _pack_rows(
 #
 # Measured with AVX2 (an AMD EPYC, 512 KiB of second cache, 16 registers), one thread, float32, shortest times:
 #
-# * Loads under a mask take longer than others, and stores too. 8 x 64 x 56 x 56
-#   depthwise: input copied into longer rows 1.28 ms, masks at the ends of rows 1.06, the last tile inside the one before it
-#   0.84 (PyTorch 1.16). A group convolution of 32 groups of 4: 4.3, 5.2 and 3.5 ms. Maxima of 2 x 2 windows: LLVM's own loop
-#   1.6, masks 2.0, so 1.2 ms.
+# * Loads and stores under a mask take longer than others. 8 x 64 x 56 x 56 depthwise: input copied into longer rows 1.28 ms,
+#   masks at the ends of rows 1.06, the last tile inside the one before it 0.84 (PyTorch 1.16). A group convolution of 32 groups
+#   of 4: 4.3, 5.2 and 3.5 ms. Maxima of 2 x 2 windows: LLVM's own loop 1.6, masks 2.0, so 1.2 to 1.6 ms.
 # * Products of 26 x 72 x 26, 500 of them: packed 1.17, as it lies under masks 1.44, as it lies with overlapping tiles 0.93 ms;
 #   of 64 x 64 x 64, 64 of them: 0.42, 0.57 and 0.39. Tiles of three vectors leave the registers: three to five times as long.
 # * Rows of 32 that lie 4 kB apart (the last product of three Kronecker factors of 32) fall into one set of the first cache,

@@ -76,7 +76,7 @@ def test_a_form_that_cannot_be_made_is_said():
 
 def test_saved_code_is_small():
     for kind in ("llvm", "asm", "cuda"):
-        assert len(view(function(CONV), "code", kind=kind).bundle()["text/html"]) < 120_000
+        assert len(view(function(CONV), "code", kind=kind).bundle()["text/html"]) < 100_000
 
 
 def test_a_measurement_and_its_export():
