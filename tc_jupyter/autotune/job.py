@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tc_jupyter.compiler.definition import ROW_MAJOR, Definition, load_runners, target_of
+from tc_jupyter.compiler.definition import ROW_MAJOR, Definition, target_of
 from tc_jupyter.runtime import cuda
 from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.schedule import Step
@@ -57,12 +57,13 @@ class ScheduleJob:
 
     def build(self, number: int) -> str:
         """Compile into the cache; on a GPU also look at the registers that did not suffice."""
-        made = self._definition(number).build(target_of(self.engine), self.layout)
+        definition = self._definition(number)
         if self.engine != "cuda":
-            load_runners(self.engine, made)
+            definition.ready(self.engine, self.layout)
             return ""
         from tc_jupyter.compiler.gpu import resources  # noqa: PLC0415  (loads the simulator)
 
+        made = definition.build(target_of(self.engine), self.layout)
         spilled = sum(found.spill_bytes for found in resources(made, {}))
         return f"spills {spilled} bytes of registers" if spilled and number else ""
 

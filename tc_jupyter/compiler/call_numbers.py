@@ -83,7 +83,7 @@ class CallNumbers:
         part: Any = array[item.region_at(numbers.sizes)]
         return part.size == 0 or item.holds(numbers.sizes, part.min().item(), part.max().item())
 
-    def point(self, kernel: Kernel, failure: Failure) -> Diagnostic:
+    def point(self, failure: Failure) -> Diagnostic:
         """The message of a check that failed inside a kernel."""
         number, value, lower, upper, *place = failure
         points = points_of(self.items[number])

@@ -3,7 +3,7 @@
 Comes in: the analysis of a def, options, arguments. Goes out: results. Code is made at the first call of a layout class of the
 arguments on an engine, and serves all sizes after that.
 
-Worked example: two calls of a matrix product with contiguous arrays of any sizes make one `Ready`; a call with a transposed
+Worked example: two calls of a matrix product with contiguous arrays of any sizes make one `BoundKernel`; a call with a transposed
 argument makes a second one.
 """
 
@@ -21,7 +21,7 @@ from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
 from tc_jupyter.ranges import Ranges, SizeExpr, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.data import DataCheck
-from tc_jupyter.runtime import cpu, cuda, jit, nvrtc, threads
+from tc_jupyter.runtime import cpu, cuda, jit, nvrtc
 from tc_jupyter.runtime.arguments import (
     Parameter,
     call_error,
@@ -47,13 +47,14 @@ from tc_jupyter.runtime.kernel import (
     root_of,
     same_position,
 )
-from tc_jupyter.runtime.launch import CpuRunner, Runner, cpu_runner, interpreter_runner
+from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
 from tc_jupyter.runtime.recent import RecentCalls
 from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, row_class, schedule_of, size_class
 
 from .build import Build, build
 from .call_numbers import CallNumbers
 from .function_analysis import FunctionAnalysis
+from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, stored_runners
 
 Verify = Callable[[Mapping[str, int], Mapping[str, Any]], Diagnostic | None]
 """More conditions of a call: sizes and scalars -> what is wrong with them."""
@@ -86,14 +87,6 @@ class Options:
     tf32: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """The code of one layout class: every stage, and the callable."""
-
-    build: Build
-    kernel: BoundKernel
-
-
 class Definition:
     """A def whose ranks and element types are known: reads arguments, finds or makes the code, runs it."""
 
@@ -119,7 +112,7 @@ class Definition:
         self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
         sizes = (dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str))
         self.recent = RecentCalls(tuple(dict.fromkeys(sizes)))
-        self._ready: dict[tuple[str, Layout], Ready] = {}
+        self._ready: dict[tuple[str, Layout], BoundKernel] = {}
         self._classes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._lock = threading.Lock()
 
@@ -163,7 +156,7 @@ class Definition:
         engine = self._engine(inputs.device)
         layout = self.layout(inputs, outputs, numbers, engine)
         try:
-            views = self.ready(engine, layout).kernel.run(inputs, numbers, outputs, self.options.check)
+            views = self.ready(engine, layout).run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
             raise call_error(error.diagnostic, self.program.source) from error
         self.recent.note(tuple(inputs.sizes[name] for name in self.recent.names))
@@ -264,7 +257,7 @@ class Definition:
         views = read_outputs(out, results, shapes, inputs.device, self.program)
         return dict(zip(names, views, strict=True))
 
-    def ready(self, engine: str, layout: Layout) -> Ready:
+    def ready(self, engine: str, layout: Layout) -> BoundKernel:
         """The code for a layout class, made at most once.
 
         Raises:
@@ -280,10 +273,31 @@ class Definition:
                 self._ready[engine, layout] = found
             return found
 
-    def _make(self, engine: str, layout: Layout) -> Ready:
-        made = self.build(target_of(engine), layout)
-        runners = load_runners(engine, made)
-        return Ready(made, bind_kernel(self.program, self.numbers, made.kernels, runners, layout, engine, made.scans))
+    def _make(self, engine: str, layout: Layout) -> BoundKernel:
+        target = target_of(engine)
+        if engine == "cpu":
+            plans, runners = self._cpu_code(target, layout)
+            infos, scans = [plan.info for plan in plans], [plan.scans for plan in plans]
+        else:
+            made = self.build(target, layout)
+            infos, scans = list(map(launch_info, made.kernels)), made.scans
+            runners = load_runners(engine, made)
+        return bind_kernel(self.program, self.numbers, infos, runners, layout, engine, scans)
+
+    def _cpu_code(self, target: Target, layout: Layout) -> tuple[Sequence[KernelPlan], Sequence[CpuRunner]]:
+        """Code for the CPU: from the cache where it is there whole, else from a build, which the cache then keeps."""
+        store = DiskCache.default()
+        key = plan_key(self.program, layout, target, self.steps, self.options.check == "all") if store.usable() else ""
+        plans = kept(key, store) if key else None
+        runners = None if plans is None else stored_runners(plans, store)
+        if plans is not None and runners is not None:
+            return plans, runners
+        made = self.build(target, layout)
+        plans = plans_of(made)
+        runners = made_runners(made, plans, store)
+        if key:
+            keep(key, plans, store)
+        return plans, runners
 
     def dispatcher(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function of positional arguments that a call runs: the short way where there is one, else `general`."""
@@ -391,7 +405,7 @@ class Definition:
         if 0 in sizes.values() and (constants or hints):
             return None  # it has code of its own
         accumulate = into and self.accumulates
-        steps = self.ready("cpu", Layout(strided, 64, accumulate, constants, hints)).kernel.steps
+        steps = self.ready("cpu", Layout(strided, 64, accumulate, constants, hints)).steps
         runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
         simple = len(runners) == len(steps) and not any(step.kernel.checks or step.kernel.most for step in steps)
         return runners if simple else None
@@ -476,16 +490,10 @@ def target_of(engine: str) -> Target:
 
 
 def load_runners(engine: str, made: Build) -> tuple[Runner, ...]:
-    """Code for every kernel of a build, from the disk cache where it is there."""
+    """What runs the kernels of a build by the interpreter or on a GPU."""
     if engine == "interpreter":
         return tuple(interpreter_runner(kernel) for kernel in made.kernels)
     pairs = zip(made.kernels, made.sources, strict=True)
-    if engine == "cpu":
-        store = DiskCache.default()
-        return tuple(
-            cpu_runner(kernel, source, cpu.load(source, store, made.target), threads.get_threads)
-            for kernel, source in pairs
-        )
     return tuple(cuda.runner(kernel, source, made.target) for kernel, source in pairs)
 
 

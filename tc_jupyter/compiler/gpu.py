@@ -138,7 +138,7 @@ def simulate(made: Build, inputs: Inputs, numbers: Numbers, call: CallNumbers) -
     """
     run = _SimulatedCall(made, inputs, numbers, call)
     for kernel, source in zip(made.kernels, made.sources, strict=True):
-        refuse_larger(kernel, numbers.sizes, made.program)
+        refuse_larger(kernel.most, numbers.sizes, made.program)
         run.launch(kernel, source)
     outputs = tuple(run.result(name) for name in made.program.results)
     # temporaries and the workspace of idle threads may keep elements that nobody needs; reading one is a finding of its own
@@ -189,7 +189,7 @@ class _SimulatedCall:
         self.written |= {buffer.name for buffer in kernel.buffers if buffer.role != "input"}
         failure = failure_of(record.tolist(), 1, values_of_checks(kernel))
         if failure is not None:
-            raise call_error(self.call.point(kernel, failure), self.made.program.source)
+            raise call_error(self.call.point(failure), self.made.program.source)
 
     def argument(
         self, argument: Argument, buffers: Mapping[str, Buffer], kernel: Kernel, record: NDArray

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -123,12 +124,10 @@ class LoadedKernel:
     """A kernel in memory.
 
     Attributes:
-        source: what it was made from.
         address: of the entry point.
         count, scratch: compiled functions of the address of the slots: number of tasks, bytes of workspace per thread.
     """
 
-    source: KernelSource
     address: int
     count: Any
     scratch: Any
@@ -146,7 +145,7 @@ class LoadedKernel:
 
         Args:
             slots: a ctypes array of 8-byte slots, or its address.
-            tasks: number of tasks, as `source.launch.grid[0]` says; `None`: the kernel computes it.
+            tasks: number of tasks, as `launch.grid[0]` of the source says; `None`: the kernel computes it.
             thread_count: at most this many threads; `None`: the pool's.
         """
         address = slots if isinstance(slots, int) else ctypes.addressof(slots)
@@ -174,14 +173,32 @@ def load(source: KernelSource, cache: DiskCache | None = None, target: Target | 
     """
     options = jit.Options() if target is None else options_of(target)
     key = object_key(source, options) if cache is not None else ""
-    entry = cache.get(key) if cache is not None else None
-    if entry is not None:
-        loaded = jit.load_object(entry.data, [name for name in entry.meta.get("symbols", []) if isinstance(name, str)])
-    else:
-        code, symbols = jit.emit_object(source.text, options), jit.externals(source.text)
-        loaded = jit.load_object(code, symbols)
-        if cache is not None:
-            cache.put(key, code, {"symbols": list(symbols), "entry": source.entry})
-    name = source.entry
-    count, scratch = (_NUMBER(loaded.address(f"{name}.{part}")) for part in ("tasks", "workspace"))
-    return LoadedKernel(source, loaded.address(name), count, scratch)
+    found = None if cache is None else stored(key, source.entry, cache)
+    if found is not None:
+        return found
+    code, symbols = jit.emit_object(source.text, options), jit.externals(source.text)
+    if cache is not None:
+        cache.put(key, code, {"symbols": list(symbols), "entry": source.entry})
+    return _loaded(code, symbols, source.entry)
+
+
+def stored(key: str, entry: str, cache: DiskCache) -> LoadedKernel | None:
+    """The kernel of an object in the cache, or `None` if it is not there.
+
+    Args:
+        key: what `object_key` gave.
+        entry: name of the entry point.
+
+    Raises:
+        jit.Refused: a library is missing.
+    """
+    found = cache.get(key)
+    if found is None:
+        return None
+    return _loaded(found.data, [name for name in found.meta.get("symbols", []) if isinstance(name, str)], entry)
+
+
+def _loaded(code: bytes, symbols: Sequence[str], entry: str) -> LoadedKernel:
+    loaded = jit.load_object(code, symbols)
+    count, scratch = (_NUMBER(loaded.address(f"{entry}.{part}")) for part in ("tasks", "workspace"))
+    return LoadedKernel(loaded.address(entry), count, scratch)

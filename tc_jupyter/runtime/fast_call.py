@@ -200,7 +200,7 @@ class FastCall:
                 return False
             names = {
                 slot: variant.arrays[argument.name]
-                for slot, argument in enumerate(runner.source.arguments)
+                for slot, argument in enumerate(runner.entry.arguments)
                 if argument.kind == "buffer"
             }
             sources = {slot: order.index(name) for slot, name in names.items() if name in order}
@@ -457,7 +457,7 @@ class _Variant:
             ]
 
     def launch(self, number: int, runner: CpuRunner) -> None:
-        n, arguments = self.n, runner.source.arguments
+        n, arguments = self.n, runner.entry.arguments
         block, pack, code, data = (n(f"{name}{number}") for name in ("block", "pack", "code", "d"))
         self.give(
             **{
@@ -467,8 +467,8 @@ class _Variant:
                 f"threads{number}": runner.thread_count,
             }
         )
-        if runner.source.workspace:
-            workspace = runner.source.workspace[0]
+        workspace = runner.entry.workspace
+        if workspace is not None:
             nbytes = python_text(workspace.shape[0], self.sizes)
             self.give(byte=np.dtype(np.uint8))
             self.workspace = n(f"w{number}")

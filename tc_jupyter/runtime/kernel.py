@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, codes
-from tc_jupyter.loops import Buffer, Kernel
+from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, IndexVar, Program, Read, Statement, walk
 
 from .arguments import (
@@ -41,7 +41,7 @@ from .arrays import (
     storage_dtype,
     view_of,
 )
-from .launch import Failure, Runner, integers
+from .launch import Failure, LaunchInfo, Runner, integers
 from .memory import aligned_empty
 
 _LARGEST = (1 << 63) - 1
@@ -75,7 +75,7 @@ class CallNumbers(Protocol):
         """Look at the values of the index tensors of one check before the statement that uses them runs."""
         ...
 
-    def point(self, kernel: Kernel, failure: Failure) -> Diagnostic:
+    def point(self, failure: Failure) -> Diagnostic:
         """The message of a check inside the loops."""
         ...
 
@@ -135,7 +135,7 @@ class Step:
         temporaries: the buffers of scope `global` that the kernel uses, and their extents from sizes and scalars.
     """
 
-    kernel: Kernel
+    kernel: LaunchInfo
     run: Runner
     scans: tuple[int, ...]
     temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, Number]], tuple[int, ...]]], ...]
@@ -299,7 +299,7 @@ class BoundKernel:
         """
         program = self.program
         for step in self.steps:
-            refuse_larger(step.kernel, numbers.sizes, program)
+            refuse_larger(step.kernel.most, numbers.sizes, program)
         storage = {name: self._prepared(name, view) for name, view in inputs.arrays.items()}
         results = self._results(inputs, numbers, outputs)
         storage.update({root_of(program, name): view for name, view in results.items()})
@@ -313,7 +313,7 @@ class BoundKernel:
                 message = f"`{step.kernel.name}` needs working memory of the threads, which this device does not have"
                 fail(codes.OUT_OF_MEMORY, message, program.source, program.span)
             if failure is not None and check == "all":
-                raise call_error(self.numbers.point(step.kernel, failure), program.source)
+                raise call_error(self.numbers.point(failure), program.source)
         return tuple(self._finished(name, results, outputs) for name in program.results)
 
     def _prepared(self, name: str, view: ArrayView) -> ArrayView:
@@ -387,13 +387,13 @@ class BoundKernel:
         return results[name] if given is None else given
 
 
-def refuse_larger(kernel: Kernel, sizes: Mapping[str, int], program: Program) -> None:
-    """Refuse a call with a size that the schedule of a kernel has promised not to meet.
+def refuse_larger(limits: Sequence[tuple[str, int]], sizes: Mapping[str, int], program: Program) -> None:
+    """Refuse a call with a size that the schedule of a kernel has promised not to meet: its `most`.
 
     Raises:
         CallError: TC605.
     """
-    for name, most in kernel.most:
+    for name, most in limits:
         if sizes.get(name, 0) > most:
             message = f"the schedule is for `{name}` of at most {most} (`at_most`); {sizes[name]} came"
             fail(codes.SIZE_CONFLICT, message, program.source, program.span, help="use a schedule without this limit")
@@ -418,7 +418,7 @@ def _scratch(buffer: Buffer, shape: tuple[int, ...], device: str) -> Callable[[]
 def bind_kernel(
     program: Program,
     numbers: CallNumbers,
-    kernels: Sequence[Kernel],
+    kernels: Sequence[LaunchInfo],
     runners: Sequence[Runner],
     layout: Layout,
     engine: str,
@@ -430,6 +430,6 @@ def bind_kernel(
     return BoundKernel(program, numbers, steps, layout, engine)
 
 
-def _step(kernel: Kernel, run: Runner, scans: tuple[int, ...]) -> Step:
+def _step(kernel: LaunchInfo, run: Runner, scans: tuple[int, ...]) -> Step:
     owned = [buffer for buffer in kernel.buffers if buffer.scope == "global"]
     return Step(kernel, run, scans, tuple((buffer, integers(buffer.shape, kernel)) for buffer in owned))

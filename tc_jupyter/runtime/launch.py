@@ -1,7 +1,7 @@
 """One kernel of any engine as a callable on storage: the interpreter, CPU code, CUDA code.
 
-Comes in: a kernel or its generated source. Goes out: a `Runner`, called with where the buffers are and the values of sizes and
-scalars. An engine sees addresses and numbers only; which library an array came from does not matter here.
+Comes in: a kernel, or its code with what else a launch must know. Goes out: a `Runner`, called with where the buffers are and the
+values of sizes and scalars. An engine sees addresses and numbers only; which library an array came from does not matter here.
 
 Worked example: a CPU kernel with arguments `A, A.stride.0, N, s` (float32) is started with four 8-byte slots: address, stride in
 elements, size, and the bits of `s` in the low half of the last slot.
@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tc_jupyter.codegen import Argument, KernelSource
-from tc_jupyter.loops import Check, Kernel, walk_statements
+from tc_jupyter.loops import Buffer, Check, Kernel, walk_statements
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, Size, Unary
 
@@ -54,6 +54,29 @@ def interpreter_runner(kernel: Kernel) -> Runner:
     return run
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchInfo:
+    """What a launch must know of a kernel: all but its loops.
+
+    Attributes:
+        buffers, sizes, scalars, most: as in `Kernel`.
+        checks: number of each check inside -> how many values it reports.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    sizes: tuple[str, ...]
+    scalars: tuple[tuple[str, DType], ...]
+    most: tuple[tuple[str, int], ...]
+    checks: tuple[tuple[int, int], ...]
+
+
+def launch_info(kernel: Kernel) -> LaunchInfo:
+    """What a launch of this kernel must know."""
+    checks = tuple(values_of_checks(kernel).items())
+    return LaunchInfo(kernel.name, kernel.buffers, kernel.sizes, kernel.scalars, kernel.most, checks)
+
+
 # numbers of a launch -------------------------------------------------------------------------------------------------------------
 
 
@@ -82,7 +105,9 @@ def python_text(expr: Expr, names: Mapping[str, str]) -> str:
             raise TypeError(f"{type(expr).__name__} in the shape of a launch")
 
 
-def integers(expressions: Sequence[Expr], kernel: Kernel) -> Callable[[Mapping[str, Number]], tuple[int, ...]]:
+def integers(
+    expressions: Sequence[Expr], kernel: Kernel | LaunchInfo
+) -> Callable[[Mapping[str, Number]], tuple[int, ...]]:
     """A function that computes launch extents or buffer shapes from the values of the sizes and scalars of a kernel."""
     names = {name: f"v[{name!r}]" for name in kernel.sizes}
     names |= {name: f"int(v[{name!r}])" for name, _ in kernel.scalars}
@@ -179,56 +204,74 @@ RECORD = 18
 
 
 @dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """The function in machine code that a launch calls.
+
+    Attributes:
+        name, arguments: as in `KernelSource`.
+        workspace: temporary memory of every thread; bytes.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    workspace: Buffer | None
+
+
+def entry_point(source: KernelSource) -> EntryPoint:
+    """The entry point of generated CPU code."""
+    return EntryPoint(source.entry, source.arguments, source.workspace[0] if source.workspace else None)
+
+
+@dataclass(frozen=True, slots=True)
 class CpuRunner:
     """Machine code on all threads; every call has slots, workspace and error record of its own.
 
     Attributes:
         gather: storage, sizes, scalars, addresses of workspace and error record -> filled slots.
         work: sizes and scalars -> bytes of workspace per thread, or `None`.
-        values: how many values each check reports.
     """
 
-    kernel: Kernel
-    source: KernelSource
+    kernel: LaunchInfo
+    entry: EntryPoint
     code: Code
     thread_count: Callable[[], int]
     gather: Callable[..., Any]
     work: Callable[[Mapping[str, Number]], tuple[int, ...]] | None
-    values: Mapping[int, int]
 
     def __call__(
         self, storage: Mapping[str, ArrayView], sizes: Mapping[str, int], scalars: Mapping[str, Number]
     ) -> Failure | None:
         """Run the kernel."""
         scratch = None
-        if self.work is not None:
+        if self.work is not None and self.entry.workspace is not None:
             nbytes = self.work({**sizes, **scalars})[0] * self.thread_count()
-            scratch = aligned_empty((nbytes,), _BYTE, self.source.workspace[0].align)
+            scratch = aligned_empty((nbytes,), _BYTE, self.entry.workspace.align)
         record = (ctypes.c_int64 * RECORD)() if self.kernel.checks else None
         where = 0 if scratch is None else numpy_address(scratch)
         errors = 0 if record is None else ctypes.addressof(record)
         data = self.gather(storage, sizes, scalars, where, errors)
         self.code.run(data)
-        return None if record is None else failure_of(list(record), 2, self.values)
+        return None if record is None else failure_of(list(record), 2, dict(self.kernel.checks))
 
 
-def cpu_runner(kernel: Kernel, source: KernelSource, code: Code, thread_count: Callable[[], int]) -> CpuRunner:
+def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: Code, thread_count: Callable[[], int]) -> CpuRunner:
     """The runner of loaded code.
 
     Args:
         thread_count: an upper bound of the thread numbers that the code may see.
     """
+    arguments = entry.arguments
     scope: dict[str, Any] = {
-        "pack": slots(source.arguments).pack_into,
-        "block": ctypes.c_int64 * len(source.arguments),
+        "pack": slots(arguments).pack_into,
+        "block": ctypes.c_int64 * len(arguments),
         "value": scalar_value,
         "itemsize": ITEMSIZE,
-        "types": {argument.name: argument.dtype for argument in source.arguments if argument.kind == "scalar"},
+        "types": {argument.name: argument.dtype for argument in arguments if argument.kind == "scalar"},
     }
-    parts = "".join(f", {slot_text(argument)}" for argument in source.arguments)
+    parts = "".join(f", {slot_text(argument)}" for argument in arguments)
     exec(f"def gather(b, v, s, w, e):\n    d = block()\n    pack(d, 0{parts})\n    return d", scope)
-    work = integers(source.workspace[0].shape, kernel) if source.workspace else None
-    return CpuRunner(kernel, source, code, thread_count, scope["gather"], work, values_of_checks(kernel))
+    work = None if entry.workspace is None else integers(entry.workspace.shape, kernel)
+    return CpuRunner(kernel, entry, code, thread_count, scope["gather"], work)
 
 
 _BYTE = np.dtype(np.uint8)

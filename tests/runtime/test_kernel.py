@@ -20,7 +20,7 @@ from tc_jupyter.runtime.kernel import (
     resolve_overlap,
     same_position,
 )
-from tc_jupyter.runtime.launch import bfloat16_bits, integers, interpreter_runner, slots
+from tc_jupyter.runtime.launch import bfloat16_bits, integers, interpreter_runner, launch_info, slots
 
 F32 = DType.FLOAT32
 
@@ -75,7 +75,7 @@ class Fixed:
         self.scanned_values.append(float(tensors[self.scans[number]].owner.sum()))
         return self.problem
 
-    def point(self, kernel, failure):
+    def point(self, failure):
         return Diagnostic(codes.INDEX_OUT_OF_RANGE, NO_SPAN, f"check {failure}")
 
 
@@ -94,7 +94,7 @@ def call(prog, numbers, kernels, *values, out=None, check="all", engine_layout=N
     kernel = bind_kernel(
         prog,
         numbers,
-        fit,
+        [launch_info(k) for k in fit],
         [interpreter_runner(k) for k in fit],
         layout,
         "interpreter",
@@ -266,7 +266,9 @@ def test_temporaries_are_allocated_aligned_and_padded():
     kernel = replace(kernel, buffers=(*kernel.buffers, temporary))
     bound = numbers.bind({"N": 5}, True)
     inputs = read_inputs(prog, parameters_of(prog), (floats(5),))
-    bind_kernel(prog, numbers, [kernel], [spy], Layout(frozenset(), 32), "cpu").run(inputs, bound, {}, "all")
+    bind_kernel(prog, numbers, [launch_info(kernel)], [spy], Layout(frozenset(), 32), "cpu").run(
+        inputs, bound, {}, "all"
+    )
     assert seen["T"].shape == (5, 5)
     assert seen["T"].strides == (16, 2)
     assert seen["T"].address % 64 == 0
@@ -319,7 +321,9 @@ def test_bfloat16_results_of_numpy_need_ml_dtypes(monkeypatch):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     prog, numbers, kernels = scale(DType.BFLOAT16)
     x = floats(4).astype(ml_dtypes.bfloat16)
-    spied = bind_kernel(prog, numbers, kernels, [lambda *_: None], Layout(frozenset(), 32), "cpu")
+    spied = bind_kernel(
+        prog, numbers, list(map(launch_info, kernels)), [lambda *_: None], Layout(frozenset(), 32), "cpu"
+    )
     inputs = read_inputs(prog, parameters_of(prog), (x,))
     (y,) = spied.run(inputs, numbers.bind(inputs.sizes, True), {}, "all")
     assert y.owner.dtype == ml_dtypes.bfloat16

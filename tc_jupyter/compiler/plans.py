@@ -1,0 +1,165 @@
+"""What the disk keeps of a build for the CPU: all that calls need, so that schedule, loops and text are not made again.
+
+Comes in: the kernels and texts of a build. Goes out: a `KernelPlan` for each, which names its object in the same cache and holds
+what a launch must know. Plans are found by the hash of all that a build depends on: the program, the class of the call, the
+processor, the schedule, and this package. They are JSON of a few frozen types; nothing is unpickled. A plan that cannot be read,
+or whose object is gone, counts as absent.
+
+Worked example: `stored_runners(plans, store)`, with plans that another process has kept, makes the code of a matrix product
+callable in one millisecond; from the program it takes more than ten.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tc_jupyter.codegen import Argument
+from tc_jupyter.diagnostics import Span
+from tc_jupyter.loops import Buffer
+from tc_jupyter.program import Binary, Cast, Const, DType, Program, Read, Select, Size, Unary
+from tc_jupyter.runtime import cpu, jit, threads
+from tc_jupyter.runtime.cache import DiskCache, key_of
+from tc_jupyter.runtime.kernel import Layout
+from tc_jupyter.runtime.launch import CpuRunner, EntryPoint, LaunchInfo, cpu_runner, entry_point, launch_info
+from tc_jupyter.schedule import Step, Target, steps_to_data
+
+from .build import Build, schedule_store, tuning_key
+
+_FOLDERS = ("program", "ranges", "schedule", "loops", "codegen", "compiler", "runtime")
+"""Of the package: what code depends on beside the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlan:
+    """One kernel of a build.
+
+    Attributes:
+        scans: numbers of the checks on data that run before it.
+        code: the key of its object in the cache.
+    """
+
+    info: LaunchInfo
+    entry: EntryPoint
+    scans: tuple[int, ...]
+    code: str
+
+
+_NODES = (Const, Size, Read, Cast, Unary, Select, Binary)
+_TYPES = {each.__name__: each for each in (KernelPlan, LaunchInfo, EntryPoint, Buffer, Argument, Span, *_NODES)}
+_DTYPE = "DType"
+
+
+def plans_of(made: Build) -> tuple[KernelPlan, ...]:
+    """The plans of a build for the CPU."""
+    options = cpu.options_of(made.target)
+    return tuple(
+        KernelPlan(launch_info(kernel), entry_point(source), scans, cpu.object_key(source, options))
+        for kernel, source, scans in zip(made.kernels, made.sources, made.scans, strict=True)
+    )
+
+
+def made_runners(made: Build, plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRunner, ...]:
+    """Runners of a build, which the cache then keeps.
+
+    Raises:
+        jit.Refused: a library is missing.
+    """
+    codes = [cpu.load(source, store, made.target) for source in made.sources]
+    return tuple(_runner(plan, code) for plan, code in zip(plans, codes, strict=True))
+
+
+def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRunner, ...] | None:
+    """Runners of code that is in the cache; `None` if an object is not.
+
+    Raises:
+        jit.Refused: a library is missing.
+    """
+    codes = [cpu.stored(plan.code, plan.entry.name, store) for plan in plans]
+    found = tuple(_runner(plan, code) for plan, code in zip(plans, codes, strict=True) if code is not None)
+    return found if len(found) == len(plans) else None
+
+
+def _runner(plan: KernelPlan, code: cpu.LoadedKernel) -> CpuRunner:
+    return cpu_runner(plan.info, plan.entry, code, threads.get_threads)
+
+
+# on disk -------------------------------------------------------------------------------------------------------------------------
+
+
+def plan_key(program: Program, layout: Layout, target: Target, steps: tuple[Step, ...] | None, checked: bool) -> str:
+    """What the plans of a build are found by.
+
+    Args:
+        steps: of a schedule that was asked for; `None`: the default schedule, or the one that `Function.tune` has stored.
+        checked: whether data is checked.
+    """
+    if steps is None:
+        tuned = schedule_store().best(tuning_key(program, target, layout))
+        steps = None if tuned is None else tuned.steps
+    schedule = "" if steps is None else json.dumps(steps_to_data(steps))
+    values = [_text(program), _text(layout), _text(target), schedule, str(checked)]
+    return key_of("plan", *values, jit.version(), jit.host_feature_string(), _package())
+
+
+def _text(value: Any) -> str:
+    """All fields of a frozen value; the same in every process."""
+    content = [getattr(value, each.name) for each in fields(value)]
+    return repr([sorted(each) if isinstance(each, frozenset) else each for each in content])
+
+
+@cache
+def _package() -> str:
+    """The file with the version of this package, and size and time of the others: they change while it is developed."""
+    root = Path(__file__).parent.parent
+    version = (root / "__init__.py").read_text(encoding="utf-8")
+    files = sorted(path for folder in _FOLDERS for path in (root / folder).rglob("*.py"))
+    found = [(str(path.relative_to(root)), path.stat()) for path in files]
+    return repr([version, *((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)])
+
+
+def keep(key: str, plans: Sequence[KernelPlan], store: DiskCache) -> None:
+    """Put plans into the cache."""
+    store.put(key, json.dumps(to_data(tuple(plans))).encode(), {"kind": "plan"})
+
+
+def kept(key: str, store: DiskCache) -> tuple[KernelPlan, ...] | None:
+    """Plans from the cache, or `None`."""
+    entry = store.get(key)
+    if entry is None:
+        return None
+    try:
+        plans = from_data(json.loads(entry.data))
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
+    return plans if isinstance(plans, tuple) and all(isinstance(each, KernelPlan) for each in plans) else None
+
+
+def to_data(value: Any) -> Any:
+    """A value of the types above as JSON: objects are lists of their name and their fields, tuples have no name."""
+    if isinstance(value, tuple):
+        return [None, *map(to_data, value)]
+    if isinstance(value, DType):
+        return [_DTYPE, value.value]
+    if type(value).__name__ in _TYPES:
+        return [type(value).__name__, *(to_data(getattr(value, each.name)) for each in fields(value))]
+    return value
+
+
+def from_data(data: Any) -> Any:
+    """The value of `to_data`.
+
+    Raises:
+        KeyError, TypeError, ValueError, IndexError: it is not one.
+    """
+    if not isinstance(data, list):
+        return data
+    name, *parts = data
+    if name == _DTYPE:
+        return DType(parts[0])
+    values = tuple(map(from_data, parts))
+    return values if name is None else _TYPES[name](*values)

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.compiler import plans
+from tc_jupyter.compiler.definition import Definition
+from tc_jupyter.diagnostics import CallError
+from tc_jupyter.runtime import cpu
+from tc_jupyter.runtime.cache import DiskCache
+from tc_jupyter.runtime.kernel import Layout
+from tc_jupyter.schedule import Target
+
+CELLS = {
+    "product": "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+    "temporaries": """def f(float(M,N) A, float(M,N) B) -> (C) {
+        S(i) +=! A(i,j)
+        C(i,j) = A(i,j) * S(i) + B(j,i) where i in 0:min(M,N), j in 0:min(M,N)
+    }""",
+    "check inside": "def f(float(N) A, int32(N) I, int32(N) J) -> (B) { B(i) = A(I(i) + J(i)) }",
+    "check before": "def f(float(N) A, int32(M) I) -> (B) { B(i) = A(I(i)) }",
+    "scalars": "def f(float(N) A, float s, int32 k) -> (B) { B(i) = A(i) * s + k }",
+    "library": "def f(double(N) A) -> (B) { B(i) = lgamma(A(i)) }",
+}
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """The cache in an empty folder; the list of defs that were built."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TC_JUPYTER_CACHE", str(folder))
+    calls: list[str] = []
+    original = Definition.build
+
+    def build(self, target, layout=None):
+        calls.append(self.name)
+        return original(self, target, *([] if layout is None else [layout]))
+
+    monkeypatch.setattr(Definition, "build", build)
+    return calls
+
+
+def arguments(name):
+    random = np.random.default_rng(0)
+    floats = lambda *shape: random.standard_normal(shape).astype(np.float32)  # noqa: E731
+    ints = lambda n: random.integers(0, 4, n).astype(np.int32)  # noqa: E731
+    return {
+        "product": (floats(17, 5), floats(5, 33)),
+        "temporaries": (floats(9, 9), floats(9, 9)),
+        "check inside": (floats(9), ints(9), ints(9)),
+        "check before": (floats(9), ints(30)),
+        "scalars": (floats(40), 1.5, 3),
+        "library": (np.linspace(0.5, 9, 7),),
+    }[name]
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_second_start_builds_nothing_and_computes_the_same(built, name):
+    values = arguments(name)
+    first = tc.compile(CELLS[name], target="cpu").f
+    expected = first(*values)
+    assert built == ["f"]
+    second = tc.compile(CELLS[name], target="cpu").f
+    for _ in range(4):  # the general way, the short one, the native one
+        np.testing.assert_array_equal(second(*values), expected)
+    assert built == ["f"]
+
+
+def test_checks_of_kept_code_fail_with_the_same_message(built):
+    values = arguments("check inside")
+    values[1][3] = 100
+    said = []
+    for _ in range(2):
+        with pytest.raises(CallError) as raised:
+            tc.compile(CELLS["check inside"], target="cpu").f(*values)
+        said.append(str(raised.value))
+    assert built == ["f"]
+    assert said[0] == said[1]
+    assert "100" in said[0] or "10" in said[0]
+
+
+def test_other_options_types_layouts_and_schedules_have_plans_of_their_own(built):
+    a, b = arguments("product")
+    text = CELLS["product"]
+    tc.compile(text, target="cpu").f(a, b)
+    for other, values in (
+        (tc.compile(text, target="cpu").f, (np.asfortranarray(a), b)),
+        (tc.compile(text.replace("float", "double"), target="cpu").f, (a.astype(float), b.astype(float))),
+        (tc.compile(text, target="cpu", specialize=True).f, (a, b)),
+        (tc.compile(text.replace("A(i,k) * B", "A(i,k) + B"), target="cpu").f, (a, b)),
+    ):
+        before = len(built)
+        other(*values)
+        assert len(built) == before + 1
+    f = tc.compile(text, target="cpu").f
+    for factor, more in ((4, 1), (8, 1), (4, 0)):
+        before = len(built)
+        split = f.with_schedule(f.schedule().split("C", "i", factor))
+        np.testing.assert_allclose(split(a, b), a @ b, rtol=1e-5)
+        assert len(built) == before + more
+
+
+def test_a_plan_without_its_object_or_with_strange_content_is_made_again(built):
+    a, b = arguments("product")
+    store = DiskCache.default()
+    tc.compile(CELLS["product"], target="cpu").f(a, b)
+    kinds = {path: store.get(path.stem).meta.get("kind") for path in store.folder.glob("*.tcx")}
+    (plan,) = (path for path, kind in kinds.items() if kind == "plan")
+    (code,) = (path for path, kind in kinds.items() if kind != "plan")
+    code.unlink()
+    np.testing.assert_allclose(tc.compile(CELLS["product"], target="cpu").f(a, b), a @ b, rtol=1e-5)
+    assert len(built) == 2
+    strange = [b"", b"{}", b"3", b'["Kernel"]', b'["KernelPlan", 1]', b'[null, ["DType", "float3"]]', b"[null, 1]"]
+    for count, content in enumerate(strange, 3):
+        store.put(plan.stem, content, {"kind": "plan"})
+        np.testing.assert_allclose(tc.compile(CELLS["product"], target="cpu").f(a, b), a @ b, rtol=1e-5)
+        assert len(built) == count
+
+
+def test_every_value_of_a_plan_comes_back_from_json(built):
+    for name, text in CELLS.items():
+        f = tc.compile(text, target="cpu").f
+        made = f.definition().build(cpu.cpu_target(), Layout(frozenset(), 64))
+        found = plans.plans_of(made)
+        assert plans.from_data(json.loads(json.dumps(plans.to_data(found)))) == found, name
+
+
+def test_keys_are_the_same_in_every_process_and_differ_where_code_may():
+    code = """
+import tc_jupyter as tc
+from tc_jupyter.compiler.plans import plan_key
+from tc_jupyter.runtime.kernel import Layout
+from tc_jupyter.schedule import Target
+f = tc.compile("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", target="cpu").f
+print(plan_key(f.program, Layout(frozenset("ABC"), 64), Target("cpu", features=frozenset(("x", "y", "z"))), None, True))
+"""
+
+    def run(seed):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=environment).stdout
+
+    assert run("1") == run("2")
+    program = tc.compile(CELLS["product"], target="cpu").f.program
+    target, layout = Target("cpu"), Layout(frozenset(), 64)
+    keys = [
+        plans.plan_key(program, layout, target, None, True),
+        plans.plan_key(program, layout, target, None, False),
+        plans.plan_key(program, layout, target, (), True),
+        plans.plan_key(program, layout, replace(target, threads=7), None, True),
+        plans.plan_key(program, replace(layout, hints=(("M", 4),)), target, None, True),
+        plans.plan_key(replace(program, name="g"), layout, target, None, True),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert plans.plan_key(program, layout, target, None, True) == keys[0]
+
+
+def test_a_changed_file_of_the_package_makes_other_keys(tmp_path, monkeypatch):
+    (tmp_path / "__init__.py").write_text("")
+    (tmp_path / "loops").mkdir()
+    (tmp_path / "loops" / "ir.py").write_text("a = 1")
+    (tmp_path / "compiler").mkdir()
+    monkeypatch.setattr(plans, "__file__", str(tmp_path / "compiler" / "plans.py"))
+    found = [plans._package.__wrapped__()]
+    (tmp_path / "loops" / "ir.py").write_text("a = 10")
+    found.append(plans._package.__wrapped__())
+    assert found[0] != found[1]
