@@ -153,6 +153,8 @@ class Module(Mapping[str, "Function"]):
     """
 
     def __init__(self, functions: Mapping[str, Function], analysis: Analysis) -> None:
+        # plain attributes: `__getattr__` takes longer than the call of a small function
+        vars(self).update({name: each for name, each in functions.items() if not hasattr(Module, name)})
         self._functions = dict(functions)
         self.analysis = analysis
 

@@ -213,6 +213,17 @@ def test_deep_expressions_run_on_every_engine(value):
         assert tc.compile(text, target=target).f(zeros, zeros).tolist() == [0, 0, 0]
 
 
+def test_functions_are_attributes_unless_a_module_has_one_of_that_name():
+    names = ("add", "keys", "analysis")
+    text = " ".join(f"def {name}(float(N) X) -> (Y) {{ Y(i) = X(i) + {k} }}" for k, name in enumerate(names))
+    module = tc.compile(text, target="cpu")
+    assert module.add is module["add"]
+    assert tuple(module.keys()) == tuple(module) == names
+    assert set(module.analysis.functions) == set(names)
+    with pytest.raises(AttributeError, match="no function 'subtract'; it has add, keys, analysis"):
+        module.subtract  # noqa: B018
+
+
 def test_compile_warns_at_the_line_of_its_caller():
     text = "def f(float(N) X) -> (Y) { Y(i) = X(i) - X(i - 1) }"
     with pytest.warns(tc.DiagnosticWarning, match=r"^warning\[TC321\] moved-origin: .*") as told:
