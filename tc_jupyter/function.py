@@ -89,9 +89,11 @@ def compile(
 
     Raises:
         CompileError: the text has mistakes; all of them.
-        TypeError: the text is no string.
+        TypeError: the text is no string, or a size is no integer.
         ValueError: an option has no such value.
     """
+    if isinstance(specialize, Mapping):
+        specialize = {name: index(size) for name, size in specialize.items()}
     if check not in CHECKS:
         raise ValueError(f"check={check!r}: expected one of {', '.join(map(repr, CHECKS))}")
     if target not in TARGETS:

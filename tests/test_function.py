@@ -14,6 +14,8 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.function import Options, close
 from tc_jupyter.runtime import nvrtc
+from tc_jupyter.runtime.cpu import cpu_target
+from tc_jupyter.runtime.launch import entry_point
 
 CELL = """
 def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i,j) * B(j) }
@@ -221,7 +223,7 @@ def test_functions_are_attributes_unless_a_module_has_one_of_that_name():
     assert tuple(module.keys()) == tuple(module) == names
     assert set(module.analysis.functions) == set(names)
     with pytest.raises(AttributeError, match="no function 'subtract'; it has add, keys, analysis"):
-        module.subtract  # noqa: B018
+        module.subtract
 
 
 def test_compile_warns_at_the_line_of_its_caller():
@@ -465,8 +467,10 @@ def test_sources_with_arrays_are_what_a_call_with_them_runs(module):
     a, b = floats(40, 40), floats(40, 40)
     f(a, b)
     known = f._known((a, b))
-    (ready,) = [made for (engine, _), made in known._ready.items() if engine == "cpu"]
-    assert f.source("llvm", a, b) == "\n\n".join(source.text for source in ready.build.sources)
+    (layout,) = [layout for engine, layout in known._ready if engine == "cpu"]
+    sources = known.build(cpu_target(), layout).sources
+    assert f.source("llvm", a, b) == "\n\n".join(source.text for source in sources)
+    assert [step.run.entry for step in known._ready["cpu", layout].steps] == [entry_point(source) for source in sources]
     assert f.source("llvm", a, b) != f.source("llvm")
     empty = f.source("loops", floats(0, 40), b)
     assert empty != f.source("loops", a, b)
@@ -569,6 +573,7 @@ def test_an_engine_that_is_not_there_is_a_call_error(monkeypatch):
         raise jit.Refused(Diagnostic(codes.BACKEND_FAILED, NO_SPAN, "LLVM refused"))
 
     monkeypatch.setattr(cpu, "load", refuse)
+    monkeypatch.setattr(cpu, "stored", refuse)
     with pytest.raises(tc.CallError, match="LLVM refused"):
         tc.compile(CELL, target="cpu").whole(floats(3))
 

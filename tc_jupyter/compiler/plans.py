@@ -12,9 +12,9 @@ callable in one millisecond; from the program it takes more than ten.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -92,18 +92,24 @@ def _runner(plan: KernelPlan, code: cpu.LoadedKernel) -> CpuRunner:
 
 
 def plan_key(program: Program, layout: Layout, target: Target, steps: tuple[Step, ...] | None, checked: bool) -> str:
-    """What the plans of a build are found by.
+    """What the plans of a build are found by; empty where that is not known.
 
     Args:
         steps: of a schedule that was asked for; `None`: the default schedule, or the one that `Function.tune` has stored.
         checked: whether data is checked.
     """
+    if not _PACKAGE:
+        return ""
+    kind = "default" if steps is None else "given"
     if steps is None:
         tuned = schedule_store().best(tuning_key(program, target, layout))
-        steps = None if tuned is None else tuned.steps
-    schedule = "" if steps is None else json.dumps(steps_to_data(steps))
+        kind, steps = (kind, ()) if tuned is None else ("tuned", tuned.steps)
+    try:
+        schedule = json.dumps([kind, steps_to_data(steps)], default=operator.index)
+    except TypeError:
+        return ""
     values = [_text(program), _text(layout), _text(target), schedule, str(checked)]
-    return key_of("plan", *values, jit.version(), jit.host_feature_string(), _package())
+    return key_of("plan", *values, jit.version(), jit.host_feature_string(), _PACKAGE)
 
 
 def _text(value: Any) -> str:
@@ -112,19 +118,28 @@ def _text(value: Any) -> str:
     return repr([sorted(each) if isinstance(each, frozenset) else each for each in content])
 
 
-@cache
 def _package() -> str:
-    """The file with the version of this package, and size and time of the others: they change while it is developed."""
+    """The file with the version of this package, and size and time of the others: they change while it is developed.
+
+    Empty if they are no files.
+    """
     root = Path(__file__).parent.parent
-    version = (root / "__init__.py").read_text(encoding="utf-8")
+    try:
+        version = (root / "__init__.py").read_text(encoding="utf-8")
+    except OSError:
+        return ""
     files = sorted(path for folder in _FOLDERS for path in (root / folder).rglob("*.py"))
     found = [(str(path.relative_to(root)), path.stat()) for path in files]
     return repr([version, *((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)])
 
 
+_PACKAGE = _package()
+"""Looked at when the package is imported: what is edited later is not what runs."""
+
+
 def keep(key: str, plans: Sequence[KernelPlan], store: DiskCache) -> None:
     """Put plans into the cache."""
-    store.put(key, json.dumps(to_data(tuple(plans))).encode(), {"kind": "plan"})
+    store.put(key, json.dumps(to_data(tuple(plans)), default=operator.index).encode(), {"kind": "plan"})
 
 
 def kept(key: str, store: DiskCache) -> tuple[KernelPlan, ...] | None:

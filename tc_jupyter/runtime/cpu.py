@@ -125,7 +125,8 @@ class LoadedKernel:
 
     Attributes:
         address: of the entry point.
-        count, scratch: compiled functions of the address of the slots: number of tasks, bytes of workspace per thread.
+        count, scratch: compiled functions of the address of the slots: number of tasks, with a minus where the work is brief,
+            and bytes of workspace per thread.
     """
 
     address: int
@@ -134,7 +135,11 @@ class LoadedKernel:
 
     def tasks(self, slots: int) -> int:
         """How many tasks a launch with these argument slots has."""
-        return self.count(slots)
+        return abs(self.count(slots))
+
+    def is_brief(self, slots: int) -> bool:
+        """Whether such a launch is so little work that no thread is woken for it."""
+        return self.count(slots) < 0
 
     def workspace(self, slots: int) -> int:
         """Bytes of workspace that each thread needs, a multiple of 64; the sizes must be in their slots already."""
@@ -150,8 +155,8 @@ class LoadedKernel:
         """
         address = slots if isinstance(slots, int) else ctypes.addressof(slots)
         number = self.count(address) if tasks is None else tasks
-        if number > 0:
-            threads.pool().run(self.address, address, number, thread_count)
+        if number:
+            threads.pool().run(self.address, address, abs(number), thread_count, number < 0)
 
 
 def assembly(source: KernelSource, target: Target | None = None) -> str:

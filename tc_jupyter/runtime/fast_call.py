@@ -31,7 +31,7 @@ from tc_jupyter.codegen import Argument
 from tc_jupyter.diagnostics import CallError
 from tc_jupyter.program import DType
 
-from . import native_call
+from . import native_call, threads
 from .address import numpy_address
 from .arguments import Parameter
 from .arrays import (
@@ -46,7 +46,7 @@ from .arrays import (
 )
 from .launch import CpuRunner, bfloat16_bits, python_text, slots
 from .memory import aligned_empty, empty
-from .native_call import MOST_BYTES, NativeCall, PlannedKernel
+from .native_call import MOST_BYTES, MOST_KEPT_BYTES, MOST_TASKS, NativeCall, PlannedKernel
 from .recent import RecentCalls
 
 CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
@@ -169,20 +169,23 @@ class FastCall:
         if shapes != self.latest:
             self.latest = shapes
         elif shapes not in self.unplanned and self._are_apart(args):
-            if self._planned(args) or len(self.unplanned) >= _MOST_VARIANTS:
-                return
-            self.unplanned.add(shapes)
+            planned = self._planned(args)
+            if planned is False and len(self.unplanned) < _MOST_VARIANTS:
+                self.unplanned.add(shapes)
 
     def _are_apart(self, args: tuple[Any, ...]) -> bool:
         """Whether what is written into shares no memory with anything."""
         written = range(len(self.plan.parameters), len(args))
         return not any(share_elements(args[k], other) for k in written for other in args[:k])
 
-    def _planned(self, args: tuple[Any, ...]) -> bool:
-        """Whether calls like this one are planned now."""
+    def _planned(self, args: tuple[Any, ...]) -> bool | None:
+        """Whether calls like this one are planned now; `None` where that may be so later."""
+        changes, count = threads.CHANGES.value, threads.get_threads()
+        if self.native is None or self.native.taken:
+            return None
         small = sum(each.nbytes for each in args) <= MOST_BYTES
         runners = self.prepare(frozenset(), args) if small else None
-        if runners is None or self.native is None:
+        if runners is None:
             return False
         scope: dict[str, Any] = {}
         variant = _Variant(self.plan, runners, self.general, scope, self.into, trace=True)
@@ -196,7 +199,9 @@ class FastCall:
         kernels: list[PlannedKernel] = []
         for number, runner in enumerate(runners):
             block = local[variant.n(f"d{number}")]
-            if runner.code.tasks(ctypes.addressof(block)) != 1:
+            where = ctypes.addressof(block)
+            tasks, brief = runner.code.tasks(where), runner.code.is_brief(where)
+            if not 0 < tasks < MOST_TASKS:
                 return False
             names = {
                 slot: variant.arrays[argument.name]
@@ -204,10 +209,12 @@ class FastCall:
                 if argument.kind == "buffer"
             }
             sources = {slot: order.index(name) for slot, name in names.items() if name in order}
-            kernels.append(PlannedKernel(runner.code.address, block, sources))
+            kernels.append(PlannedKernel(runner.code.address, block, sources, tasks, min(tasks, count), brief))
         temporary = [value for name, value in local.items() if name not in order and isinstance(value, np.ndarray)]
+        if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
+            return False
         read = len(self.plan.parameters)
-        return self.native.record(args[:read], results, kernels, temporary, args[read:])
+        return self.native.record(args[:read], results, kernels, temporary, args[read:], changes)
 
     def python_path(self, watched: bool) -> Call:
         """The dispatcher as generated Python; `watched`: calls with plain arrays are told to `watch`."""

@@ -176,6 +176,10 @@ class Code(Protocol):
         """How many tasks a launch with these argument slots has."""
         ...
 
+    def is_brief(self, slots: int) -> bool:
+        """Whether no thread is woken for such a launch."""
+        ...
+
     def run(self, slots: Any, tasks: int | None = None, thread_count: int | None = None) -> None:
         """Run all tasks with these argument slots."""
         ...

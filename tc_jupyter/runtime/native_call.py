@@ -1,11 +1,12 @@
-"""The native entry point of a call: a C function that Python calls without building a tuple, for small NumPy arrays.
+"""The native entry point of a call: a C function that Python calls without building a tuple, for NumPy arrays that are not large.
 
 The function is compiled once and driven by a plan per def: the sizes that the latest calls had, and the filled argument slots of
 the kernels at these sizes. It tests that every argument is a plain array of the planned element type, shape, order and alignment,
 and that those to write into (`out=`) are writable and share no memory with others; it allocates the other results, puts the
-addresses into the slots and runs the kernels while it holds the GIL. Whatever differs goes to the Python path, which decides,
-explains, and makes a new plan once the same sizes come twice. So every condition on sizes was checked by Python for exactly these
-sizes.
+addresses into the slots and runs the kernels: of one task, with little data, while it holds the GIL, others on the threads of the
+pool without it. The plan is taken meanwhile, since its slots and temporaries are, and Python finishes a job that takes longer or
+that sleeping threads must be woken for. Whatever differs goes to the Python path, which decides, explains, and makes a new plan
+once the same sizes come twice. So every condition on sizes was checked by Python for exactly these sizes.
 
 It reads the fields of arrays where NumPy's binary interface has them. `available` compares them with an array that it knows; other
 interpreters, and those without a GIL, use the Python path.
@@ -20,19 +21,26 @@ import ctypes
 import platform
 import sysconfig
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from . import jit
+from . import jit, threads
 from .cache import DiskCache, key_of
+from .memory import SMALL_BYTES, empty
 
 MOST_ARGUMENTS, MOST_RESULTS, MOST_KERNELS = 16, 8, 8
-MOST_BYTES = 512 << 10
-"""Arguments and results of a planned call: more is not worth keeping the GIL for."""
+MOST_TASKS = 1 << 32
+HELD_BYTES = 512 << 10
+"""Arguments and results of a planned call of one task that keeps the GIL."""
+MOST_BYTES = 16 << 20
+"""Arguments and results of a planned call: more takes milliseconds anyway."""
+MOST_KEPT_BYTES = 4 << 20
+"""Temporaries of a planned call, which are kept for the next one."""
 
 _DATA, _RANK, _DIMS, _TYPE_OF_ELEMENT, _FLAGS = 16, 24, 32, 56, 64
 """Where the fields of an array are, in bytes: the binary interface of NumPy 1 and 2."""
@@ -41,8 +49,13 @@ PLAIN, _WRITABLE = 0x101, 0x400
 
 # A plan, 8 bytes per field: 0 arguments (-1: none planned), 1 generation, 2 the Python path, 3 PyObject_Vectorcall, 4 Py_DecRef,
 # 5 PyTuple_New, 6 PyTuple_SetItem, 7 the type `ndarray`, 8 arguments (element type, rank, address of the extents, flags, bytes),
-# 9 results, 10 (shape, element type) per result, 11 `numpy.empty`, 12 kernels, 13 (function, slots, patches, address of patches)
-# per kernel, 14 arguments that are only read; those after them are written into, and share memory with no other.
+# 9 results, 10 (shape, element type) per result, 11 `numpy.empty` or that of the pool of buffers, 12 kernels, 13 (function, slots,
+# patches, address of patches, tasks, threads, brief) per kernel, 14 arguments that are only read; those after them are written
+# into, and share memory with no other. For kernels of several tasks: 15 whether there are any, 16 whether the plan is taken, 17 the
+# place of the number of changes of the threads, 18 that number then, 19 PyEval_SaveThread, 20 PyEval_RestoreThread, 21 takes the
+# pool, 22 (False), 23 True, 24 frees it, 25 its state, 26 its `run`, 27 the threads that it has to wake, 28 finishes a job in
+# Python, 29 what `run` answered, 30 the kernel, 31 whether the job is to be dropped, 32 PyErr_Fetch, 33 PyErr_Clear, 34
+# PyErr_Restore.
 # A patch: slot, and the number of the argument or, after those, of the result whose data address goes there.
 _TEXT = """; passes: vector
 ; The native entry point: ptr self, ptr arguments, i64 count -> object.
@@ -50,6 +63,7 @@ _TEXT = """; passes: vector
 define ptr @tc.native(ptr %self, ptr %arguments, i64 %count) {
 entry:
   %results = alloca [8 x ptr], align 8
+  %errors = alloca [3 x ptr], align 8
   %plan.at = getelementptr i8, ptr %self, i64 16
   %plan = load ptr, ptr %plan.at, align 8
   %planned = load i64, ptr %plan, align 8
@@ -192,9 +206,13 @@ result.good:
 still:
   %more.results = icmp ult i64 %r.next, %result.count
   br i1 %more.results, label %result, label %kernels
+give.back:
+  br label %give.up
+stop:
+  br label %give.up
 give.up:
-  %made.count = phi i64 [ %r, %result ], [ %r.next, %result.good ], [ %result.count, %several ]
-  %ends = phi i1 [ true, %result ], [ false, %result.good ], [ true, %several ]
+  %made.count = phi i64 [ %r, %result ], [ %r.next, %result.good ], [ %result.count, %give.back ], [ %result.count, %stop ]
+  %ends = phi i1 [ true, %result ], [ false, %result.good ], [ false, %give.back ], [ true, %stop ]
   br label %given
 given:
   %g = phi i64 [ 0, %give.up ], [ %g.next, %give ]
@@ -211,14 +229,58 @@ gone:
 nothing:
   ret ptr null
 kernels:
+  %shared.at = getelementptr i64, ptr %plan, i64 15
+  %shared.word = load i64, ptr %shared.at, align 8
+  %is.shared = icmp ne i64 %shared.word, 0
+  %taken.place = getelementptr i64, ptr %plan, i64 16
+  br i1 %is.shared, label %threads.same, label %begin
+threads.same:
+  %taken = load i64, ptr %taken.place, align 8
+  %changes.at = getelementptr i64, ptr %plan, i64 17
+  %changes.place = load ptr, ptr %changes.at, align 8
+  %changes = load i64, ptr %changes.place, align 8
+  %changes.then.at = getelementptr i64, ptr %plan, i64 18
+  %changes.then = load i64, ptr %changes.then.at, align 8
+  %same.threads = icmp eq i64 %changes, %changes.then
+  %free = icmp eq i64 %taken, 0
+  %ready = and i1 %same.threads, %free
+  br i1 %ready, label %take.pool, label %give.back
+take.pool:
+  %acquire.at = getelementptr i64, ptr %plan, i64 21
+  %acquire = load ptr, ptr %acquire.at, align 8
+  %false.at = getelementptr i64, ptr %plan, i64 22
+  %true.at = getelementptr i64, ptr %plan, i64 23
+  %true = load ptr, ptr %true.at, align 8
+  %got = call ptr %call(ptr %acquire, ptr %false.at, i64 1, ptr null)
+  %no.answer = icmp eq ptr %got, null
+  br i1 %no.answer, label %stop, label %answer
+answer:
+  call void %drop(ptr %got)
+  %is.taken = icmp eq ptr %got, %true
+  br i1 %is.taken, label %look.again, label %give.back
+look.again:
+; taking the pool may run a finaliser too
+  %generation.then = load i64, ptr %generation.at, align 8
+  %same.still = icmp eq i64 %generation, %generation.then
+  br i1 %same.still, label %taken.now, label %free.unused
+free.unused:
+  %unused.at = getelementptr i64, ptr %plan, i64 24
+  %unused = load ptr, ptr %unused.at, align 8
+  %freed = call ptr %call(ptr %unused, ptr null, i64 0, ptr null)
+  call void %drop(ptr %freed)
+  br label %give.back
+taken.now:
+  store i64 1, ptr %taken.place, align 8
+  br label %begin
+begin:
   %kernel.count.at = getelementptr i64, ptr %plan, i64 12
   %kernel.count = load i64, ptr %kernel.count.at, align 8
   %kernels.at = getelementptr i64, ptr %plan, i64 13
   %kernel.records = load ptr, ptr %kernels.at, align 8
   br label %kernel
 kernel:
-  %n = phi i64 [ 0, %kernels ], [ %n.next, %run ]
-  %kernel.number = shl i64 %n, 2
+  %n = phi i64 [ 0, %begin ], [ %n.next, %next ]
+  %kernel.number = mul i64 %n, 7
   %kernel.record = getelementptr i64, ptr %kernel.records, i64 %kernel.number
   %code = load ptr, ptr %kernel.record, align 8
   %slots.at = getelementptr i64, ptr %kernel.record, i64 1
@@ -253,10 +315,92 @@ write:
   %p.next = add i64 %p, 1
   br label %patch
 run:
+  br i1 %is.shared, label %together, label %alone
+alone:
   call void %code(ptr %slots, i64 0, i64 0)
+  br label %next
+together:
+  %tasks.at = getelementptr i64, ptr %kernel.record, i64 4
+  %tasks = load i64, ptr %tasks.at, align 8
+  %threads.at = getelementptr i64, ptr %kernel.record, i64 5
+  %threads = load i64, ptr %threads.at, align 8
+  %brief.at = getelementptr i64, ptr %kernel.record, i64 6
+  %brief = load i64, ptr %brief.at, align 8
+  %state.at = getelementptr i64, ptr %plan, i64 25
+  %state = load ptr, ptr %state.at, align 8
+  %run.at = getelementptr i64, ptr %plan, i64 26
+  %run.pool = load ptr, ptr %run.at, align 8
+  %wake.at = getelementptr i64, ptr %plan, i64 27
+  %wake = load ptr, ptr %wake.at, align 8
+  %save.at = getelementptr i64, ptr %plan, i64 19
+  %save = load ptr, ptr %save.at, align 8
+  %restore.at = getelementptr i64, ptr %plan, i64 20
+  %restore = load ptr, ptr %restore.at, align 8
+  %own.state = call ptr %save()
+  %left = call i64 %run.pool(ptr %state, ptr %code, ptr %slots, i64 %tasks, i64 %threads, i64 %brief, i64 PAUSES, ptr %wake)
+  call void %restore(ptr %own.state)
+  %all.done = icmp eq i64 %left, -1
+  br i1 %all.done, label %next, label %in.python
+in.python:
+  %left.at = getelementptr i64, ptr %plan, i64 29
+  store i64 %left, ptr %left.at, align 8
+  %number.at = getelementptr i64, ptr %plan, i64 30
+  store i64 %n, ptr %number.at, align 8
+  %rest.at = getelementptr i64, ptr %plan, i64 28
+  %rest = load ptr, ptr %rest.at, align 8
+  %none = call ptr %call(ptr %rest, ptr null, i64 0, ptr null)
+  %stopped = icmp eq ptr %none, null
+  br i1 %stopped, label %stopped.how, label %go.on
+stopped.how:
+; an interrupt may come before the first line of what Python runs: then nobody has given the plan and the pool back
+  %still.taken = load i64, ptr %taken.place, align 8
+  %is.still.taken = icmp ne i64 %still.taken, 0
+  br i1 %is.still.taken, label %cancel, label %stop
+cancel:
+  %error.value = getelementptr ptr, ptr %errors, i64 1
+  %error.trace = getelementptr ptr, ptr %errors, i64 2
+  %fetch.at = getelementptr i64, ptr %plan, i64 32
+  %fetch = load ptr, ptr %fetch.at, align 8
+  call void %fetch(ptr %errors, ptr %error.value, ptr %error.trace)
+  %cancelled.at = getelementptr i64, ptr %plan, i64 31
+  store i64 1, ptr %cancelled.at, align 8
+  br label %cancel.job
+cancel.job:
+  %cancelled = call ptr %call(ptr %rest, ptr null, i64 0, ptr null)
+  call void %drop(ptr %cancelled)
+  %taken.after = load i64, ptr %taken.place, align 8
+  %is.taken.after = icmp ne i64 %taken.after, 0
+  br i1 %is.taken.after, label %cancel.again, label %cancel.done
+cancel.again:
+  %clear.at = getelementptr i64, ptr %plan, i64 33
+  %clear = load ptr, ptr %clear.at, align 8
+  call void %clear()
+  br label %cancel.job
+cancel.done:
+  store i64 0, ptr %cancelled.at, align 8
+  %put.at = getelementptr i64, ptr %plan, i64 34
+  %put = load ptr, ptr %put.at, align 8
+  %kept.type = load ptr, ptr %errors, align 8
+  %kept.value = load ptr, ptr %error.value, align 8
+  %kept.trace = load ptr, ptr %error.trace, align 8
+  call void %put(ptr %kept.type, ptr %kept.value, ptr %kept.trace)
+  br label %stop
+go.on:
+  call void %drop(ptr %none)
+  br label %next
+next:
   %n.next = add i64 %n, 1
   %more.kernels = icmp ult i64 %n.next, %kernel.count
-  br i1 %more.kernels, label %kernel, label %finish
+  br i1 %more.kernels, label %kernel, label %ran
+ran:
+  br i1 %is.shared, label %free.pool, label %finish
+free.pool:
+  store i64 0, ptr %taken.place, align 8
+  %release.at = getelementptr i64, ptr %plan, i64 24
+  %release = load ptr, ptr %release.at, align 8
+  %released = call ptr %call(ptr %release, ptr null, i64 0, ptr null)
+  call void %drop(ptr %released)
+  br label %finish
 finish:
   %one = icmp eq i64 %result.count, 1
   %first = load ptr, ptr %results, align 8
@@ -270,7 +414,7 @@ several:
   %set = load ptr, ptr %set.at, align 8
   %tuple = call ptr %new(i64 %result.count)
   %no.tuple = icmp eq ptr %tuple, null
-  br i1 %no.tuple, label %give.up, label %items
+  br i1 %no.tuple, label %stop, label %items
 items:
   br i1 %no.results, label %return.tuple, label %item
 item:
@@ -286,10 +430,10 @@ return.tuple:
 python:
   %path.at = getelementptr i64, ptr %plan, i64 2
   %path = load ptr, ptr %path.at, align 8
-  %answer = call ptr %call(ptr %path, ptr %arguments, i64 %count, ptr null)
-  ret ptr %answer
+  %returned = call ptr %call(ptr %path, ptr %arguments, i64 %count, ptr null)
+  ret ptr %returned
 }
-"""
+""".replace("PAUSES", str(threads.PAUSES))
 
 
 @lru_cache(maxsize=1)
@@ -331,11 +475,26 @@ class _MethodDef(ctypes.Structure):
 _METH_FASTCALL = 0x80
 
 
-class _Plan(ctypes.c_int64 * 15):
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Who runs the kernels without the GIL; `acquire` and `release` take the pool and free it."""
+
+    pool: threads.Pool
+    place: threads.Place
+    kernels: Sequence[PlannedKernel]
+    acquire: Any
+    release: Any
+
+
+class _Plan(ctypes.c_int64 * 35):
     """The fields of a plan; what they point to is kept in `kept` and `fixed`."""
 
     kept: tuple[Any, ...] = ()
     fixed: tuple[Any, ...] = ()
+    job: _Job | None = None
+
+
+_SHARED, _TAKEN, _ANSWER, _KERNEL, _DROP = 15, 16, 29, 30, 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,14 +502,19 @@ class PlannedKernel:
     """One kernel at the planned sizes.
 
     Attributes:
-        address: of the entry point; it has one task.
+        address: of the entry point.
         slots: a filled ctypes array of its arguments.
         sources: slot -> number of the argument or, after those, of the result whose data goes there.
+        threads: at most so many run it.
+        brief: no thread is woken for it.
     """
 
     address: int
     slots: Any
     sources: Mapping[int, int]
+    tasks: int = 1
+    threads: int = 1
+    brief: bool = False
 
 
 class NativeCall:
@@ -364,17 +528,29 @@ class NativeCall:
         """Make the callable around the Python path."""
         self._lock = threading.Lock()
         self._plan = plan = _Plan()
+        finish = partial(_finish, weakref.ref(plan))
         api = ctypes.pythonapi
         addresses = [
             ctypes.cast(each, ctypes.c_void_p).value or 0
-            for each in (api.PyObject_Vectorcall, api.Py_DecRef, api.PyTuple_New, api.PyTuple_SetItem)
+            for each in (
+                *(api.PyObject_Vectorcall, api.Py_DecRef, api.PyTuple_New, api.PyTuple_SetItem),
+                *(api.PyEval_SaveThread, api.PyEval_RestoreThread),
+                *(api.PyErr_Fetch, api.PyErr_Clear, api.PyErr_Restore),
+            )
         ]
         plan[0] = -1
-        plan[2], plan[3:7], plan[7], plan[11] = id(python), addresses, id(np.ndarray), id(np.empty)
+        plan[2], plan[3:7], plan[7], plan[11] = id(python), addresses[:4], id(np.ndarray), id(np.empty)
+        plan[19:21], plan[22], plan[23], plan[28] = addresses[4:6], id(False), id(True), id(finish)
+        plan[32:35] = addresses[6:]
         method = _MethodDef(name.encode(), _entry(), _METH_FASTCALL, b"A function of arrays.")
-        plan.fixed = (python, method, np.ndarray, np.empty)
+        plan.fixed = (python, method, np.ndarray, np.empty, empty, finish)
         make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         self.function: Callable[..., Any] = make(("PyCFunction_NewEx", api))(ctypes.addressof(method), plan, None)
+
+    @property
+    def taken(self) -> bool:
+        """Whether a call runs kernels of several tasks; `record` refuses meanwhile."""
+        return bool(self._plan[_TAKEN])
 
     def forget(self) -> None:
         """Send every call to the Python path."""
@@ -388,10 +564,12 @@ class NativeCall:
         kernels: Sequence[PlannedKernel],
         alive: object = None,
         written: Sequence[np.ndarray[Any, Any]] = (),
-    ) -> bool:
-        """Plan calls with arguments like these; returns whether they can be planned.
+        changes: int | None = None,
+    ) -> bool | None:
+        """Plan calls with arguments like these; returns whether they can be planned, `None` where that may be so later.
 
         Args:
+            changes: `threads.CHANGES` when the slots were filled, if they depend on the number of threads.
             results: like those that a call makes and returns; without any it returns an empty tuple.
             alive: what the addresses in the slots point to.
             written: further arguments, into which the kernels write.
@@ -399,7 +577,8 @@ class NativeCall:
         every = (*arguments, *written)
         if not 1 <= len(every) <= MOST_ARGUMENTS or not (results or written) or len(results) > MOST_RESULTS:
             return False
-        if not 1 <= len(kernels) <= MOST_KERNELS or sum(array.nbytes for array in (*every, *results)) > MOST_BYTES:
+        nbytes = sum(array.nbytes for array in (*every, *results))
+        if not 1 <= len(kernels) <= MOST_KERNELS or nbytes > MOST_BYTES:
             return False
         masks = [PLAIN] * len(arguments) + [PLAIN | _WRITABLE] * len(written)
         pairs = list(zip(every, masks, strict=True))
@@ -417,19 +596,72 @@ class NativeCall:
         codes = _words(
             word
             for kernel, patch in zip(kernels, patches, strict=True)
-            for word in (kernel.address, ctypes.addressof(kernel.slots), len(kernel.sources), ctypes.addressof(patch))
+            for word in (
+                *(kernel.address, ctypes.addressof(kernel.slots), len(kernel.sources), ctypes.addressof(patch)),
+                *(kernel.tasks, kernel.threads, kernel.brief),
+            )
         )
         types = [array.dtype for array in every]
         kept = (dims, records, makers, shapes, patches, codes, types, tuple(kernels), alive)
-        with self._lock:
-            self.forget()
+        job = None
+        if nbytes > HELD_BYTES or any(kernel.tasks != 1 for kernel in kernels):
+            job = _job(kernels)
+            if job is None:
+                return None
+        if not self._lock.acquire(blocking=False):  # another thread plans, or this one below a signal handler
+            return None
+        try:
             plan = self._plan
+            if plan[_TAKEN] or (changes is not None and threads.CHANGES.value != changes):
+                return None
+            self.forget()
+            plan[_SHARED] = job is not None
+            if job is not None:
+                plan[17], plan[18] = ctypes.addressof(threads.CHANGES), threads.CHANGES.value
+                plan[21], plan[24] = id(job.acquire), id(job.release)
+                plan[25:28] = [job.place.state, job.place.run, job.place.wake]
             plan[8], plan[9], plan[10] = ctypes.addressof(records), len(results), ctypes.addressof(shapes)
+            plan[11] = id(empty if any(array.nbytes >= SMALL_BYTES for array in results) else np.empty)
             plan[12], plan[13], plan[14] = len(kernels), ctypes.addressof(codes), len(arguments)
-            plan.kept, last = kept, plan.kept
+            last = plan.kept, plan.job
+            plan.kept, plan.job = kept, job
             plan[0] = len(every)
+        finally:
+            self._lock.release()
         del last  # after the lock: what ends here may call this function
         return True
+
+
+def _job(kernels: Sequence[PlannedKernel]) -> _Job | None:
+    """The pool with workers for these kernels; `None` while it runs something."""
+    pool = threads.pool()
+    place = pool.ready(max(kernel.threads for kernel in kernels))
+    return None if place is None else _Job(pool, place, tuple(kernels), pool.busy.acquire, pool.busy.release)
+
+
+def _finish(reference: weakref.ref[_Plan]) -> None:
+    """Do what the native `run` of the pool left to do, or drop it; after that, or where it fails, plan and pool are given back."""
+    plan = reference()
+    assert plan is not None
+    assert plan.job is not None
+    pool, kernel = plan.job.pool, plan.job.kernels[plan[_KERNEL]]
+    drop = plan[_DROP]
+    try:
+        if drop:
+            pool.drop(kernel.tasks)
+        else:
+            pool.finish(plan[_ANSWER], kernel.tasks, kernel.threads)
+    except BaseException:
+        _give_back(plan)
+        raise
+    if drop:
+        _give_back(plan)
+
+
+def _give_back(plan: _Plan) -> None:
+    assert plan.job is not None
+    plan[_TAKEN] = 0
+    plan.job.release()
 
 
 def _words(values: Any) -> Any:

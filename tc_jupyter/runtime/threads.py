@@ -22,6 +22,7 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from . import cpus, jit
@@ -31,17 +32,24 @@ from .cpus import available_cpus
 MOST_THREADS = 1024
 SPIN_SECONDS = 5e-4
 """How long a worker looks for a job before it sleeps: a few times the 0.03 to 0.1 ms that waking it takes."""
-_PAUSES = 2000
+PAUSES = 2000
 """Pauses of a caller that has nothing left to do before it yields its processor, and of workers that outnumber the processors."""
 _LATE_JOBS = 8
 """See `Pool._make_room`."""
-_UNSEEN = -2
-"""A job is done, and the first worker has not seen it."""
+_DONE, _UNSEEN, _ALONE = -1, -2, -3
+"""A job is done; it is, and the first worker has not seen it; it is, as were some before, by the caller alone: see `tc.run`."""
+_ROW = 8
+"""Brief jobs that the caller does alone before it is looked whether they make a loop: then sleeping threads are woken."""
+CHANGES = ctypes.c_int64()
+"""How often the number of threads, or the pool, has changed: plans of native callers end with it."""
 _SLICE = 16
-"""Tasks that the caller runs before it looks whether Python was interrupted, and the most that one claim takes."""
+"""Tasks that the caller first runs before it looks whether Python was interrupted, and the most that one claim takes."""
+_SHORT_NS = 1_000_000
+"""As long as the caller needs less for them, it runs four times as many before it looks again: looking takes 0.5 us."""
 _SHARES = 4
 """A claim takes one in so many of a thread's part of what is left: neighbours in memory are then written by one thread."""
 _LINE = 128
+_SLEEPERS = 40
 _JOB = 3 * _LINE
 _WORKERS = 4 * _LINE
 
@@ -51,8 +59,9 @@ def _seen(worker: int) -> int:
     return _WORKERS + worker * _LINE + 8
 
 
-# State, one cache line each: 0 function, args, total, yield; 1 claim word; 2 tasks done; 3 job number; 4.. one line per
-# worker: asleep flag, last job seen. Claim word: tasks left (bits 0-31), threads (32-43), generation (44-63).
+# State, one cache line each: 0 function, args, total, yield, brief jobs done alone, threads to wake; 1 claim word; 2 tasks done;
+# 3 job number; from 4 on one line per worker: asleep flag, last job seen. Claim word: tasks left (bits 0-31), threads (32-43),
+# generation (44-63).
 _TEXT = """; passes: vector
 ; The loop of the thread pool.
 
@@ -267,11 +276,41 @@ late:
   ret i64 0
 }
 
-define i64 @tc.run(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, i64 %spins, ptr %wake) {
+define i64 @tc.run(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, i64 %brief, i64 %spins, ptr %wake) {
 ; a whole job if no worker sleeps and it is short: returns -1 when all is done, -2 if the first worker has not seen it even
-; then, else the number of workers to wake
+; then, else the number of workers to wake; a brief job is done here if a worker sleeps, and -3 says when
+; that was so ROW times
 entry:
+  %is.brief = icmp ne i64 %brief, 0
+  br i1 %is.brief, label %check, label %post
+check:
+  %id = phi i64 [ 1, %entry ], [ %id.next, %look ]
+  %more = icmp ult i64 %id, %threads
+  br i1 %more, label %look, label %post
+look:
+  %line = add i64 %id, 4
+  %byte = mul i64 %line, 128
+  %flag.at = getelementptr i8, ptr %s, i64 %byte
+  %flag = load atomic i64, ptr %flag.at monotonic, align 8
+  %asleep = icmp eq i64 %flag, 1
+  %id.next = add i64 %id, 1
+  br i1 %asleep, label %by.itself, label %check
+by.itself:
+  call void @tc.alone(ptr %f, ptr %args, i64 0, i64 %total)
+  %done.at = getelementptr i8, ptr %s, i64 256
+  store atomic i64 %total, ptr %done.at monotonic, align 8
+  %alone.at = getelementptr i8, ptr %s, i64 32
+  %before = load i64, ptr %alone.at, align 8
+  %so.far = add i64 %before, 1
+  store i64 %so.far, ptr %alone.at, align 8
+  %in.row = urem i64 %so.far, ROW
+  %told = icmp eq i64 %in.row, 0
+  %said = select i1 %told, i64 -3, i64 -1
+  ret i64 %said
+post:
   %sleepers = call i64 @tc.post(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, ptr %wake)
+  %sleepers.at = getelementptr i8, ptr %s, i64 SLEEPERS
+  store i64 %sleepers, ptr %sleepers.at, align 8
   %none = icmp eq i64 %sleepers, 0
   br i1 %none, label %work, label %hand.over
 work:
@@ -343,6 +382,8 @@ def pool_text() -> str:
         .replace("SLICE", str(_SLICE))
         .replace("SHARES", str(_SHARES))
         .replace("SEEN", str(_seen(1)))
+        .replace("ROW", str(_ROW))
+        .replace("SLEEPERS", str(_SLEEPERS))
         + "\n"
         + declaration
         + "\n"
@@ -384,7 +425,7 @@ def _code() -> _Code:
     return _Code(
         function("tc.work", _I, _P, _I, _I),
         function("tc.worker", None, _P, _I, _I),
-        function("tc.run", _I, _P, _P, _P, _I, _I, _I, _P),
+        function("tc.run", _I, _P, _P, _P, _I, _I, _I, _I, _P),
         function("tc.wait", _I, _P, _I, _I),
         function("tc.cancel", _I, _P),
         function("tc.alone", None, _P, _P, _I, _I),
@@ -397,6 +438,21 @@ def _yield_function() -> Any:
     if sys.platform == "win32":
         return ctypes.CDLL("kernel32").SwitchToThread
     return ctypes.CDLL(None).sched_yield
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Addresses of a pool for native callers, which run a job as `Pool.run` does.
+
+    Attributes:
+        state: what `run` works on.
+        run: `tc.run` of the text above.
+        wake: where it writes which threads have to be woken.
+    """
+
+    state: int
+    run: int
+    wake: int
 
 
 @dataclass(slots=True)
@@ -422,7 +478,12 @@ class _Worker:
 
 
 class Pool:
-    """Workers and their shared state. There is one per process; see `pool`."""
+    """Workers and their shared state. There is one per process; see `pool`.
+
+    Attributes:
+        busy: held while a job runs.
+        workers: all threads but that of the caller.
+    """
 
     def __init__(self) -> None:
         self.code = _code()
@@ -432,75 +493,142 @@ class Pool:
         self._wake = (ctypes.c_int64 * MOST_THREADS)()
         self._yield = _yield_function()
         ctypes.c_void_p.from_address(self._state + 24).value = ctypes.cast(self._yield, ctypes.c_void_p).value
-        self._busy = threading.Lock()
-        self._workers: list[_Worker] = []
-        self._spins = _PAUSES
-        self._longest = max(_PAUSES, int(SPIN_SECONDS / max(self._pause_seconds(), 1e-10)))
+        self.busy = threading.Lock()
+        self.workers: list[_Worker] = []
+        self._spins = PAUSES
+        self._longest = max(PAUSES, int(SPIN_SECONDS / max(self._pause_seconds(), 1e-10)))
         self._late = 0
+        self._brief_at = 0.0
+        self._wanted = 0
 
     def _pause_seconds(self) -> float:
         """How long one pause of a waiting loop takes, if no other thread of Python runs: 35 to 140 cycles."""
         times: list[float] = []
         for _ in range(3):
             start = time.perf_counter()
-            self.code.pause(_PAUSES)
+            self.code.pause(PAUSES)
             times.append(time.perf_counter() - start)
-        return min(times) / _PAUSES
+        return min(times) / PAUSES
 
-    def run(self, function: int, args: int, tasks: int, thread_count: int | None = None) -> None:
+    def run(self, function: int, args: int, tasks: int, thread_count: int | None = None, brief: bool = False) -> None:
         """Call `void function(ptr args, i64 task, i64 thread)` for all tasks; returns when all are done.
 
         Args:
             thread_count: at most this many threads; `None`: `get_threads()`. Thread numbers are below it.
+            brief: no thread is woken for it.
 
         Raises:
             KeyboardInterrupt: pressed meanwhile; tasks that were not begun are dropped.
         """
         count = min(thread_count or get_threads(), tasks, MOST_THREADS)
-        if count <= 1 or tasks >= 1 << 32 or not self._busy.acquire(blocking=False):
+        if count <= 1 or tasks >= 1 << 32 or not self.busy.acquire(blocking=False):
             self._alone(function, args, tasks)
             return
         try:
             self._start_workers(count)
-            self._together(function, args, tasks, count)
+            self._together(function, args, tasks, count, brief)
         finally:
-            self._busy.release()
+            self.busy.release()
 
     def _alone(self, function: int, args: int, tasks: int) -> None:
-        for first in range(0, tasks, _SLICE):
-            self.code.alone(function, args, first, min(first + _SLICE, tasks))
+        first, count = 0, _SLICE
+        while first < tasks:
+            start = time.perf_counter_ns()
+            self.code.alone(function, args, first, min(first + count, tasks))
+            first += count
+            count = count * 4 if time.perf_counter_ns() - start < _SHORT_NS else _SLICE
 
-    def _together(self, function: int, args: int, tasks: int, count: int) -> None:
-        state, code = self._state, self.code
-        wanted = tasks
-        waiting: list[_Worker] = []
+    def ready(self, count: int) -> Place | None:
+        """Where native callers find this pool, which has workers for `count` threads from now on; `None` while a job runs."""
+        if not self.busy.acquire(blocking=False):
+            return None
         try:
-            sleepers = code.run(state, function, args, tasks, count, _PAUSES, self._wake)
-            if sleepers < 0:
-                if sleepers == _UNSEEN:
-                    self._make_room(count)
-                return
-            waiting = [self._workers[self._wake[k] - 1] for k in range(sleepers)]
-            here = cpus.current_cpu() if sleepers else None
-            for worker in waiting:
-                if worker.slept_on == here:
-                    worker.leave(here)
-            while waiting:
-                waiting.pop().lock.release()
-            while code.work(state, 0, _SLICE) == _SLICE:
-                pass
-            while not code.wait(state, wanted, _PAUSES):
-                pass
-            if not sleepers:
-                self._make_room(count)
+            self._start_workers(count)
+        finally:
+            self.busy.release()
+        run = ctypes.cast(self.code.run, ctypes.c_void_p).value or 0
+        return Place(self._state, run, ctypes.addressof(self._wake))
+
+    def _together(self, function: int, args: int, tasks: int, count: int, brief: bool) -> None:
+        self._wanted = tasks
+        try:
+            answer = self.code.run(self._state, function, args, tasks, count, brief, PAUSES, self._wake)
+            if answer != _DONE:
+                self._rest(answer, count)
         except BaseException:
-            while waiting:  # their flags are down: nobody else would wake them
-                waiting.pop().lock.release()
-            # Arguments must stay alive until the last task that somebody began has ended.
-            wanted -= code.cancel(state)
-            while not code.wait(state, wanted, _PAUSES):
-                pass
+            self._abandon()
             raise
+
+    def finish(self, answer: int, tasks: int, count: int) -> None:
+        """Do the rest of a job of `count` threads; `answer` is what `tc.run` said. The pool is held by the caller.
+
+        Raises:
+            KeyboardInterrupt: pressed meanwhile; tasks that were not begun are dropped.
+        """
+        self._wanted = tasks
+        try:
+            self._rest(answer, count)
+        except BaseException:
+            self._abandon()
+            raise
+
+    def drop(self, tasks: int) -> None:
+        """End a job without its rest: tasks that were not begun are dropped."""
+        self._wanted = tasks
+        self._abandon()
+
+    def _rest(self, answer: int, count: int) -> None:
+        if answer == _UNSEEN and count > 1:
+            self._make_room(count)
+        if answer == _ALONE and self._follows():
+            # what comes next finds them awake; a job without tasks tells who sleeps
+            self._wanted, answer = 0, self.code.run(self._state, None, None, 0, count, False, PAUSES, self._wake)
+        if answer < 0:
+            return
+        self._wake_sleepers()
+        self._help()
+        while not self.code.wait(self._state, self._wanted, PAUSES):
+            pass
+        if not answer:
+            self._make_room(count)
+
+    def _wake_sleepers(self) -> None:
+        """Wake the threads that the job wants and that sleep; send those away first that slept where the caller runs."""
+        left = self._word(_SLEEPERS)
+        waiting = [self.workers[self._wake[k] - 1] for k in range(left.value)]
+        here = cpus.current_cpu() if waiting else None
+        for worker in waiting:
+            if worker.slept_on == here:
+                worker.leave(here)
+        self._release_sleepers()
+
+    def _release_sleepers(self) -> None:
+        left = self._word(_SLEEPERS)
+        while left.value:
+            left.value -= 1
+            self.workers[self._wake[left.value] - 1].lock.release()
+
+    def _abandon(self) -> None:
+        """Drop the tasks that nobody has begun; arguments must stay alive until the others have ended."""
+        self._release_sleepers()  # their flags are down: nobody else would wake them
+        self._wanted -= self.code.cancel(self._state)
+        while not self.code.wait(self._state, self._wanted, PAUSES):
+            pass
+
+    def _follows(self) -> bool:
+        """After some brief jobs: whether they came so close to each other that woken threads would see the next one."""
+        now = time.perf_counter()
+        before, self._brief_at = self._brief_at, now
+        return now - before < _ROW * SPIN_SECONDS
+
+    def _help(self) -> None:
+        """Run tasks of the job until none is left to begin."""
+        count = _SLICE
+        start = time.perf_counter_ns()
+        while self.code.work(self._state, 0, count) == count:
+            end = time.perf_counter_ns()
+            count = count * 4 if end - start < _SHORT_NS else _SLICE
+            start = end
 
     def _make_room(self, count: int) -> None:
         """Send away those of `count` threads that have not seen this job, of which all is done: they may wait for this processor.
@@ -511,7 +639,7 @@ class Pool:
         if self._late:
             return
         job, here = self._word(_JOB).value, cpus.current_cpu()
-        for number, worker in enumerate(self._workers[: count - 1], 1):
+        for number, worker in enumerate(self.workers[: count - 1], 1):
             if self._word(_seen(number)).value != job:
                 worker.leave(here)
 
@@ -520,17 +648,17 @@ class Pool:
         return ctypes.c_int64.from_address(self._state + offset)
 
     def _start_workers(self, count: int) -> None:
-        for number in range(len(self._workers) + 1, count):
+        for number in range(len(self.workers) + 1, count):
             worker = _Worker(threading.Lock())
             worker.lock.acquire()
-            self._workers.append(worker)
+            self.workers.append(worker)
             # A new worker has seen every job so far.
             self._word(_seen(number)).value = self._word(_JOB).value
             name = f"tc_jupyter-{number}"
             thread = threading.Thread(target=self._work, args=(number, worker), name=name, daemon=True)
             thread.start()
             worker.thread = thread.native_id
-            self._spins = self._longest if number < available_cpus() else _PAUSES
+            self._spins = self._longest if number < available_cpus() else PAUSES
 
     def _work(self, number: int, worker: _Worker) -> None:
         while True:
@@ -570,6 +698,7 @@ def set_threads(count: int | None) -> None:
     if count is not None and not 1 <= count <= MOST_THREADS:
         raise ValueError(f"the number of threads must be between 1 and {MOST_THREADS}, not {count}")
     _Shared.threads = count
+    CHANGES.value += 1
 
 
 def get_threads() -> int:
@@ -579,9 +708,29 @@ def get_threads() -> int:
     return _Shared.threads
 
 
+def others_run() -> bool:
+    """Whether a thread of this process that is neither this one nor of the pool runs, or could; `False` where nobody says."""
+    own = {str(threading.get_native_id())}
+    if _Shared.pool is not None:
+        own |= {str(worker.thread) for worker in _Shared.pool.workers}
+    try:
+        return any(_state(task) == "R" for task in Path("/proc/self/task").iterdir() if task.name not in own)
+    except OSError:
+        return False
+
+
+def _state(task: Path) -> str:
+    """What a thread does, as Linux says it; empty if it has ended."""
+    try:
+        return task.joinpath("stat").read_text().rpartition(") ")[2][:1]
+    except OSError:
+        return ""
+
+
 def _after_fork() -> None:
     _Shared.pool = None
     _Shared.lock = threading.Lock()
+    CHANGES.value += 1
 
 
 if hasattr(os, "register_at_fork"):

@@ -77,7 +77,7 @@ def _nothing() -> None:
 
 _TRIES = 3
 """How often a disturbed sample is taken."""
-_PATIENCE = 0.04
+_PATIENCE = 0.25
 """Seconds that a sample waits for free processors: longer than the threads of other libraries spin."""
 
 

@@ -28,6 +28,7 @@ from llvm_kernels import (
     var,
 )
 
+import tc_jupyter as tc
 from tc_jupyter.codegen.llvm import emit_llvm, prepare
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Intrinsic, Store
@@ -775,3 +776,23 @@ def test_a_batch_of_products_fetches_the_operands_of_the_next_one():
         "C": np.full((items, m, n), np.nan, "f"),
     }
     compare(made, arrays, {"S": items, "M": m, "N": n, "K": depth}, rtol=1e-5)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_iterations_two_apart_with_a_loop_or_a_choice_inside(guarded):
+    """What the vectorised loop reads there is not read for all of them at once."""
+    value = "(w(l) > 0.5 ? X(2*j+k) : 0)" if guarded else "X(2*j+k+l)*w(l)"
+    text = f"def f(float(N) X, float(L) w) -> (Y) {{ Y(j) +=! {value} where j in 0:512, k in 0:2 }}"
+    f = tc.compile(text, target="cpu")["f"]
+    schedule = (
+        f.schedule()
+        .split("Y", "j", 32)
+        .reorder("Y", "j.outer", "k", "j.inner", "l")
+        .unroll("Y", "k")
+        .vectorize("Y", "j.inner")
+    )
+    x, w = np.arange(2000, dtype=np.float32), np.asarray([1, 0, 1, 0.25, 1], np.float32)
+    pairs = [(k, l) for k in range(2) for l in range(5)]
+    shifts = [(k, w[l] > 0.5) for k, l in pairs] if guarded else [(k + l, w[l]) for k, l in pairs]
+    expected = sum(x[shift : shift + 1024 : 2] * factor for shift, factor in shifts)
+    np.testing.assert_allclose(f.with_schedule(schedule)(x, w), expected, rtol=1e-5)

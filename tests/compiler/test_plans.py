@@ -161,13 +161,31 @@ print(plan_key(f.program, Layout(frozenset("ABC"), 64), Target("cpu", features=f
     assert plans.plan_key(program, layout, target, None, True) == keys[0]
 
 
+def test_numbers_of_numpy_are_numbers(built):
+    a, b = arguments("product")
+    f = tc.compile(CELLS["product"], target="cpu", specialize={"M": np.int64(17)}).f
+    np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-5)
+    split = f.with_schedule(f.schedule().split("C", "i", np.int64(4)))
+    np.testing.assert_allclose(split(a, b), a @ b, rtol=1e-5)
+
+
 def test_a_changed_file_of_the_package_makes_other_keys(tmp_path, monkeypatch):
     (tmp_path / "__init__.py").write_text("")
     (tmp_path / "loops").mkdir()
     (tmp_path / "loops" / "ir.py").write_text("a = 1")
     (tmp_path / "compiler").mkdir()
     monkeypatch.setattr(plans, "__file__", str(tmp_path / "compiler" / "plans.py"))
-    found = [plans._package.__wrapped__()]
+    found = [plans._package()]
     (tmp_path / "loops" / "ir.py").write_text("a = 10")
-    found.append(plans._package.__wrapped__())
+    found.append(plans._package())
     assert found[0] != found[1]
+    (tmp_path / "__init__.py").unlink()
+    assert plans._package() == ""
+
+
+def test_nothing_is_kept_where_the_package_has_no_files(built, monkeypatch):
+    monkeypatch.setattr(plans, "_PACKAGE", "")
+    a, b = arguments("product")
+    for _ in range(2):
+        np.testing.assert_allclose(tc.compile(CELLS["product"], target="cpu").f(a, b), a @ b, rtol=1e-5)
+    assert built == ["f", "f"]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import ctypes
 import gc
 import inspect
+import os
+import signal
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.runtime import native_call
+from tc_jupyter.runtime import native_call, threads
 from tc_jupyter.runtime.native_call import MOST_BYTES, NativeCall, PlannedKernel
 
 pytest.importorskip("llvmlite")
@@ -27,7 +30,10 @@ def softmax(float(N) X) -> (Y) { E(i) = exp(X(i))  s +=! E(i)  Y(i) = E(i) / s }
 def window(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }
 def scaled(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }
 def sums(float(N) X) -> (Y, s) { Y(i) += X(i)  s += X(i) }
+def heavy(float(N) X) -> (Y) { Y(i) = tanh(X(i)) * tanh(X(i) + 1) }
 """
+LONG = 300_000
+"""Elements that `heavy` does in more tasks than one thread takes at once."""
 
 
 @pytest.fixture
@@ -37,6 +43,15 @@ def module():
 
 def floats(*shape):
     return np.random.default_rng(3).random(shape, dtype=np.float32)
+
+
+def together(work):
+    """Call `work` with 1 to 4, in as many threads."""
+    callers = [threading.Thread(target=work, args=(seed,)) for seed in range(1, 5)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
 
 
 def writing(function):
@@ -245,12 +260,210 @@ def test_many_threads_and_sizes(module):
             if found.shape != x.shape or not (found == 2 * x).all():
                 failures.append((seed, k))
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(work)
     assert failures == []
+
+
+@pytest.fixture
+def number_of_threads():
+    before = threads.get_threads()
+    yield threads.set_threads
+    threads.set_threads(before)
+
+
+def heavy(x):
+    return np.tanh(x) * np.tanh(x + 1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("size", [5000, 60_000, LONG])
+def test_calls_of_several_tasks(module, monkeypatch, number_of_threads, count, size):
+    number_of_threads(count)
+    x, out = floats(size), np.empty(size, np.float32)
+    for _ in range(4):
+        module.heavy(x)
+        module.heavy(x, out=out)
+    assert planned(module.heavy)
+    assert module.heavy._call.__self__.job is not None or size == 5000
+    calls = python_calls(module.heavy, monkeypatch), python_calls(writing(module.heavy), monkeypatch)
+    for repetition in range(20):
+        np.testing.assert_allclose(module.heavy(x), heavy(x), rtol=1e-5)
+        assert module.heavy(x, out=out) is out
+        np.testing.assert_allclose(out, heavy(x), rtol=1e-5)
+        x = x + repetition
+    assert calls == ([], [])
+
+
+def test_a_plan_of_several_tasks_ends_with_the_number_of_threads(module, monkeypatch, number_of_threads):
+    x = floats(LONG)
+    for count in (2, 3, 1):
+        number_of_threads(count)
+        calls = python_calls(module.heavy, monkeypatch)
+        np.testing.assert_allclose(module.heavy(x), heavy(x), rtol=1e-5)
+        assert calls
+        for _ in range(3):
+            module.heavy(x)
+        monkeypatch.undo()
+        assert planned(module.heavy)
+
+
+def test_threads_share_a_plan_of_several_tasks(module, number_of_threads):
+    number_of_threads(2)
+    failures = []
+
+    def work(seed):
+        for k in range(40):
+            x = np.full(LONG, seed + k / 64, np.float32)
+            if not np.allclose(module.heavy(x), heavy(x), rtol=1e-5):
+                failures.append((seed, k))
+
+    together(work)
+    assert failures == []
+    job = module.heavy._call.__self__.job
+    assert not job.pool.busy.locked()
+    assert module.heavy._call.__self__[native_call._TAKEN] == 0
+
+
+def test_a_taken_plan_is_not_replaced(module, number_of_threads):
+    number_of_threads(2)
+    x = floats(LONG)
+    for _ in range(4):
+        module.heavy(x)
+    plan = module.heavy._call.__self__
+    job = plan.job
+    plan[native_call._TAKEN] = 1
+    for _ in range(4):
+        np.testing.assert_allclose(module.heavy(x[1:]), heavy(x[1:]), rtol=1e-5)
+    assert plan.job is job
+    plan[native_call._TAKEN] = 0
+    for _ in range(4):
+        module.heavy(x[1:])
+    assert plan.job is not job
+
+
+def test_an_interrupt_gives_plan_and_pool_back(module, monkeypatch, number_of_threads):
+    number_of_threads(2)
+    x = floats(LONG)
+    for _ in range(4):
+        module.heavy(x)
+    finish = threads.Pool.finish
+
+    def interrupted(*args):
+        finish(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads.Pool, "finish", interrupted)
+    interrupts = 0
+    for _ in range(10_000):  # a worker that is awake may do most of a job
+        try:
+            module.heavy(x)
+        except KeyboardInterrupt:
+            interrupts += 1
+            break
+    assert interrupts == 1
+    monkeypatch.undo()
+    plan = module.heavy._call.__self__
+    assert plan[native_call._TAKEN] == 0
+    assert not plan.job.pool.busy.locked()
+    before = sys.getrefcount(x)
+    for _ in range(20):
+        np.testing.assert_allclose(module.heavy(x), heavy(x), rtol=1e-5)
+    assert sys.getrefcount(x) == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread on this system")
+@pytest.mark.parametrize("count", [1, 2])
+def test_real_interrupts_at_any_moment(module, number_of_threads, count):
+    number_of_threads(count)
+    x = floats(4 * LONG)
+    for _ in range(4):
+        module.heavy(x)
+    plan, own, interrupts = module.heavy._call.__self__, threading.get_ident(), 0
+
+    def interrupt(after):
+        end = time.perf_counter() + after
+        while time.perf_counter() < end:
+            os.sched_yield()
+        signal.pthread_kill(own, signal.SIGINT)
+
+    for k in range(100):
+        try:
+            other = threading.Thread(target=interrupt, args=(2e-5 * k,))
+            other.start()
+            while True:
+                module.heavy(x)
+        except KeyboardInterrupt:
+            interrupts += 1
+        other.join()
+        assert plan[native_call._TAKEN] == 0
+        assert not plan.job.pool.busy.locked()
+    assert interrupts == 100
+    np.testing.assert_allclose(module.heavy(x), heavy(x), rtol=1e-5)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
+def test_a_signal_handler_calls_while_its_thread_runs_a_job(module, number_of_threads):
+    number_of_threads(2)
+    x, y, found = floats(40 * LONG), floats(LONG), []
+    for _ in range(4):
+        module.heavy(x)
+    old = signal.signal(signal.SIGALRM, lambda *_: found.append(module.heavy(y)))
+    try:
+        while len(found) < 20:
+            signal.setitimer(signal.ITIMER_REAL, 0.005)  # once: a handler may take longer than the next one waits
+            module.heavy(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    np.testing.assert_allclose(found[-1], heavy(y), rtol=1e-5)
+
+
+def test_a_plan_that_changes_while_the_pool_is_taken_is_left(module, number_of_threads):
+    number_of_threads(2)
+    x, y = floats(LONG), floats(LONG // 2)
+    for _ in range(4):
+        module.heavy(x)
+    plan, taken = module.heavy._call.__self__, []
+
+    def acquire(blocking):
+        if not taken:
+            taken.append(1)
+            for _ in range(3):
+                module.heavy(y)
+        return plan.job.pool.busy.acquire(blocking)
+
+    plan[21] = id(acquire)
+    np.testing.assert_allclose(module.heavy(x), heavy(x), rtol=1e-5)
+    assert taken
+    assert not plan.job.pool.busy.locked()
+
+
+def test_a_plan_for_another_number_of_threads_is_not_made(module, number_of_threads):
+    number_of_threads(2)
+    native = module.heavy._call.__self__
+    x = floats(LONG)
+    module.heavy(x)
+    old = threads.pool().ready
+    try:
+        threads.pool().ready = lambda count: (threads.set_threads(3), old(count))[1]
+        module.heavy(x)
+        module.heavy(x)
+    finally:
+        del threads.pool().ready
+    assert native.job is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_calls_what_its_parent_planned(module, number_of_threads):
+    number_of_threads(2)
+    x = floats(LONG)
+    for _ in range(4):
+        module.heavy(x)
+    child = os.fork()
+    if child == 0:
+        good = all(np.allclose(module.heavy(x), heavy(x), rtol=1e-5) for _ in range(6))
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_plan_that_changes_while_results_are_made_is_left(monkeypatch):

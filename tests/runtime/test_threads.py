@@ -118,7 +118,7 @@ def test_a_worker_that_slept_where_the_caller_runs_is_sent_to_the_other_processo
         asleep(1)
         sent.clear()
         assert counts(code, 100, limit=2)[:100] == [1] * 100
-    worker = threads.pool()._workers[0]
+    worker = threads.pool().workers[0]
     assert sent[0] == (worker.thread, 7, worker.left)
     asleep(1)
     worker.slept_on = 6
@@ -130,7 +130,7 @@ def test_a_worker_that_slept_where_the_caller_runs_is_sent_to_the_other_processo
 def test_a_job_that_the_first_worker_has_not_seen_says_so(code):
     pool = threads.Pool()
     numbers = (ctypes.c_int64 * 16)()
-    post = (pool._state, code.address("add"), ctypes.addressof(numbers), 3, 2, threads._PAUSES, pool._wake)
+    post = (pool._state, code.address("add"), ctypes.addressof(numbers), 3, 2, False, threads.PAUSES, pool._wake)
     assert pool.code.run(*post) == threads._UNSEEN
     pool._word(threads._seen(1)).value = 2
     assert pool.code.run(*post) == -1
@@ -141,7 +141,7 @@ def test_a_worker_that_has_not_seen_a_finished_job_is_sent_away(monkeypatch):
     sent: list[tuple[int | None, int, int | None]] = []
     monkeypatch.setattr(cpus, "send_away", lambda *call: sent.append(call) or True)
     pool = threads.Pool()
-    pool._workers = [threads._Worker(threading.Lock(), thread) for thread in (11, 12, 13)]
+    pool.workers = [threads._Worker(threading.Lock(), thread) for thread in (11, 12, 13)]
     pool._word(threads._JOB).value = 5
     pool._word(threads._seen(2)).value = 5
     here = 7
@@ -157,13 +157,31 @@ def test_a_worker_that_has_not_seen_a_finished_job_is_sent_away(monkeypatch):
     assert sent[1:] == [(11, 6, 7), (13, 6, None)]
 
 
+@pytest.mark.parametrize(("soon", "woken"), [(1e9, 1), (0.0, 0)])
+def test_brief_jobs_are_done_alone_until_they_make_a_loop(code, monkeypatch, soon, woken):
+    pool, released = threads.Pool(), []
+    lock = type("Lock", (), {"release": lambda self: released.append(1)})()
+    pool.workers = [threads._Worker(lock)]
+    flag = pool._word(threads._WORKERS + threads._LINE)
+    flag.value = 1
+    monkeypatch.setattr(threads, "SPIN_SECONDS", soon)
+    numbers = (ctypes.c_int64 * 16)()
+    for job in range(1, threads._ROW):
+        pool.run(code.address("who"), ctypes.addressof(numbers), 3, 2, brief=True)
+        assert (numbers[0], numbers[1], flag.value) == (3 * job, 0, 1)
+    assert released == []
+    pool.run(code.address("who"), ctypes.addressof(numbers), 3, 2, brief=True)
+    assert (numbers[0], numbers[1]) == (3 * threads._ROW, 0)
+    assert (len(released), flag.value) == (woken, 1 - woken)
+
+
 @pytest.mark.usefixtures("four_threads")
 def test_an_interrupt_before_a_worker_is_woken_does_not_lose_it(code, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 
     assert counts(code, 100, limit=2)[:100] == [1] * 100
-    worker = threads.pool()._workers[0]
+    worker = threads.pool().workers[0]
     asleep(1)
     with monkeypatch.context() as patched:
         patched.setattr(threads._Worker, "leave", lambda *_: interrupted(None))
@@ -178,11 +196,11 @@ def test_an_interrupt_before_a_worker_is_woken_does_not_lose_it(code, monkeypatc
 def test_the_number_of_pauses_before_a_worker_sleeps_follows_their_length(monkeypatch):
     ticks = itertools.count()
     monkeypatch.setattr(threads.time, "perf_counter", lambda: 1e-5 * next(ticks))
-    assert threads.Pool()._longest == pytest.approx(threads.SPIN_SECONDS / 1e-5 * threads._PAUSES, abs=1)
+    assert threads.Pool()._longest == pytest.approx(threads.SPIN_SECONDS / 1e-5 * threads.PAUSES, abs=1)
     monkeypatch.setattr(threads.time, "perf_counter", lambda: 0.0)
-    assert threads.Pool()._longest > threads._PAUSES
+    assert threads.Pool()._longest > threads.PAUSES
     monkeypatch.setattr(threads.time, "perf_counter", lambda: 1.0 * next(ticks))  # other threads of Python ran
-    assert threads.Pool()._longest == threads._PAUSES
+    assert threads.Pool()._longest == threads.PAUSES
 
 
 def test_the_interpreter_ends_with_sleeping_and_spinning_workers():
@@ -225,3 +243,50 @@ def test_an_interrupt_drops_tasks_and_leaves_the_pool_usable(code, monkeypatch):
     assert done < total
     assert counts(code, 100)[:100] == [1] * 100
     assert sum(numbers) == done
+
+
+def test_an_interrupt_after_a_brief_job_waits_for_nothing(code, monkeypatch):
+    pool = threads.Pool()
+    pool.workers = [threads._Worker(threading.Lock())]
+    numbers = (ctypes.c_int64 * 16)()
+    assert (
+        pool.code.run(
+            pool._state, code.address("add"), ctypes.addressof(numbers), 2, 1, False, threads.PAUSES, pool._wake
+        )
+        < 0
+    )
+    pool._word(threads._WORKERS + threads._LINE).value = 1
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "_follows", interrupted)
+    for _ in range(threads._ROW - 1):
+        pool._together(code.address("add"), ctypes.addressof(numbers), 5, 2, True)
+    with pytest.raises(KeyboardInterrupt):
+        pool._together(code.address("add"), ctypes.addressof(numbers), 5, 2, True)
+    assert list(numbers)[:5] == [threads._ROW + 1] * 2 + [threads._ROW] * 3
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux")
+@pytest.mark.usefixtures("four_threads")
+def test_a_thread_that_runs_beside_the_pool_is_seen(code):
+    assert counts(code, 100)[:100] == [1] * 100
+    end, started = threading.Event(), threading.Event()
+
+    def spin():
+        started.set()
+        while not end.is_set():
+            pass
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    started.wait()
+    try:
+        last = time.monotonic() + 60
+        while not threads.others_run() and time.monotonic() < last:
+            pass
+        assert threads.others_run() or time.monotonic() < last
+    finally:
+        end.set()
+        thread.join()

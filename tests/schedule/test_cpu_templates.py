@@ -20,6 +20,7 @@ from tc_jupyter.schedule.templates.contraction import (
     FEW_ROWS,
     LINE_COLUMNS,
     LINES,
+    LINES_OF_TASK,
     MOST_POINTERS,
     PACKED_ROWS,
     ROWS_WITHOUT_PANELS,
@@ -76,11 +77,15 @@ TEMPLATES = {
     ),
     "product of one row": (
         "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
-        {"M": [1], "N": [65, *edges(LINE_COLUMNS, LINE_COLUMNS + WIDTH)], "K": edges(LINES, 2 * LINES)},
+        {"M": [1], "N": [65, *edges(LINE_COLUMNS, LINE_COLUMNS + WIDTH)], "K": [*edges(LINES), *edges(LINES_OF_TASK)[1:]]},
     ),
     "vector and matrix, with relu": (
         "def f(half(K) A, half(K,N) B, half(N) b) -> (Y) { T(j) +=! A(k) * B(k,j)  Y(j) = max(T(j) + b(j), 0) }",
         {"N": [65, *edges(LINE_COLUMNS)], "K": edges(LINES)},
+    ),
+    "sums of short columns": (
+        "def f(float(M,N) A) -> (o) { o(j) max=! A(k,j) where k in 3:100 }",
+        {"M": [100], "N": [1, 65, 200]},
     ),
     "largest of every column": ("def f(int16(M,N) X) -> (s) { s(j) max=! X(i,j) }", {"M": edges(LINES), "N": edges(LINE_COLUMNS)}),
     "two factors into one column": (
@@ -200,6 +205,22 @@ TEMPLATES = {
     "pooling": (
         "def f(float(M,N) X) -> (Y) { Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
         {"M": [5], "N": [2 * n + odd for n in edges(WIDTH, 4 * LANES) for odd in (0, 1)]},
+    ),
+    "windows of three, two apart": (
+        "def f(float(M,N) X) -> (Y) { Y(i,j) +=! X(2*i+k,2*j+l) * X(2*i,2*j+l) where k in 0:2, l in 0:3 }",
+        {"M": [4], "N": [2 * n + odd for n in edges(WIDTH, 4 * LANES) for odd in (1, 2)]},
+    ),
+    "windows of doubles": (
+        "def f(double(M,N) X) -> (Y) { Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
+        {"M": [3], "N": [2 * n for n in edges(LANES, WIDTH)]},
+    ),
+    "windows of small integers": (
+        "def f(int16(M,N) X) -> (Y) { Y(i,j) +=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
+        {"M": [3], "N": [2 * n for n in edges(2 * LANES, 8 * LANES)]},
+    ),
+    "windows of half": (
+        "def f(half(M,N) X) -> (Y) { Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
+        {"M": [3], "N": [2 * n for n in edges(LANES, 4 * LANES)]},
     ),
     "transpose": (
         "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }",

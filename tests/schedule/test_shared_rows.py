@@ -35,7 +35,8 @@ def test_statements_that_read_the_same_rows_are_one_kernel(name):
 
 @pytest.mark.parametrize("name", APART)
 def test_other_statements_stay_apart(name):
-    assert kernels(APART[name]) == 2
+    parts = name == "rows and columns"  # sums of columns are added up in a kernel of their own
+    assert kernels(APART[name]) == 2 + parts
 
 
 @pytest.mark.parametrize("name", [*TOGETHER, *APART])

@@ -64,8 +64,10 @@ LOOP = 8
 """What starting and leaving a loop costs, in operations."""
 MEMORY = 8
 """What writing to memory that all tasks see costs, in operations: a line on its way to the second cache."""
-ALONE = 180_000
-"""Operations below which a launch is one task: waking another thread takes longer than the work."""
+ALONE = 45_000
+"""Operations below which a launch is one task: handing a part of it to another thread takes longer than the work."""
+BRIEF = 180_000
+"""Operations below which no thread is woken for a launch, which takes longer than the work; threads that are awake help."""
 MOVED = 16
 """Bytes that come from the outer caches while one operation is done: a matrix of 4 MB times a vector takes 180 us."""
 MOST_TASKS = 512
@@ -83,6 +85,7 @@ class Tasks:
     Attributes:
         loops: outermost first; the task index counts their points in row-major order.
         total: their points; `chunk`: points per task; `count`: tasks. Expressions over the kernel's sizes.
+        brief: whether the work is so little that no thread is woken for it.
         allocations: temporary storage that stood between the loops; every point may have its own.
         body: what one point does.
     """
@@ -91,6 +94,7 @@ class Tasks:
     total: Expr
     chunk: Expr
     count: Expr
+    brief: Expr
     allocations: tuple[Buffer, ...]
     body: Block
 
@@ -259,7 +263,7 @@ def tasks(kernel: Kernel, lanes: Lanes) -> Tasks:
         body, allocations = stmt.body, (*allocations, *inside)
         stmt, inside = _only_statement(body)
     if not loops:
-        return Tasks((), int64(1), int64(1), int64(1), (), kernel.body)
+        return Tasks((), int64(1), int64(1), int64(1), Const(False, DType.BOOL), (), kernel.body)
     return _tasks(loops, allocations, body, lanes, _bytes(kernel))
 
 
@@ -295,6 +299,7 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
     for loop in loops:
         total = times(total, maximum(int64(0), loop.extent))
     chunk: Expr
+    brief: Expr = Const(False, DType.BOOL)
     if loops[0].chunk:
         chunk = int64(loops[0].chunk)
     else:
@@ -306,9 +311,9 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
         done = times(work, total)
         moved = Binary("//", nbytes, int64(MOVED), DType.INT64)
         moved = minimum(moved, times(done, int64(64 // MOVED)))  # a cache line per operation: of a table only some rows
-        short = Binary("<", plus(done, moved), int64(ALONE), DType.BOOL)
-        chunk = Select(short, maximum(int64(1), total), chunk, DType.INT64)
-    return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), allocations, body)
+        alone, brief = (Binary("<", plus(done, moved), int64(most), DType.BOOL) for most in (ALONE, BRIEF))
+        chunk = Select(alone, maximum(int64(1), total), chunk, DType.INT64)
+    return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), brief, allocations, body)
 
 
 def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes, own: Mapping[str, str]) -> Expr:

@@ -23,7 +23,7 @@ from tc_jupyter.program import Binary, Call, Const, DType, Expr, IndexVar, Read,
 from tc_jupyter.schedule import Target
 
 from .polynomial import Polynomial, Product, as_expr, mentions, polynomial, step
-from .prepare import constant_value, map_block, minimum, plus, substitute, times, upper_limit
+from .prepare import constant_value, has_read, map_block, minimum, plus, substitute, times, upper_limit
 from .vector_math import is_inline
 
 WIDEST = 8
@@ -39,10 +39,19 @@ def native_lanes(block: Block, target: Target) -> int:
     widths = [8]
     for stmt in walk_statements(block):
         if isinstance(stmt, Store):
-            values = (node for node in walk(stmt.value) if not isinstance(node, IndexVar | Size | Const))
+            values = (node for node in _values(stmt.value) if not isinstance(node, IndexVar | Size | Const))
             widths += [node.dtype.compute.bits for node in values if node.dtype is not DType.BOOL]
     widest = max(widths)
     return max(2, target.vector_bits // (32 if widest == 8 and len(widths) == 1 else widest))
+
+
+def _values(expr: Expr) -> Iterator[Expr]:
+    """What is computed in vectors: all but positions that are known without reading."""
+    yield expr
+    if isinstance(expr, Read) and not any(has_read(where) for where in expr.indices):
+        return
+    for child in children(expr):
+        yield from _values(child)
 
 
 def operation_lanes(loop: For, flat: Flat, target: Target) -> int:

@@ -5,6 +5,9 @@ A vectorised loop over `j` that reads `B[j, k]` takes its lanes from different r
 
 Worked example: `for k in 0:K`, `for j in 0:32 (vectorize): P[k, j] = B[j, k]` becomes blocks of 16 iterations of `k` that are
 written out (`blocked`); before each block 32 pieces of 16 elements are read and turned (`turn`).
+
+Two written-out iterations that read `X[2*j]` and `X[2*j + 1]` need every other element of the same memory: it is read once and
+taken apart (`apart`).
 """
 
 from __future__ import annotations
@@ -83,6 +86,14 @@ def crossing_reads(inner: For, var: str, buffers: Mapping[str, Buffer]) -> Itera
                     yield read
 
 
+def halving_reads(inner: For) -> Iterator[Read]:
+    """Unconditional reads of what the loop does not write to."""
+    written = {stmt.buffer for stmt in walk_statements(inner.body) if isinstance(stmt, Store)}
+    for stmt in walk_statements(inner.body):
+        if isinstance(stmt, Store):
+            yield from (read for read in _plain_reads(stmt.value) if read.tensor not in written)
+
+
 def _plain_reads(expr: Expr) -> Iterator[Read]:
     """Reads that happen in any case."""
     match expr:
@@ -135,8 +146,33 @@ def _interleave(b: Builder, left: Value, right: Value, side: int, width: int) ->
     """Lanes of the lower or upper half of every piece of `width` lanes of two vectors in turn."""
     n, half = left.lanes, width // 2
     lanes = [piece + side * half + k for piece in range(0, n, width) for k in range(half)]
-    picks = ", ".join(f"i32 {k}, i32 {n + k}" for k in lanes)
-    return b.op(f"shufflevector {left.typed}, {right.typed}, <{n} x i32> <{picks}>", left.dtype, n, "turn")
+    return _pick(b, left, right, [lane for k in lanes for lane in (k, n + k)], "turn")
+
+
+def apart(b: Builder, vectors: list[Value]) -> tuple[Value, Value]:
+    """The even and the odd ones of twice as many neighbours as a vector has, each as one vector.
+
+    Args:
+        vectors: the first and the second half of them; or three: the first half, the middle (from a quarter on), the second half.
+            Of three, vectors are made whose halves are the first and third, and the second and fourth quarter: then no shuffle
+            crosses the halves of a register.
+    """
+    low, high, n = vectors[0], vectors[-1], vectors[0].lanes
+    half = n
+    if len(vectors) == 3:
+        half = n // 2
+        middle = vectors[1]
+        kept = [*range(half), *range(n + half, 2 * n)]
+        low, high = _pick(b, low, middle, kept, "quarters"), _pick(b, middle, high, kept, "quarters")
+    evens = [first + at + k for at in range(0, n, half) for first in (0, n) for k in range(0, half, 2)]
+    return _pick(b, low, high, evens, "even"), _pick(b, low, high, [lane + 1 for lane in evens], "odd")
+
+
+def _pick(b: Builder, left: Value, right: Value, lanes: list[int], hint: str) -> Value:
+    """Some lanes of two vectors; those of the second one are counted on."""
+    picks = ", ".join(f"i32 {lane}" for lane in lanes)
+    text = f"shufflevector {left.typed}, {right.typed}, <{len(lanes)} x i32> <{picks}>"
+    return b.op(text, left.dtype, len(lanes), hint)
 
 
 def joined(b: Builder, parts: list[Value]) -> Value:
@@ -153,5 +189,4 @@ def _join(b: Builder, left: Value, right: Value) -> Value:
     if n > m:
         picks = ", ".join(f"i32 {k if k < m else 0}" for k in range(n))
         right = b.op(f"shufflevector {right.typed}, {right.type} poison, <{n} x i32> <{picks}>", right.dtype, n, "wide")
-    picks = ", ".join(f"i32 {k}" for k in range(n + m))
-    return b.op(f"shufflevector {left.typed}, {right.typed}, <{n + m} x i32> <{picks}>", left.dtype, n + m, "row")
+    return _pick(b, left, right, list(range(n + m)), "row")
