@@ -1,7 +1,12 @@
-"""Copies that turn axes around on a CPU: square tiles, so that every line of cache is used whole.
+"""Copies that turn axes around on a CPU: tiles, so that every line of cache is used whole.
 
-Neither reading nor writing along one loop touches contiguous memory on both sides. A tile of `TILE x TILE` elements fits the first
-cache, where the order of accesses does not matter.
+Neither reading nor writing along one loop touches contiguous memory on both sides. A tile is made in strips: of as many rows of the
+operand as a line of cache has elements, the next vectors are loaded and turned in registers, and whole lines of the result are
+written. So every line on either side is touched once, or again while it is still in the first cache; a vector alone is half a line
+on some processors, and its other half was gone from the cache where rows lie a power of two apart.
+
+Measured with AVX2, 4096 x 4096 on one thread, where a copy takes 7.4 ms: 22 ms with squares of one vector, 18 with strips of two
+vectors of columns, 13 of four, 9.2 of eight, 8.6 of sixteen and of more; strips that write half lines 13.
 """
 
 from __future__ import annotations
@@ -12,8 +17,12 @@ from tc_jupyter.schedule.target import Target
 
 from .streaming import lanes_of, step_of
 
+LINE_BITS = 512
+"""A line of cache."""
+STRIP_BITS = 8 * LINE_BITS
+"""How far a strip goes along the rows of the operand."""
 TILE = 64
-"""Rows of a tile: 64 lines of 64 bytes are 4 kB, well inside the first cache with the other side."""
+"""Elements of the result's rows in a tile."""
 
 
 def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
@@ -29,16 +38,17 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
             continue
         inner = next((index for index in outputs[:-1] if step_of(moves[-1], index) == 1), None)
         if inner is not None:
-            return _tiles(schedule, name, inner, last, lanes_of(schedule, stage, target))
+            return _tiles(schedule, name, inner, last, lanes_of(schedule, stage, target), target)
     return None
 
 
-def _tiles(schedule: Schedule, name: str, row: str, last: str, lanes: int) -> Schedule:
-    outputs = [leaf for leaf in schedule.leaves(name)]
-    rest = [leaf for leaf in outputs if leaf not in (row, last)]
-    schedule = schedule.split(name, row, lanes).split(name, last, TILE).split(name, f"{last}.inner", lanes)
-    order = (*rest, f"{row}.outer", f"{last}.outer", f"{last}.inner.outer", f"{row}.inner", f"{last}.inner.inner")
-    schedule = schedule.reorder(name, *order)
-    for leaf in (*rest, f"{row}.outer"):
+def _tiles(schedule: Schedule, name: str, row: str, last: str, lanes: int, target: Target) -> Schedule:
+    rest = [leaf for leaf in schedule.leaves(name) if leaf not in (row, last)]
+    strip = lanes * max(1, STRIP_BITS // target.vector_bits)
+    lanes *= max(1, LINE_BITS // target.vector_bits)
+    schedule = schedule.split(name, row, strip).split(name, last, TILE).split(name, f"{last}.inner", lanes)
+    tasks = (*rest, f"{row}.outer", f"{last}.outer")
+    schedule = schedule.reorder(name, *tasks, f"{last}.inner.outer", f"{row}.inner", f"{last}.inner.inner")
+    for leaf in tasks:
         schedule = schedule.parallel(name, leaf)
     return schedule.vectorize(name, f"{last}.inner.inner")
