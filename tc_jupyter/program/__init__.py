@@ -27,6 +27,7 @@ from .expr import (
     walk,
 )
 from .functions import FUNCTIONS, Function
+from .positions import in_32_bits, positions
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor
 from .specialize import specialize
 
@@ -67,7 +68,9 @@ __all__ = [
     "Tensor",
     "Unary",
     "children",
+    "in_32_bits",
     "int64",
+    "positions",
     "rebuild",
     "rewrite",
     "walk",

@@ -76,6 +76,7 @@ from .builder import (
 )
 from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
+from .narrow import narrow
 from .overlap import overlap
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
 from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_batch, look_up, next_item, next_panel
@@ -143,7 +144,7 @@ def _emit(kernel: Kernel, target: Target) -> KernelSource:
     kernel = expand(kernel, native_steps(kernel, target))
     own = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
-    kernel = replace(kernel, body=strip(join(find(fuse_reductions(kernel.body), flat)), target))
+    kernel = replace(kernel, body=strip(join(narrow(find(fuse_reductions(kernel.body), flat))), target))
     plan = tasks(kernel, lambda loop: operation_lanes(loop, flat, target))
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
@@ -789,7 +790,10 @@ class _Function:
         value = self.value(self.resolve(stmt.value))
         compute = storage.buffer.dtype.compute
         if value.dtype is not storage.buffer.dtype:
+            empty = self.is_empty(stmt, value, compute)
             value = arith.cast(self.b, value, compute, self.f16c)
+            if empty is not None:
+                value = arith.select(self.b, empty, constant(arith.identity(str(stmt.reduce), compute), compute), value)
         moves = self.vector is not None and self.offset_varies(offset)
         if stmt.atomic:
             self.atomic_store(stmt, storage, offset, value)
@@ -799,6 +803,12 @@ class _Function:
             self.uniform_store(stmt, storage, offset, value)
         else:
             self.lane_store(stmt, storage, offset, arith.broadcast(self.b, value, self.vector.lanes))
+
+    def is_empty(self, stmt: Store, value: Value, dtype: DType) -> Value | None:
+        """Where 32 bits hold no position of 64 bits yet; see `narrow`."""
+        if stmt.reduce not in ("min", "max") or (value.dtype, dtype) != (DType.INT32, DType.INT64):
+            return None
+        return arith.compare(self.b, "==", value, constant(arith.identity(stmt.reduce, value.dtype), value.dtype))
 
     def combine(self, stmt: Store, old: Value, value: Value) -> Value:
         """The reduction of a store."""

@@ -139,7 +139,8 @@ def without(poly: Polynomial, name: str) -> Polynomial | None:
 def has_iterations(extent: Expr, loops: Mapping[str, Expr]) -> bool:
     """Whether a loop is known to run: its length is positive wherever the loops around it, by their lengths, have got.
 
-    Worked example: `min(N - 32*j, 32)` inside `for j in 0:(N + 31) // 32`.
+    Worked examples: `min(N - 32*j, 32)` inside `for j in 0:(N + 31) // 32`; `min(N - 64*i - 16*j, 16)` inside
+    `for j in 0:min((N + 15) // 16 - 4*i, 4)`.
     """
     match extent:
         case Const(value=value):
@@ -163,6 +164,12 @@ def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:
             whole = _times_divisor(total, int(width) // -change)
             needed = add(polynomial(top, {}), Polynomial((((), -(int(width) + int(width) // change)),)))
             return whole is not None and dict(needed.terms) == dict(whole.terms)
+        case Binary(op="min"):
+            return any(_is_rest(rest, name, side) for side in (length.left, length.right))
+        case Binary(op="-", left=Binary(op="//", left=top, right=Const(value=width)), right=done):
+            moved = multiply(polynomial(done, {}), Polynomial((((), -int(width)),)))
+            needed = add(add(polynomial(top, {}), moved), Polynomial((((), 1 - int(width)),)))
+            return int(width) == -change and dict(needed.terms) == dict(total.terms)
         case _:
             return False
 

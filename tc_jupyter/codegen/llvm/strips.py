@@ -19,7 +19,21 @@ from itertools import takewhile
 
 from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks
-from tc_jupyter.program import Binary, Call, Const, DType, Expr, IndexVar, Read, Size, children, int64, rebuild, walk
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Size,
+    children,
+    int64,
+    rebuild,
+    walk,
+)
 from tc_jupyter.schedule import Target
 
 from .polynomial import Polynomial, Product, as_expr, mentions, polynomial, step
@@ -48,7 +62,8 @@ def native_lanes(block: Block, target: Target) -> int:
 def _values(expr: Expr) -> Iterator[Expr]:
     """What is computed in vectors: all but positions that are known without reading."""
     yield expr
-    if isinstance(expr, Read) and not any(has_read(where) for where in expr.indices):
+    known = isinstance(expr, Read) and not any(has_read(where) for where in expr.indices)
+    if known or (isinstance(expr, Cast) and not has_read(expr.operand)):
         return
     for child in children(expr):
         yield from _values(child)

@@ -12,7 +12,7 @@ taken apart (`apart`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Stmt, Store, walk_statements
@@ -42,7 +42,7 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     limit = upper_limit(inner.extent)
     reads = tuple(crossing_reads(inner, stmt.var, buffers))
     count = constant_value(stmt.extent)
-    if not reads or limit is None or (count is not None and count < 4):
+    if not reads or limit is None or (count is not None and count < 4) or not _turns(inner, reads, buffers, target):
         return (stmt,)
     width = target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads))
     width = min(width, 1 << limit.bit_length() - 1)
@@ -54,8 +54,23 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
     main = For(outer, int64(0), whole, Block((For(step_name, int64(0), int64(width), body, "unroll", stmt.axis),)))
     done = times(whole, int64(width))
-    rest = replace(stmt, min=plus(stmt.min, done), extent=Binary("-", stmt.extent, done, DType.INT64))
-    return main, rest
+    left = Binary("-", stmt.extent, done, DType.INT64)
+    # gathers of a copy take as long as its elements one by one, and are far more code
+    each = Block((replace(inner, kind="serial"),)) if all(map(_is_copy, inner.body.body)) else stmt.body
+    return main, replace(stmt, min=plus(stmt.min, done), extent=left, body=each)
+
+
+def _is_copy(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and isinstance(stmt.value, Read)
+
+
+def _turns(inner: For, reads: Iterable[Read], buffers: Mapping[str, Buffer], target: Target) -> bool:
+    """Whether all lanes are there, or those beyond the end are masked by an instruction; else they are read one by one."""
+    return (
+        constant_value(inner.extent) is not None
+        or target.free_masks
+        or all(target.has_masks(buffers[read.tensor].dtype.bits) for read in reads)
+    )
 
 
 def _single(stmt: Stmt) -> For | None:

@@ -9,7 +9,7 @@ points, 4096 x 4096, one thread: 9.8 ms row by row (a copy past the caches takes
 
 from __future__ import annotations
 
-from tc_jupyter.program import Read, Size, walk
+from tc_jupyter.program import Read, Size, positions, walk
 from tc_jupyter.ranges import SizeExpr, constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -22,7 +22,8 @@ VECTORS = 2
 def lanes_of(schedule: Schedule, stage: Stage, target: Target) -> int:
     """Elements of one vector, by the widest type that the statement computes in."""
     widths = [node.dtype.compute.bits for node in walk(stage.statement.value) if not _is_index(node)]
-    widths.append(schedule.graph.program.tensor(stage.target).dtype.compute.bits)
+    short = stage.statement.operator in ("min", "max") and positions(stage.statement.value)
+    widths.append(32 if short else schedule.graph.program.tensor(stage.target).dtype.compute.bits)
     return max(1, target.vector_bits // max(widths))
 
 
