@@ -40,7 +40,7 @@ class DType(Enum):
     @property
     def bits(self) -> int:
         """Width of one element in bits; `bool` takes one byte."""
-        return 8 if self is DType.BOOL else int("".join(filter(str.isdigit, self.value)))
+        return _BITS[self]
 
     @property
     def bytes(self) -> int:
@@ -77,13 +77,34 @@ class DType(Enum):
         return DType.FLOAT32 if self in (DType.FLOAT16, DType.BFLOAT16) else self
 
 
+_BITS = {dtype: int("".join(filter(str.isdigit, dtype.value)) or 8) for dtype in DType}
+
+
+class _Node:
+    """Keeps its hash: code generation looks expressions up all the time, and a hash takes time for every node below."""
+
+    __slots__ = ("_hash",)
+    __match_args__: tuple[str, ...]
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash(tuple([getattr(self, name) for name in self.__match_args__ if name != "span"]))
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
 @dataclass(frozen=True, slots=True)
-class Const:
+class Const(_Node):
     """A number of type `dtype`; `inf` and `nan` are Python floats."""
 
     value: int | float | bool
     dtype: DType
     span: Span = field(default=NO_SPAN, compare=False)
+
+    __hash__ = _Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +126,7 @@ class IndexVar:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(_Node):
     """An element of a tensor at logical indices (the origin is not subtracted). A rank-0 tensor or scalar has no indices.
 
     Before lowering `tensor` names a `Tensor` of the program and indices are logical; after lowering the same node names a
@@ -117,9 +138,11 @@ class Read:
     dtype: DType
     span: Span = field(default=NO_SPAN, compare=False)
 
+    __hash__ = _Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(_Node):
     """`-` on numbers, `!` on `bool`."""
 
     op: str
@@ -127,9 +150,11 @@ class Unary:
     dtype: DType
     span: Span = field(default=NO_SPAN, compare=False)
 
+    __hash__ = _Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(_Node):
     """An operator with two operands of one type.
 
     `op` is one of `+ - * / // % min max < <= > >= == != && ||`. `//` is floor division of integers and `/` true division of
@@ -144,9 +169,11 @@ class Binary:
     dtype: DType
     span: Span = field(default=NO_SPAN, compare=False)
 
+    __hash__ = _Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(_Node):
     """`condition ? then : otherwise`; only the chosen branch is evaluated."""
 
     condition: Expr
@@ -155,9 +182,11 @@ class Select:
     dtype: DType
     span: Span = field(default=NO_SPAN, compare=False)
 
+    __hash__ = _Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Node):
     """A mathematical function by its name in the language; arguments have type `dtype` except for the `is...` tests."""
 
     function: str
@@ -165,14 +194,18 @@ class Call:
     dtype: DType
     span: Span = field(default=NO_SPAN, compare=False)
 
+    __hash__ = _Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(_Node):
     """Conversion of any type to any type; float to integer truncates and saturates, NaN gives 0."""
 
     operand: Expr
     dtype: DType
     span: Span = field(default=NO_SPAN, compare=False)
+
+    __hash__ = _Node.__hash__
 
 
 Expr: TypeAlias = Const | Size | IndexVar | Read | Unary | Binary | Select | Call | Cast

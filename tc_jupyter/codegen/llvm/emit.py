@@ -7,7 +7,7 @@ variables, once.
 
 The entry point is `void NAME(ptr args, i64 index, i64 thread)`. `args` holds one 8-byte slot per argument of the
 `KernelSource`, in order: addresses, `int64` numbers, scalars by value in the low bytes. `i64 NAME.tasks(ptr args)` gives the number
-of tasks. The first line of the text names the passes that it wants: `; passes: vector` or `; passes: loops`.
+of tasks. The first line of the text names the passes that it wants; see `runtime.jit`.
 
 Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is two loads, a broadcast and a fused multiply-add of
 `<32 x float>`, which is two registers of AVX-512 or eight of NEON.
@@ -224,6 +224,7 @@ class _Function:
         self.workspace: Expr = int64(0)
         self.stack_bytes = 0
         self.streams = False
+        self.turns = False
         self.partial = False
         self.fetched: set[str] = set()
         self.statements: list[tuple[str, str]] = []
@@ -1128,6 +1129,7 @@ class _Function:
             return
         inputs = {name: storage.buffer for name, storage in self.storages.items()}
         for read in dict.fromkeys(crossing_reads(inner, stmt.var, inputs)):
+            self.turns = True
             self.turn_block(read, stmt, inner.var, extent, lanes, inner.extent)
 
     def turn_block(self, read: Read, stmt: For, lane: str, extent: int, lanes: int, length: Expr) -> None:
@@ -1619,7 +1621,14 @@ class _Module:
         workspace = _rounded(plus(function.workspace, int64(PAGE)), PAGE) if needs_workspace else function.workspace
         arguments = self.arguments(needs_workspace)
         entry = self.entry_functions(arguments, workspace, builder)
-        lines = [*self.header(arguments), *self.task_text(builder), "", *entry, "", *self.footer(builder)]
+        lines = [
+            *self.header(arguments, function.turns),
+            *self.task_text(builder),
+            "",
+            *entry,
+            "",
+            *self.footer(builder),
+        ]
         text, line_map = _line_map(lines)
         buffers = (
             (Buffer("thread.workspace", DType.UINT8, (workspace,), "local", align=PAGE),) if needs_workspace else ()
@@ -1738,10 +1747,11 @@ class _Module:
         with function.counted(loop.var, low, end, loop.min, loop.extent, guard=True):
             function.block(self.plan.body)
 
-    def header(self, arguments: tuple[Argument, ...]) -> list[str]:
-        """Comments at the top."""
+    def header(self, arguments: tuple[Argument, ...], turns: bool) -> list[str]:
+        """Comments at the top. Rows that are turned are many addresses in one loop, which LLVM searches for too long."""
         vector = _only_vectors(self.plan.body)
-        lines = [f"; passes: {'vector' if vector else 'loops'}"]
+        moves = all(stmt.reduce is None for stmt in walk_statements(self.plan.body) if isinstance(stmt, Store))
+        lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if turns and moves else ''}"]
         lines += [f"; {line}" for line in self.kernel.comment]
         lines.append("; args: " + ", ".join(_argument_text(argument) for argument in arguments))
         return [*lines, ""]
