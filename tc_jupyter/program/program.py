@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
 
@@ -100,6 +101,15 @@ class Statement:
     def reads(self) -> Iterator[Read]:
         """All reads of tensors in the value, subscripts included."""
         return (node for node in walk(self.value) if isinstance(node, Read))
+
+    def tensors_read(self) -> tuple[str, ...]:
+        """Names of the tensors in the value, in order of occurrence."""
+        return _tensors_read(self.value)
+
+
+@lru_cache(maxsize=1 << 10)
+def _tensors_read(value: Expr) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node.tensor for node in walk(value) if isinstance(node, Read)))
 
 
 @dataclass(frozen=True, slots=True)

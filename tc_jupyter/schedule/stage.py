@@ -241,7 +241,7 @@ class StageGraph:
 
     def reads(self, stage: Stage) -> tuple[str, ...]:
         """Storage names of the tensors that a stage reads (its own target too, if it does), in order of occurrence."""
-        return tuple(dict.fromkeys(self.storage_name(read.tensor) for read in stage.statement.reads()))
+        return tuple(dict.fromkeys(map(self.storage_name, stage.statement.tensors_read())))
 
     def consumers(self, name: str) -> tuple[Stage, ...]:
         """The later stages that read what `name` writes, stages on the same tensor excluded."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from math import prod
 
 from tc_jupyter.loops import (
@@ -189,11 +189,13 @@ def upper_limit(expr: Expr) -> int | None:
             return None
 
 
+@lru_cache(maxsize=1 << 12)
 def variables(expr: Expr) -> frozenset[str]:
     """The loop variables in an expression."""
     return frozenset(node.name for node in walk(expr) if isinstance(node, IndexVar))
 
 
+@lru_cache(maxsize=1 << 12)
 def has_read(expr: Expr) -> bool:
     """Whether the expression reads a buffer."""
     return any(isinstance(node, Read) for node in walk(expr))
