@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.codegen.llvm import emit_llvm
 from tc_jupyter.loops import Block, Buffer, For, Kernel, Store
 from tc_jupyter.program import Binary, Call, Const, DType, IndexVar, Read, Size, int64
@@ -109,3 +110,20 @@ def test_many_tasks_for_any_number_of_threads():
     slots[2] = 100
     assert loaded.tasks(ctypes.addressof(slots)) == 1
     assert emit_llvm(scale(), replace(cpu.cpu_target(), threads=99)).text == source.text
+
+
+@pytest.mark.parametrize("known", [jit.LAST_KNOWN, 0], ids=["known", "unknown"])
+def test_turned_rows_keep_their_addresses_where_llvm_can_be_told(known, monkeypatch):
+    (f,) = tc.compile("def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }", target="cpu").values()
+    (g,) = tc.compile("def g(float(N,K) X, float(M,K) W) -> (Y) { Y(i,j) +=! X(i,k) * W(j,k) }", target="cpu").values()
+    turned = f.source("llvm")
+    assert turned.splitlines()[0] == "; passes: vector, addresses as written"
+    packing, product = [line for line in g.source("llvm").splitlines() if line.startswith("; passes: ")]
+    assert packing.endswith(", addresses as written")
+    assert product == "; passes: vector"
+    told: list[str] = []
+    monkeypatch.setattr(jit, "LAST_KNOWN", known)
+    monkeypatch.setattr(jit.binding(), "set_option", lambda _, option: told.append(option))
+    assert jit.passes_of(turned) == "vector"
+    assert jit.emit_object(turned)
+    assert told == (["-disable-lsr=true", "-disable-lsr=false"] if known else [])

@@ -36,6 +36,7 @@ LANES = TARGET.vector_bits // 32
 TILE = tile_of(TARGET, 32, None, None)
 ALONE = tile_of(TARGET, 32, 1, None, has_rows=False)
 WIDTH = streaming.VECTORS * LANES
+STRIP = transposing.STRIP_BITS // 32
 TOGETHER = reduction.ROWS
 
 
@@ -224,7 +225,16 @@ TEMPLATES = {
     ),
     "transpose": (
         "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }",
-        {"N": edges(transposing.TILE), "M": edges(LANES)},
+        {"N": edges(16, transposing.TILE), "M": edges(LANES, STRIP)},
+    ),
+    "transpose of doubles, batched": (
+        "def f(double(N,M,K) X) -> (Y) { Y(j,k,i) = X(i,j,k) }",
+        {"N": edges(8), "M": [2], "K": edges(LANES // 2, STRIP // 2)},
+    ),
+    "transpose of half": ("def f(half(N,M) X) -> (Y) { Y(j,i) = X(i,j) }", {"N": edges(16, transposing.TILE), "M": edges(LANES)}),
+    "transposed operand": (
+        "def f(float(N,M) X, float(M,N) Z) -> (Y) { Y(j,i) = max(X(i,j), Z(j,i)) * 2 }",
+        {"N": edges(16), "M": edges(LANES, STRIP)},
     ),
     "total": ("def f(float(M,N) X) -> (s) { s +=! X(i,j) }", {"M": edges(reduction.CHUNK), "N": [3]}),
     "sums of rows": (

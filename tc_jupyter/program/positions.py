@@ -1,0 +1,57 @@
+"""Values that are positions: indices, sizes and constants, chosen by conditions on data.
+
+Worked example: of `X(n,m) == V(n) ? m : M` the positions are `m` and `M`. They have 64 bits; where sizes say that 32 are enough,
+twice as many fit a vector, and the smaller of two is one instruction on processors that have none for 64 bits.
+"""
+
+from __future__ import annotations
+
+from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Select, Size, walk
+
+
+def positions(value: Expr) -> tuple[Expr, ...]:
+    """What a value of 64 bits chooses from, if these are positions, and at least one of them moves; else nothing."""
+    found = _positions(value)
+    moves = any(isinstance(node, IndexVar) for position in found or () for node in walk(position))
+    return found if found is not None and moves else ()
+
+
+def in_32_bits(value: Expr) -> Expr:
+    """The same choice with all positions converted to 32 bits."""
+    match value:
+        case Select():
+            then, otherwise = in_32_bits(value.then), in_32_bits(value.otherwise)
+            return Select(value.condition, then, otherwise, DType.INT32, value.span)
+        case Binary(op="min" | "max"):
+            return Binary(value.op, in_32_bits(value.left), in_32_bits(value.right), DType.INT32, value.span)
+        case _:
+            return Cast(value, DType.INT32, value.span)
+
+
+def _positions(value: Expr) -> tuple[Expr, ...] | None:
+    if value.dtype is not DType.INT64:
+        return None
+    match value:
+        case Select():
+            parts = (_positions(value.then), _positions(value.otherwise))
+        case Binary(op="min" | "max"):
+            parts = (_positions(value.left), _positions(value.right))
+        case _:
+            return (value,) if _is_affine(value) else None
+    return None if parts[0] is None or parts[1] is None else (*parts[0], *parts[1])
+
+
+def _is_affine(value: Expr) -> bool:
+    """Whether the value is a sum of indices, each times numbers and sizes, which are not negative."""
+    match value:
+        case IndexVar() | Size() | Const():
+            return True
+        case Binary(op="+" | "-"):
+            return _is_affine(value.left) and _is_affine(value.right)
+        case Binary(op="*"):
+            return any(
+                isinstance(factor, Size | Const) and _is_affine(other)
+                for factor, other in ((value.left, value.right), (value.right, value.left))
+            )
+        case _:
+            return False

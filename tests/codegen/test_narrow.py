@@ -1,0 +1,134 @@
+"""Which positions are found in 32 bits, and that they are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from llvm_kernels import add, const, loop, mul, op, read, size, var
+
+import tc_jupyter as tc
+from tc_jupyter.codegen.llvm.narrow import LARGEST, narrow
+from tc_jupyter.loops import Block, For, If, Store, expressions, walk_statements
+from tc_jupyter.program import Const, DType, Select, in_32_bits, int64, positions, walk
+from tc_jupyter.runtime import cpu
+
+N, M = size("N"), size("M")
+n, m = var("n"), var("m")
+FOUND = op("==", read("X", n, m), read("V", n))
+
+
+def choice(then, otherwise):
+    return Select(FOUND, then, otherwise, DType.INT64)
+
+
+def search(value, reduce: str | None = "min", kind: str = "serial") -> For:
+    return loop("n", N, loop("m", M, Store("P", (n,), value, reduce=reduce), kind=kind), kind="parallel")
+
+
+def conditions(loops: For) -> list[str]:
+    """The comparisons with the limits, as `operator limit`; nothing if the loops stay as they are."""
+    found = next((stmt for stmt in walk_statements(narrow(Block((loops,)))) if isinstance(stmt, If)), None)
+    if found is None:
+        return []
+    sides = [node for node in walk(found.condition) if getattr(node, "op", "") in ("<=", ">=")]
+    return [f"{each.op} {each.right.value}" for each in sides]
+
+
+def test_positions_are_sums_of_indices_chosen_by_conditions():
+    two = add(mul(n, M), m)
+    assert positions(choice(m, M)) == (m, M)
+    assert positions(op("min", choice(two, int64(3)), int64(9))) == (two, int64(3), int64(9))
+    # no index, data, a product of indices, a quotient: not these
+    assert not positions(choice(M, int64(3)))
+    assert not positions(choice(read("I", m, dtype=DType.INT64), M))
+    assert not positions(choice(mul(n, m), M))
+    assert not positions(choice(op("//", m, int64(2)), M))
+    assert not positions(read("X", n, m))
+
+
+def test_all_positions_of_a_choice_become_32_bits():
+    short = in_32_bits(choice(m, op("max", M, m)))
+    assert short.dtype is DType.INT32
+    assert [child.dtype for child in (short.then, short.otherwise.left, short.otherwise.right)] == [DType.INT32] * 3
+
+
+def test_a_search_has_two_versions_and_the_long_one_is_without_vectors():
+    (outer,) = narrow(Block((search(choice(m, M), kind="vectorize"),))).body
+    (versions,) = outer.body.body
+    assert isinstance(versions, If)
+    (short,), (long,) = versions.then.body, versions.otherwise.body
+    assert (short.kind, long.kind) == ("vectorize", "serial")
+    assert [store.value.dtype for store in (short.body.body[0], long.body.body[0])] == [DType.INT32, DType.INT64]
+
+
+def test_sizes_are_asked_for_what_they_can_decide():
+    assert conditions(search(choice(m, M))) == [f"<= {LARGEST}", f"<= {LARGEST}"]
+    assert conditions(search(choice(op("-", int64(0), m), int64(7)))) == [f">= {-LARGEST}"]
+
+
+@pytest.mark.parametrize(
+    "loops",
+    [
+        search(choice(m, M), reduce="+"),
+        search(choice(m, M), reduce=None),
+        search(read("X", n, m)),
+        loop("n", N, loop("m", M, Store("P", (n,), choice(m, M), reduce="min"), Store("V", (n,), const(0.0)))),
+    ],
+    ids=["sum", "no reduction", "data", "other work in the loop"],
+)
+def test_other_loops_stay(loops):
+    assert narrow(Block((loops,))) == Block((loops,))
+    assert not any(isinstance(node, Const) and node.value == LARGEST for e in expressions(loops) for node in walk(e))
+
+
+PROGRAMS = """
+def largest(float(N,M) X) -> (V,P) {
+    V(n) max=! X(n,m)
+    P(n) min=! X(n,m) == V(n) ? m : M
+}
+def last(float(N,M) X, float t) -> (P) { P(n) max=! X(n,m) > t ? m : -1 }
+def whole(float(N,M) X, float t) -> (P) { P() min=! X(n,m) > t ? n*M + m : N*M }
+def column(float(N,M) X, float t) -> (P) { P(m) min=! X(n,m) > t ? n : N }
+def below(int8(N,M) X) -> (P) { P(n) max=! X(n,m) > 3 ? -m : -M - 1 }
+def far(float(N,M) X, float t) -> (P) { P(n) max=! X(n,m) > t ? m + 4000000000 : 5 }
+def onto(float(N,M) X, int64(N) Q, float t) -> (P) {
+    P(n) = Q(n)
+    P(n) min= X(n,m) > t ? m : M
+}
+"""
+FUNCTIONS = tc.compile(PROGRAMS, target="cpu")
+LANES = cpu.cpu_target().vector_bits // 32
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 70])
+@pytest.mark.parametrize("columns", [1, LANES - 1, LANES, LANES + 1, 4 * LANES + 1, 8 * LANES - 1, 300])
+@pytest.mark.parametrize("least", [0.5, 0.995, 2.0])
+def test_positions_are_those_of_numpy(rows, columns, least):
+    rng = np.random.default_rng([rows, columns])
+    x, t = rng.random((rows, columns), np.float32), np.float32(least)
+    found, at, f = x > t, np.arange(columns), FUNCTIONS
+    v, p = f.largest(x)
+    assert np.array_equal(v, x.max(1))
+    assert np.array_equal(p, x.argmax(1))
+    assert np.array_equal(f.last(x, t), np.where(found, at, -1).max(1))
+    assert f.whole(x, t) == np.where(found.ravel(), np.arange(x.size), x.size).min()
+    assert np.array_equal(f.column(x, t), np.where(found, np.arange(rows)[:, None], rows).min(0))
+    assert np.array_equal(f.far(x, t), np.where(found, at + 4_000_000_000, 5).max(1))
+    small = (x * 8).astype(np.int8)
+    assert np.array_equal(f.below(small), np.where(small > 3, -at, -columns - 1).max(1))
+    q = rng.integers(-(1 << 40), columns + 3, rows)
+    assert np.array_equal(f.onto(x, q, t), np.minimum(q, np.where(found, at, columns).min(1)))
+
+
+def test_nothing_is_found_in_empty_rows():
+    v, p = FUNCTIONS.largest(np.zeros((3, 0), np.float32))
+    assert np.array_equal(v, [-np.inf] * 3)
+    assert np.array_equal(p, [np.iinfo(np.int64).max] * 3)
+
+
+@pytest.mark.slow
+def test_a_row_may_be_longer_than_32_bits_can_count():
+    length = (1 << 31) + 9
+    row = np.broadcast_to(np.float32(0.3), (1, length))
+    assert FUNCTIONS.last(row, 0.2) == [length - 1]
+    assert FUNCTIONS.last(row, 0.7) == [-1]
