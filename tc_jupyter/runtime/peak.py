@@ -17,8 +17,11 @@ from . import jit, threads
 from .cpu import cpu_target
 from .memory import aligned_empty
 
-CHAINS = 12
-"""Independent accumulators: two units with a latency of four cycles need eight."""
+CHAINS, MORE_CHAINS = 12, 16
+"""Independent accumulators, of which two units with a latency of four cycles need eight, and four units (Apple, Neoverse V) 16.
+
+More than 12 are taken where there are 32 registers.
+"""
 STEPS = 200_000
 """Rounds of one measurement, about a millisecond: on a busy machine a short one is more likely to meet nobody."""
 PROBE_STEPS = 8_000
@@ -59,7 +62,7 @@ def bandwidth(thread_count: int | None = None) -> Bandwidth | None:
 def _fma_rate(thread_count: int) -> float:
     run = _job("probe", (STEPS,), thread_count, thread_count)
     best = min(_seconds(run) for _ in range(30))
-    return 2.0 * _lanes() * CHAINS * STEPS * thread_count / best
+    return 2.0 * _lanes() * _chains() * STEPS * thread_count / best
 
 
 @cache
@@ -125,11 +128,15 @@ def _lanes() -> int:
     return cpu_target().vector_bits // 32
 
 
+def _chains() -> int:
+    return MORE_CHAINS if cpu_target().vector_registers >= 32 else CHAINS
+
+
 @lru_cache(maxsize=1)
 def _code() -> jit.Loaded:
     lanes = _lanes()
     parts = [
-        _probe_text(lanes),
+        _probe_text(lanes, _chains()),
         *(_stream_text(lanes, triad, past) for triad in (False, True) for past in (False, True)),
     ]
     return jit.compile("; passes: vector\n" + "\n".join(parts) + f"\n{_fma(lanes)[0]}\n!0 = !{{i32 1}}\n")
@@ -141,20 +148,25 @@ def _fma(lanes: int) -> tuple[str, str]:
     return f"declare {vector} {name}({vector}, {vector}, {vector})", name
 
 
-def _probe_text(lanes: int) -> str:
-    """`probe`: slot 0 rounds of multiply-adds; the sum goes to a stack slot, so that nothing is left out."""
+def _probe_text(lanes: int, chains: int) -> str:
+    """`probe`: slot 0 rounds of multiply-adds; the sum goes to a stack slot, so that nothing is left out.
+
+    The chain is what is added to, since the multiply-add of ARM overwrites that operand: another one would be copied each time. The
+    factor comes from memory, so that LLVM does not multiply it by itself.
+    """
     vector, (_, fma) = f"<{lanes} x float>", _fma(lanes)
     first = "\n".join(
-        f"  %a{k} = phi {vector} [ splat (float {k}.0), %entry ], [ %b{k}, %loop ]" for k in range(CHAINS)
+        f"  %a{k} = phi {vector} [ splat (float {k}.0), %entry ], [ %b{k}, %loop ]" for k in range(chains)
     )
     steps = "\n".join(
-        f"  %b{k} = call {vector} {fma}({vector} %a{k}, {vector} splat (float 0.5), {vector} splat (float 1.0))"
-        for k in range(CHAINS)
+        f"  %b{k} = call {vector} {fma}({vector} %half, {vector} %half, {vector} %a{k})" for k in range(chains)
     )
-    sums = "\n".join(f"  %s{k} = fadd {vector} %s{k - 1}, %b{k}" for k in range(1, CHAINS))
+    sums = "\n".join(f"  %s{k} = fadd {vector} %s{k - 1}, %b{k}" for k in range(1, chains))
     return f"""define void @probe(ptr %args, i64 %index, i64 %thread) nounwind "prefer-vector-width"="512" {{
 entry:
   %kept = alloca {vector}, align 64
+  store volatile {vector} splat (float 0.5), ptr %kept, align 64
+  %half = load volatile {vector}, ptr %kept, align 64
   %n = load i64, ptr %args, align 8
   br label %loop
 loop:
@@ -167,7 +179,7 @@ loop:
 end:
   %s0 = fadd {vector} %b0, zeroinitializer
 {sums}
-  store volatile {vector} %s{CHAINS - 1}, ptr %kept, align 64
+  store volatile {vector} %s{chains - 1}, ptr %kept, align 64
   ret void
 }}
 """
