@@ -674,7 +674,7 @@ def _words(values: Any) -> Any:
 def _entry() -> int:
     """The address of the compiled function."""
     cache = DiskCache.default()
-    key = key_of("native", _TEXT, jit.host_feature_string(), jit.version())
+    key = key_of("native", _TEXT, jit.host()[0], jit.host_feature_string(), jit.version())
     found = cache.get(key)
     if found is None:
         code = jit.emit_object(_TEXT)

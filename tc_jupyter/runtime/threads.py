@@ -410,7 +410,7 @@ _P, _I = ctypes.c_void_p, ctypes.c_int64
 def _code() -> _Code:
     cache = DiskCache.default()
     text = pool_text()
-    key = key_of("pool", text, jit.host_feature_string(), jit.version())
+    key = key_of("pool", text, jit.host()[0], jit.host_feature_string(), jit.version())
     entry = cache.get(key)
     if entry is None:
         code = jit.emit_object(text)
