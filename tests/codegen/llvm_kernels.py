@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -16,7 +17,8 @@ from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.launch import scalar_value, slots
 
 F32 = DType.FLOAT32
-ISAS = ("avx512", "avx2", "baseline")
+ISAS = ("avx512", "avx2", "baseline") if platform.machine() in ("x86_64", "AMD64") else ("baseline",)
+"""Instruction sets that code is made for; elsewhere all three names say the same."""
 
 
 @lru_cache(maxsize=4)
