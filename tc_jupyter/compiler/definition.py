@@ -34,7 +34,7 @@ from tc_jupyter.runtime.arguments import (
 from tc_jupyter.runtime.arrays import ArrayView, numpy_dtype
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.cubin import sass
-from tc_jupyter.runtime.fast_call import HIGH, LOW, FastCall, FastPlan
+from tc_jupyter.runtime.fast_call import HIGH, LOW, FastCall, FastPlan, FastScan
 from tc_jupyter.runtime.kernel import (
     BoundKernel,
     Inputs,
@@ -49,6 +49,7 @@ from tc_jupyter.runtime.kernel import (
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
 from tc_jupyter.runtime.recent import RecentCalls
+from tc_jupyter.runtime.within import comparable
 from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, row_class, schedule_of, size_class
 
 from .build import Build, build
@@ -374,12 +375,12 @@ class Definition:
         )
         return FastPlan(self.parameters, extents, tuple(results), tests, roots, by_shape, self.recent, scans, in_place)
 
-    def _fast_scans(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    def _fast_scans(self) -> tuple[FastScan, ...] | None:
         """The scans of whole arguments; `None` if other data must be looked at."""
         if self.options.check != "all":
             return ()
         dims = {parameter.name: parameter.dims for parameter in self.parameters if parameter.dtype.is_integer}
-        found: list[tuple[str, tuple[str, ...]]] = []
+        found: list[FastScan] = []
         for item in self.numbers.items:
             if not isinstance(item, DataCheck) or item.tensor not in dims or 0 in dims[item.tensor]:
                 return None
@@ -393,7 +394,7 @@ class Definition:
             texts = [f"{to_python(condition)} >= 0" for condition in item.conditions]
             for name, place in own.items():
                 texts = [text.replace(name, place) for text in texts]
-            found.append((item.tensor, tuple(texts)))
+            found.append(FastScan(item.tensor, tuple(texts), _limits(item)))
         return tuple(found)
 
     def _fast_runners(self, into: bool, strided: frozenset[str], args: tuple[Any, ...]) -> Sequence[CpuRunner] | None:
@@ -445,6 +446,34 @@ def with_constants(program: Program, constants: Mapping[str, int]) -> Program:
 
     statements = tuple(replace(s, value=rewrite(s.value, rule)) for s in program.statements)
     return replace(program, statements=statements)
+
+
+def _limits(item: DataCheck) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Lower and upper limits of all elements, as texts over sizes; `None` if the conditions say something else.
+
+    Worked example: `min(I) >= 0` and `V - 1 - 2*max(I) >= 0` are the limits `0` and `(V - 1) // 2`.
+    """
+    if not comparable(item.dtype):
+        return None
+    lower: list[str] = []
+    upper: list[str] = []
+    low, high = f"min({item.tensor})", f"max({item.tensor})"
+    for condition in item.conditions:
+        own = [
+            (mono, weight)
+            for mono, weight in condition.terms.items()
+            if {low, high} & {getattr(a, "name", "") for a in mono}
+        ]
+        if len(own) != 1 or len(own[0][0]) != 1:
+            return None
+        (mono, weight), rest = own[0], condition - SizeExpr(dict(own), 0)
+        if {low, high} & rest.names or getattr(mono[0], "name", "") != (low if weight > 0 else high):
+            return None
+        if weight > 0:  # weight*x + rest >= 0
+            lower.append(to_python(-rest) if weight == 1 else f"-(({to_python(rest)}) // {weight})")
+        else:
+            upper.append(to_python(rest) if weight == -1 else f"({to_python(rest)}) // {-weight}")
+    return tuple(lower), tuple(upper)
 
 
 def _texts(values: Sequence[SizeExpr]) -> tuple[str, ...]:

@@ -46,8 +46,9 @@ from .arrays import (
 )
 from .launch import CpuRunner, bfloat16_bits, python_text, slots
 from .memory import aligned_empty, empty
-from .native_call import MOST_BYTES, MOST_KEPT_BYTES, MOST_TASKS, NativeCall, PlannedKernel
+from .native_call import MOST_BYTES, MOST_KEPT_BYTES, MOST_TASKS, NativeCall, PlannedKernel, PlannedScan
 from .recent import RecentCalls
+from .within import within
 
 CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
 _FLAGS = CONTIGUOUS | ALIGNED
@@ -74,6 +75,20 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class FastScan:
+    """What must hold of the elements of an index tensor; all texts are Python over size and scalar names.
+
+    Attributes:
+        conditions: texts that must be true, over `LOW` and `HIGH` too, its smallest and largest element.
+        limits: lower limits, and upper ones, of all elements, if these are all that the conditions say.
+    """
+
+    tensor: str
+    conditions: tuple[str, ...]
+    limits: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FastPlan:
     """What the text of the short way needs to know of a def; every text is Python over size and scalar names.
 
@@ -83,7 +98,6 @@ class FastPlan:
         conditions: texts that must be true; if one is not, the general path explains.
         by_shape: the code depends on the class of the sizes.
         recent: is told the sizes of every call.
-        scans: index tensors, each with texts over `LOW` and `HIGH`, its smallest and largest element, that must be true.
         in_place: pairs of a parameter and a result that may be the same array.
     """
 
@@ -94,7 +108,7 @@ class FastPlan:
     roots: Mapping[str, str]
     by_shape: bool = False
     recent: RecentCalls | None = None
-    scans: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    scans: tuple[FastScan, ...] = ()
     in_place: frozenset[tuple[str, str]] = frozenset()
 
     def slots(self, into: bool) -> tuple[Slot, ...]:
@@ -140,7 +154,8 @@ class FastCall:
     def dispatcher(self) -> Call:
         """A function of the positional arguments that takes the shortest way that it can."""
         arrays = all(slot.rank is not None for slot in self.slots)
-        if not arrays or not self.plan.parameters or self.plan.scans or not native_call.available():
+        known = all(scan.limits for scan in self.plan.scans)
+        if not arrays or not self.plan.parameters or not known or not native_call.available():
             return self.python_path(watched=False)
         self.native = NativeCall(self.python_path(watched=True), "call")
         return self.native.function
@@ -214,7 +229,13 @@ class FastCall:
         if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
             return False
         read = len(self.plan.parameters)
-        return self.native.record(args[:read], results, kernels, temporary, args[read:], changes)
+        scans = [
+            PlannedScan(
+                order.index(variant.arrays[scan.tensor]), local[variant.n(f"least{k}")], local[variant.n(f"most{k}")]
+            )
+            for k, scan in enumerate(self.plan.scans)
+        ]
+        return self.native.record(args[:read], results, kernels, temporary, args[read:], changes, scans)
 
     def python_path(self, watched: bool) -> Call:
         """The dispatcher as generated Python; `watched`: calls with plain arrays are told to `watch`."""
@@ -390,17 +411,35 @@ class _Variant:
         """The conditions on sizes and index values, then the extents of computed tensors."""
         for condition in self.plan.conditions:
             self.lines += [f"if not ({condition}):", f"    {self.back}"]
-        for k, (tensor, conditions) in enumerate(self.plan.scans):
-            own, low, high = self.arrays[tensor], self.n(f"low{k}"), self.n(f"high{k}")
-            self.lines.append(f"{low}, {high} = int({own}.min()), int({own}.max())")
-            text = " and ".join(conditions).replace(LOW, low).replace(HIGH, high)
-            self.lines += [f"if not ({text}):", f"    {self.back}"]
+        for k, scan in enumerate(self.plan.scans):
+            self.scan(k, scan)
         used = {name for runner in self.runners for name in runner.kernel.sizes}
         for k, (name, text) in enumerate(self.plan.extents.items()):
             if name not in used:
                 continue
             self.sizes[name] = self.n(f"x{k}")
             self.lines.append(f"{self.sizes[name]} = {text}")
+
+    def scan(self, k: int, scan: FastScan) -> None:
+        """The conditions on the elements of an array that is not empty."""
+        own = self.arrays[scan.tensor]
+        kernels = [runner.kernel for runner in self.runners]
+        strided = any(buffer.name == scan.tensor and buffer.strided for kernel in kernels for buffer in kernel.buffers)
+        if scan.limits is None or strided:
+            low, high = self.n(f"low{k}"), self.n(f"high{k}")
+            self.lines.append(f"{low}, {high} = int({own}.min()), int({own}.max())")
+            text = " and ".join(scan.conditions).replace(LOW, low).replace(HIGH, high)
+        else:
+            dtype = next(parameter.dtype for parameter in self.plan.parameters if parameter.name == scan.tensor)
+            self.give(**{f"within{k}": within(dtype)})
+            least, most = self.n(f"least{k}"), self.n(f"most{k}")
+            (low, high), (lower, upper) = DType.INT64.limits, scan.limits
+            self.lines += [
+                f"{least} = min({high}, max({', '.join((*lower, str(low), str(low)))}))",
+                f"{most} = max({low}, min({', '.join((*upper, str(high), str(high)))}))",
+            ]
+            text = f"{self.n(f'within{k}')}({self.n('address')}({own}), {own}.size, {least}, {most})"
+        self.lines += [f"if not ({text}):", f"    {self.back}"]
 
     def test_given(self) -> None:
         """What `out=` gave has the shapes of the results, and shares memory only where a result may be computed in place."""

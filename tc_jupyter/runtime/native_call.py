@@ -29,9 +29,12 @@ from typing import Any
 
 import numpy as np
 
+from tc_jupyter.program import DType
+
 from . import jit, threads
-from .cache import DiskCache, key_of
+from .kept import kept
 from .memory import SMALL_BYTES, empty
+from .within import address_of
 
 MOST_ARGUMENTS, MOST_RESULTS, MOST_KERNELS = 16, 8, 8
 MOST_TASKS = 1 << 32
@@ -55,7 +58,7 @@ PLAIN, _WRITABLE = 0x101, 0x400
 # place of the number of changes of the threads, 18 that number then, 19 PyEval_SaveThread, 20 PyEval_RestoreThread, 21 takes the
 # pool, 22 (False), 23 True, 24 frees it, 25 its state, 26 its `run`, 27 the threads that it has to wake, 28 finishes a job in
 # Python, 29 what `run` answered, 30 the kernel, 31 whether the job is to be dropped, 32 PyErr_Fetch, 33 PyErr_Clear, 34
-# PyErr_Restore.
+# PyErr_Restore, 35 index tensors, 36 (argument, function of `within`, elements, least, most) per index tensor.
 # A patch: slot, and the number of the argument or, after those, of the result whose data address goes there.
 _TEXT = """; passes: vector
 ; The native entry point: ptr self, ptr arguments, i64 count -> object.
@@ -143,7 +146,7 @@ written:
 target:
   %w = phi i64 [ %read, %written ], [ %w.next, %target.good ]
   %all.targets = icmp uge i64 %w, %count
-  br i1 %all.targets, label %allocate, label %bounds
+  br i1 %all.targets, label %scans, label %bounds
 bounds:
   %w.object.at = getelementptr ptr, ptr %arguments, i64 %w
   %w.object = load ptr, ptr %w.object.at, align 8
@@ -179,6 +182,38 @@ apart:
 target.good:
   %w.next = add i64 %w, 1
   br label %target
+scans:
+  %scan.count.at = getelementptr i64, ptr %plan, i64 35
+  %scan.count = load i64, ptr %scan.count.at, align 8
+  %scans.at = getelementptr i64, ptr %plan, i64 36
+  %scans.first = load ptr, ptr %scans.at, align 8
+  br label %scan
+scan:
+  %s = phi i64 [ 0, %scans ], [ %s.next, %scan.good ]
+  %all.scans = icmp uge i64 %s, %scan.count
+  br i1 %all.scans, label %allocate, label %elements
+elements:
+  %s.number = mul i64 %s, 5
+  %s.record = getelementptr i64, ptr %scans.first, i64 %s.number
+  %s.argument = load i64, ptr %s.record, align 8
+  %s.object.at = getelementptr ptr, ptr %arguments, i64 %s.argument
+  %s.object = load ptr, ptr %s.object.at, align 8
+  %s.data.at = getelementptr i8, ptr %s.object, i64 16
+  %s.data = load ptr, ptr %s.data.at, align 8
+  %s.within.at = getelementptr i64, ptr %s.record, i64 1
+  %s.within = load ptr, ptr %s.within.at, align 8
+  %s.elements.at = getelementptr i64, ptr %s.record, i64 2
+  %s.elements = load i64, ptr %s.elements.at, align 8
+  %s.least.at = getelementptr i64, ptr %s.record, i64 3
+  %s.least = load i64, ptr %s.least.at, align 8
+  %s.most.at = getelementptr i64, ptr %s.record, i64 4
+  %s.most = load i64, ptr %s.most.at, align 8
+  %s.answer = call i64 %s.within(ptr %s.data, i64 %s.elements, i64 %s.least, i64 %s.most)
+  %s.good = icmp ne i64 %s.answer, 0
+  br i1 %s.good, label %scan.good, label %python
+scan.good:
+  %s.next = add i64 %s, 1
+  br label %scan
 allocate:
   %result.count.at = getelementptr i64, ptr %plan, i64 9
   %result.count = load i64, ptr %result.count.at, align 8
@@ -486,7 +521,7 @@ class _Job:
     release: Any
 
 
-class _Plan(ctypes.c_int64 * 35):
+class _Plan(ctypes.c_int64 * 37):
     """The fields of a plan; what they point to is kept in `kept` and `fixed`."""
 
     kept: tuple[Any, ...] = ()
@@ -515,6 +550,15 @@ class PlannedKernel:
     tasks: int = 1
     threads: int = 1
     brief: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedScan:
+    """The argument of that number has elements from `least` to `most` only, or the Python path says what is wrong."""
+
+    argument: int
+    least: int
+    most: int
 
 
 class NativeCall:
@@ -565,6 +609,7 @@ class NativeCall:
         alive: object = None,
         written: Sequence[np.ndarray[Any, Any]] = (),
         changes: int | None = None,
+        scans: Sequence[PlannedScan] = (),
     ) -> bool | None:
         """Plan calls with arguments like these; returns whether they can be planned, `None` where that may be so later.
 
@@ -573,6 +618,7 @@ class NativeCall:
             results: like those that a call makes and returns; without any it returns an empty tuple.
             alive: what the addresses in the slots point to.
             written: further arguments, into which the kernels write.
+            scans: index tensors, of integer types that are `comparable`.
         """
         every = (*arguments, *written)
         if not 1 <= len(every) <= MOST_ARGUMENTS or not (results or written) or len(results) > MOST_RESULTS:
@@ -601,8 +647,14 @@ class NativeCall:
                 *(kernel.tasks, kernel.threads, kernel.brief),
             )
         )
+        looks = _words(
+            word
+            for scan in scans
+            for array in (every[scan.argument],)
+            for word in (scan.argument, address_of(DType(array.dtype.name)), array.size, scan.least, scan.most)
+        )
         types = [array.dtype for array in every]
-        kept = (dims, records, makers, shapes, patches, codes, types, tuple(kernels), alive)
+        kept = (dims, records, makers, shapes, patches, codes, looks, types, tuple(kernels), alive)
         job = None
         if nbytes > HELD_BYTES or any(kernel.tasks != 1 for kernel in kernels):
             job = _job(kernels)
@@ -623,6 +675,7 @@ class NativeCall:
             plan[8], plan[9], plan[10] = ctypes.addressof(records), len(results), ctypes.addressof(shapes)
             plan[11] = id(empty if any(array.nbytes >= SMALL_BYTES for array in results) else np.empty)
             plan[12], plan[13], plan[14] = len(kernels), ctypes.addressof(codes), len(arguments)
+            plan[35], plan[36] = len(scans), ctypes.addressof(looks)
             last = plan.kept, plan.job
             plan.kept, plan.job = kept, job
             plan[0] = len(every)
@@ -673,12 +726,4 @@ def _words(values: Any) -> Any:
 @lru_cache(maxsize=1)
 def _entry() -> int:
     """The address of the compiled function."""
-    cache = DiskCache.default()
-    key = key_of("native", _TEXT, jit.host()[0], jit.host_feature_string(), jit.version())
-    found = cache.get(key)
-    if found is None:
-        code = jit.emit_object(_TEXT)
-        cache.put(key, code, {})
-    else:
-        code = found.data
-    return jit.load_object(code).address("tc.native")
+    return kept("native", _TEXT).address("tc.native")

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from . import cpus, jit
-from .cache import DiskCache, key_of
 from .cpus import available_cpus
+from .kept import kept
 
 MOST_THREADS = 1024
 SPIN_SECONDS = 5e-4
@@ -408,16 +408,7 @@ _P, _I = ctypes.c_void_p, ctypes.c_int64
 
 @lru_cache(maxsize=1)
 def _code() -> _Code:
-    cache = DiskCache.default()
-    text = pool_text()
-    key = key_of("pool", text, jit.host()[0], jit.host_feature_string(), jit.version())
-    entry = cache.get(key)
-    if entry is None:
-        code = jit.emit_object(text)
-        cache.put(key, code, {})
-    else:
-        code = entry.data
-    loaded = jit.load_object(code)
+    loaded = kept("pool", pool_text())
 
     def function(name: str, result: Any, *arguments: Any) -> Any:
         return ctypes.CFUNCTYPE(result, *arguments)(loaded.address(name))

@@ -1,0 +1,22 @@
+"""The runtime's own machine code, which is compiled once per system and kept in the disk cache."""
+
+from __future__ import annotations
+
+from . import jit
+from .cache import DiskCache, key_of
+
+
+def kept(kind: str, text: str) -> jit.Loaded:
+    """The code of an LLVM text in memory; `kind` is what the cache calls it.
+
+    Raises:
+        jit.Refused: LLVM does not accept the text (TC903).
+    """
+    cache = DiskCache.default()
+    key = key_of(kind, text, jit.host()[0], jit.host_feature_string(), jit.version())
+    found = cache.get(key)
+    if found is not None:
+        return jit.load_object(found.data)
+    code = jit.emit_object(text)
+    cache.put(key, code, {})
+    return jit.load_object(code)

@@ -1,0 +1,74 @@
+"""Whether all elements of an integer array are within limits, for index tensors, which are looked at before every call.
+
+NumPy takes 2.5 us for the smallest and as long for the largest element, however few the elements are: 10 of the 11 us of a short
+list of embeddings.
+
+Worked example: `within(DType.INT32)(address, 3, 0, 9)` is 0 if the three integers there are 4, -2 and 7.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+from tc_jupyter.program import DType
+
+from .kept import kept
+
+_TEXT = """; passes: loops
+; Whether all of `count` elements, at least one, are from `least` to `most`.
+
+define i64 @tc.within(ptr %data, i64 %count, i64 %least, i64 %most) {{
+entry:
+  br label %element
+element:
+  %k = phi i64 [ 0, %entry ], [ %next, %element ]
+  %low = phi {type} [ {highest}, %entry ], [ %low.next, %element ]
+  %high = phi {type} [ {lowest}, %entry ], [ %high.next, %element ]
+  %at = getelementptr {type}, ptr %data, i64 %k
+  %value = load {type}, ptr %at, align {bytes}
+  %low.next = call {type} @llvm.{sign}min.{type}({type} %low, {type} %value)
+  %high.next = call {type} @llvm.{sign}max.{type}({type} %high, {type} %value)
+  %next = add nuw nsw i64 %k, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %element, label %end
+end:
+  {wide}
+  %from = icmp sge i64 %smallest, %least
+  %to = icmp sle i64 %largest, %most
+  %both = and i1 %from, %to
+  %answer = zext i1 %both to i64
+  ret i64 %answer
+}}
+
+declare {type} @llvm.{sign}min.{type}({type}, {type})
+declare {type} @llvm.{sign}max.{type}({type}, {type})
+"""
+
+
+def comparable(dtype: DType) -> bool:
+    """Whether every value of this integer type is one of `int64` too."""
+    return dtype is not DType.UINT64
+
+
+@cache
+def within(dtype: DType) -> Any:
+    """The function of address, count and limits (`int64`, included); `dtype` is a `comparable` one.
+
+    Raises:
+        jit.Refused: LLVM does not accept the text (TC903).
+    """
+    word = ctypes.c_int64
+    return ctypes.CFUNCTYPE(word, ctypes.c_void_p, word, word, word)(address_of(dtype))
+
+
+@cache
+def address_of(dtype: DType) -> int:
+    """Where that function is."""
+    sign, kind = "s" if dtype.is_signed else "u", f"i{dtype.bits}"
+    widen = f"{sign.replace('u', 'z')}ext {kind} %{{}}.next to i64" if dtype.bits < 64 else "add i64 0, %{}.next"
+    wide = "\n  ".join(f"%{name} = {widen.format(part)}" for name, part in (("smallest", "low"), ("largest", "high")))
+    lowest, highest = dtype.limits
+    text = _TEXT.format(type=kind, sign=sign, bytes=dtype.bytes, lowest=lowest, highest=highest, wide=wide)
+    return kept("within", text).address("tc.within")

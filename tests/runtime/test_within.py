@@ -1,0 +1,116 @@
+"""Whether the elements of index tensors are within limits: as NumPy says, for all types, and before every native call."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.program import DType
+from tc_jupyter.runtime import native_call
+from tc_jupyter.runtime.address import numpy_address
+from tc_jupyter.runtime.within import comparable, within
+
+pytest.importorskip("llvmlite")
+
+INTEGERS = [dtype for dtype in DType if dtype.is_integer and comparable(dtype)]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda dtype: dtype.value)
+@pytest.mark.parametrize("count", [1, 2, 7, 64, 1001])
+def test_limits_are_those_of_the_smallest_and_largest_element(dtype, count):
+    low, high = dtype.limits
+    found = np.random.default_rng(count).integers(low, high, count, dtype.value, endpoint=True)
+    values = [low, high, *found.tolist()]
+    for array in (found, np.full(count, low, dtype.value), np.full(count, high, dtype.value)):
+        least, most = int(array.min()), int(array.max())
+        cases = [
+            (least, most),
+            *((least + d, most + e) for d, e in pairwise((0, 1, 0, -1, 0))),
+            *pairwise(sorted(values)[:9]),
+        ]
+        for start, stop in cases:
+            start, stop = (min(max(end, -(1 << 63)), (1 << 63) - 1) for end in (start, stop))
+            assert within(dtype)(numpy_address(array), count, start, stop) == (start <= least and most <= stop)
+
+
+CELL = """
+def plain(float(V,D) T, int64(N) I) -> (O) { O(n,d) = T(I(n),d) }
+def odd(float(V) T, int32(N) I) -> (O) { O(n) = T(2*I(n) + 1) }
+def backward(float(V) T, int8(N) I) -> (O) { O(n) = T(5 - I(n)) }
+def third(float(V) T, uint16(N) I) -> (O) { O(n) = T(3*I(n) - 2) }
+def two(float(V,W) T, int64(N) I, int32(N) J) -> (O) { O(n) = T(I(n), J(n)) }
+def halved(float(V) T, int32(N) I) -> (O) { O(n) = T(I(n) / 2) }
+def bytes(float(V) T, uint8(N) I) -> (O) { O(n) = T(I(n)) }
+def wide(float(V) T, uint64(N) I) -> (O) { O(n) = T(I(n)) }
+"""
+PLACES = {
+    "odd": lambda i: 2 * i + 1,
+    "backward": lambda i: 5 - i,
+    "third": lambda i: 3 * i - 2,
+    "halved": lambda i: i // 2,
+    "bytes": lambda i: i,
+    "wide": lambda i: i,
+}
+KINDS = {"odd": "i4", "backward": "i1", "third": "u2", "halved": "i4", "bytes": "u1", "wide": "u8"}
+
+
+@pytest.fixture(scope="module")
+def module():
+    return tc.compile(CELL, target="cpu")
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("length", [1, 4, 9])
+def test_a_call_is_refused_where_an_element_leads_out(module, name, length):
+    function, place = module[name], PLACES[name]
+    kind = KINDS[name]
+    table = np.arange(length, dtype=np.float32)
+    tried = [i for i in range(0 if kind.startswith("u") else -14, 15)]
+    inside = [i for i in tried if 0 <= place(i) < length]
+    for _ in range(3):  # the general way, the generated one, the native one
+        for i in tried:
+            indices = np.array([*inside, i], kind)
+            if i in inside:
+                np.testing.assert_array_equal(function(table, indices), table[[place(k) for k in (*inside, i)]])
+            else:
+                with pytest.raises(tc.CallError, match="TC604"):
+                    function(table, indices)
+
+
+@pytest.mark.skipif(not native_call.available(), reason="no native entry point here")
+@pytest.mark.parametrize(("name", "native"), [("plain", True), ("two", True), ("halved", False), ("wide", False)])
+def test_linear_conditions_have_a_native_entry_point(module, name, native):
+    function = module[name]
+    table = np.zeros((4, 4) if name in ("plain", "two") else 4, np.float32)
+    kinds = {"plain": ["i8"], "two": ["i8", "i4"], "halved": ["i4"], "wide": ["u8"]}[name]
+    indices = [np.array([3, 0, 1], kind) for kind in kinds]
+    for _ in range(4):
+        function(table, *indices)
+    call = getattr(function._call, "__self__", None)
+    assert (call is not None and call[0] >= 0) == native
+    out = np.empty((3, 4) if name == "plain" else 3, np.float32)
+    for _ in range(4):
+        function(table, *indices, out=out)
+    for array in indices:
+        for wrong in (4, -1) if name not in ("halved", "wide") else (8,):
+            good = array.copy()
+            array[1] = wrong
+            out[...] = 7
+            for given in ({}, {"out": out}):
+                with pytest.raises(tc.CallError, match="TC604"):
+                    function(table, *indices, **given)
+            assert (out == 7).all()
+            array[:] = good
+    function(table, *indices, out=out)
+    assert (out == 0).all()
+
+
+def test_strided_indices_are_looked_at_too(module):
+    table, indices = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([3, 9, 0, 9, 1, 9], np.int64)
+    for _ in range(4):
+        np.testing.assert_array_equal(module.plain(table, indices[::2]), table[[3, 0, 1]])
+    with pytest.raises(tc.CallError, match="TC604"):
+        module.plain(table, indices[1::2])
