@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from tc_jupyter import cpu_suite, sac_suite
 from tc_jupyter.compiler import analyze
 from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.function import Function, close, compile, gpu_available
+from tc_jupyter.program import Statement
 from tc_jupyter.runtime import cuda
 from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, duration, rows_of
 from tc_jupyter.workloads import Workload, installed, make_data, moved, peer_call, workloads
@@ -116,7 +118,7 @@ Measure = Callable[[str], Sequence[Entry]]
 
 
 def _compile_suite() -> tuple[Measure, ...]:
-    return _import_time, _analysis_time, _bounds_time, _callable_time, _call_overhead
+    return _import_time, _analysis_time, _bounds_time, _callable_time, _start_time, _call_overhead
 
 
 def _entry(name: str, samples: Sequence[float], target: float | None, detail: str = "") -> Entry:
@@ -218,6 +220,58 @@ def _callable_time(only: str) -> list[Entry]:
                 if only in name:
                     found.append(_entry(name, samples, target if words == "1 statement" else None))
     return found
+
+
+_START = """
+import json
+from tc_jupyter.bench import start_of, workloads
+workload = next(found for found in workloads("cpu") if found.name == {name!r})
+print(json.dumps([start_of(workload, number) for number in range(5)][1:]))
+"""
+STREAMING_START, CONTRACTION_START = 0.040, 0.080
+"""How soon a new def is to be callable."""
+
+
+def _start_time(only: str) -> list[Entry]:
+    """From text to a function that is ready for arrays of the first sizes, for the workloads of the suite `cpu`."""
+    found: list[Entry] = []
+    first = {workload.name: workload for workload in reversed(workloads("cpu"))}
+    for workload in reversed(first.values()):
+        name = f"cell to callable, {workload.name}, cold"
+        if only in name:
+            with tempfile.TemporaryDirectory() as cache:
+                os.chmod(cache, 0o700)
+                code = _START.format(name=workload.name)
+                samples = _child(code, cache)
+            found.append(_entry(name, samples, CONTRACTION_START if _contracts(workload) else STREAMING_START))
+    return found
+
+
+def start_of(workload: Workload, number: int) -> float:
+    """Seconds until a def with a name of its own is ready: until the end of its first call, without what the second one takes."""
+    text = re.sub(r"\bdef (\w+)", rf"def \g<1>{number}", workload.text)
+    start = time.perf_counter()
+    (function,) = compile(text, target="cpu", allow=QUIET).values()
+    made = time.perf_counter() - start
+    arrays = tuple(make_data(workload, function, workload.sizes[0]).values())
+    times: list[float] = []
+    for _ in range(2):
+        start = time.perf_counter()
+        function(*arrays)
+        times.append(time.perf_counter() - start)
+    return made + times[0] - times[1]
+
+
+def _contracts(workload: Workload) -> bool:
+    """Whether a statement of the def sums what it makes of several arrays of numbers."""
+    (found,) = analyze(workload.text).functions.values()
+    program = found.program
+
+    def factors(statement: Statement) -> int:
+        tensors = map(program.tensor, statement.tensors_read())
+        return sum(tensor.dtype.is_float and tensor.rank > 0 for tensor in tensors)
+
+    return any(s.operator == "+" and s.reduction_indices and factors(s) > 1 for s in program.statements)
 
 
 def _call_overhead(only: str) -> list[Entry]:
