@@ -27,7 +27,7 @@ from .expr import (
     walk,
 )
 from .functions import FUNCTIONS, Function
-from .positions import in_32_bits, positions
+from .positions import LARGEST_POSITION, in_32_bits, positions
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor
 from .specialize import specialize
 
@@ -58,6 +58,7 @@ __all__ = [
     "Equality",
     "Expr",
     "Index",
+    "LARGEST_POSITION",
     "IndexVar",
     "Partition",
     "Program",

@@ -81,7 +81,10 @@ _BITS = {dtype: int("".join(filter(str.isdigit, dtype.value)) or 8) for dtype in
 
 
 class _Node:
-    """Keeps its hash: code generation looks expressions up all the time, and a hash takes time for every node below."""
+    """Keeps its hash: code generation looks expressions up all the time, and a hash takes time for every node below.
+
+    Every class below repeats `__hash__ = _Node.__hash__`: `dataclass` writes one of its own where a class has none in its body.
+    """
 
     __slots__ = ("_hash",)
     __match_args__: tuple[str, ...]

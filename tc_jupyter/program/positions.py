@@ -1,12 +1,16 @@
 """Values that are positions: indices, sizes and constants, chosen by conditions on data.
 
 Worked example: of `X(n,m) == V(n) ? m : M` the positions are `m` and `M`. They have 64 bits; where sizes say that 32 are enough,
-twice as many fit a vector, and the smaller of two is one instruction on processors that have none for 64 bits.
+twice as many fit a vector, and the smaller of two is one instruction on processors that have none for 64 bits. A number that needs
+more, as `X(n,m) == V(n) ? m : 9223372036854775807` has, leaves the whole choice in 64 bits.
 """
 
 from __future__ import annotations
 
 from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Select, Size, walk
+
+LARGEST_POSITION = (1 << 31) - 2
+"""Of the positions and their negatives in 32 bits: without the two values that stand for no position."""
 
 
 def positions(value: Expr) -> tuple[Expr, ...]:
@@ -42,10 +46,12 @@ def _positions(value: Expr) -> tuple[Expr, ...] | None:
 
 
 def _is_affine(value: Expr) -> bool:
-    """Whether the value is a sum of indices, each times numbers and sizes, which are not negative."""
+    """Whether the value is a sum of numbers, sizes and indices, with numbers and sizes as factors; no number needs 64 bits."""
     match value:
-        case IndexVar() | Size() | Const():
+        case IndexVar() | Size():
             return True
+        case Const():
+            return abs(value.value) <= LARGEST_POSITION
         case Binary(op="+" | "-"):
             return _is_affine(value.left) and _is_affine(value.right)
         case Binary(op="*"):

@@ -229,6 +229,8 @@ class FastCall:
         if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
             return False
         read = len(self.plan.parameters)
+        if any(variant.n(f"least{k}") not in local for k in range(len(self.plan.scans))):
+            return False  # NumPy looks at the elements
         scans = [
             PlannedScan(
                 order.index(variant.arrays[scan.tensor]), local[variant.n(f"least{k}")], local[variant.n(f"most{k}")]
@@ -423,9 +425,8 @@ class _Variant:
     def scan(self, k: int, scan: FastScan) -> None:
         """The conditions on the elements of an array that is not empty."""
         own = self.arrays[scan.tensor]
-        kernels = [runner.kernel for runner in self.runners]
-        strided = any(buffer.name == scan.tensor and buffer.strided for kernel in kernels for buffer in kernel.buffers)
-        if scan.limits is None or strided:
+        read = [b.strided for runner in self.runners for b in runner.kernel.buffers if b.name == scan.tensor]
+        if scan.limits is None or not read or any(read):
             low, high = self.n(f"low{k}"), self.n(f"high{k}")
             self.lines.append(f"{low}, {high} = int({own}.min()), int({own}.max())")
             text = " and ".join(scan.conditions).replace(LOW, low).replace(HIGH, high)
@@ -435,10 +436,11 @@ class _Variant:
             least, most = self.n(f"least{k}"), self.n(f"most{k}")
             (low, high), (lower, upper) = DType.INT64.limits, scan.limits
             self.lines += [
-                f"{least} = min({high}, max({', '.join((*lower, str(low), str(low)))}))",
-                f"{most} = max({low}, min({', '.join((*upper, str(high), str(high)))}))",
+                f"{least} = max({', '.join((*lower, str(low), str(low)))})",
+                f"{most} = min({', '.join((*upper, str(high), str(high)))})",
             ]
-            text = f"{self.n(f'within{k}')}({self.n('address')}({own}), {own}.size, {least}, {most})"
+            elements = f"{self.n('address')}({own}), {own}.size"
+            text = f"{least} <= {high} and {most} >= {low} and {self.n(f'within{k}')}({elements}, {least}, {most})"
         self.lines += [f"if not ({text}):", f"    {self.back}"]
 
     def test_given(self) -> None:

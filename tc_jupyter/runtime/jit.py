@@ -26,7 +26,7 @@ from tc_jupyter.diagnostics.codes import BACKEND_FAILED, DEVICE_LIMIT
 
 _LOCK = Lock()
 LAST_KNOWN = 22
-"""LLVM up to this version is known to have the switch of `_addresses`; it ends the process at one that it does not know."""
+"""LLVM up to this version is known to have the switch of `_addresses`; one that does not know a switch may end the process."""
 _LOADED: list[Any] = []
 """Engines of loaded code: never freed, since a thread of the pool may be inside."""
 

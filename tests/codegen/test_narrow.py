@@ -7,9 +7,9 @@ import pytest
 from llvm_kernels import add, const, loop, mul, op, read, size, var
 
 import tc_jupyter as tc
-from tc_jupyter.codegen.llvm.narrow import LARGEST, narrow
+from tc_jupyter.codegen.llvm.narrow import narrow
 from tc_jupyter.loops import Block, For, If, Store, expressions, walk_statements
-from tc_jupyter.program import Const, DType, Select, in_32_bits, int64, positions, walk
+from tc_jupyter.program import LARGEST_POSITION, Const, DType, Select, in_32_bits, int64, positions, walk
 from tc_jupyter.runtime import cpu
 
 N, M = size("N"), size("M")
@@ -61,9 +61,26 @@ def test_a_search_has_two_versions_and_the_long_one_is_without_vectors():
     assert [store.value.dtype for store in (short.body.body[0], long.body.body[0])] == [DType.INT32, DType.INT64]
 
 
+@pytest.mark.parametrize("number", [LARGEST_POSITION + 1, -LARGEST_POSITION - 1, (1 << 63) - 1, 4_000_000_000])
+def test_numbers_of_64_bits_leave_the_loop_as_it_is(number):
+    assert not positions(choice(m, int64(number)))
+    assert not positions(choice(add(m, int64(number)), M))
+
+
+def test_ranges_of_64_bits_leave_the_loop_as_it_is():
+    far = choice(add(m, int64(LARGEST_POSITION)), M)
+    assert not conditions(loop("m", int64(3), Store("P", (n,), far, reduce="min")))
+
+
+def test_positions_without_known_ends_leave_the_loop_as_it_is():
+    assert not conditions(search(choice(var("elsewhere"), M)))
+    by_data = loop("k", read("L", n, dtype=DType.INT64), Store("P", (n,), choice(var("k"), M), reduce="min"))
+    assert not conditions(loop("n", N, by_data, kind="parallel"))
+
+
 def test_sizes_are_asked_for_what_they_can_decide():
-    assert conditions(search(choice(m, M))) == [f"<= {LARGEST}", f"<= {LARGEST}"]
-    assert conditions(search(choice(op("-", int64(0), m), int64(7)))) == [f">= {-LARGEST}"]
+    assert conditions(search(choice(m, M))) == [f"<= {LARGEST_POSITION}", f"<= {LARGEST_POSITION}"]
+    assert conditions(search(choice(op("-", int64(0), m), int64(7)))) == [f">= {-LARGEST_POSITION}"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +95,9 @@ def test_sizes_are_asked_for_what_they_can_decide():
 )
 def test_other_loops_stay(loops):
     assert narrow(Block((loops,))) == Block((loops,))
-    assert not any(isinstance(node, Const) and node.value == LARGEST for e in expressions(loops) for node in walk(e))
+    assert not any(
+        isinstance(node, Const) and node.value == LARGEST_POSITION for e in expressions(loops) for node in walk(e)
+    )
 
 
 PROGRAMS = """
@@ -118,6 +137,55 @@ def test_positions_are_those_of_numpy(rows, columns, least):
     assert np.array_equal(f.below(small), np.where(small > 3, -at, -columns - 1).max(1))
     q = rng.integers(-(1 << 40), columns + 3, rows)
     assert np.array_equal(f.onto(x, q, t), np.minimum(q, np.where(found, at, columns).min(1)))
+
+
+INNER = """
+def row(float(N,M) X, float t) -> (P) { P(n) min=! X(n,m+k) > t ? m+k : M where k in 0:5 }
+def deep(float(N,M,K) X, int64(N) Q, float t) -> (P) {
+    P(n) = Q(n)
+    P(n) min= X(n,m,k) > t ? m*K + k : M*K where k in 0:5
+}
+def wide(float(N,M,K) X, float t) -> (P) { P(n,m) max=! X(n,m,k) > t ? k : -1 where k in 0:3 }
+def middle(float(N,M,K) X, int64(N,K) Q, float t) -> (P) {
+    P(n,k) = Q(n,k)
+    P(n,k) max= X(n,m,k) > t ? m : -1 where m in 0:3
+}
+def all(float(N,M,K) X, float t) -> (P) { P(m) min=! X(n,m,k) > t ? n*K + k : N*K }
+def far(float(N,M,K) X, float t) -> (P) { P(n) min=! X(n,m,k) > t ? m*K + k : 9223372036854775807 where k in 0:5 }
+"""
+INNERS = tc.compile(INNER, target="cpu")
+
+
+@pytest.mark.parametrize("rows", [1, 3, 33])
+@pytest.mark.parametrize("columns", [5, LANES + 1, 31])
+@pytest.mark.parametrize("depth", [5, LANES, 2 * LANES + 1])
+def test_short_loops_inside_keep_targets_of_64_bits(rows, columns, depth):
+    rng = np.random.default_rng([rows, columns, depth])
+    x, t = rng.random((rows, columns, depth), np.float32), np.float32(0.9)
+    n, m, k = np.ogrid[:rows, :columns, :depth]
+    end, five, found, f = columns * depth, (slice(None), slice(None), slice(5)), x > t, INNERS
+    assert np.array_equal(f.row(x[:, :, 0].copy(), t), np.where(found[:, :, 0], m[..., 0], columns).min(1))
+    q = rng.integers(-(1 << 45), 1 << 45, (rows, depth))
+    q[0, 0] = 2
+    first = np.where(found, m * depth + k, end)[five].min((1, 2))
+    assert np.array_equal(f.deep(x, q[:, 0].copy(), t), np.minimum(q[:, 0], first))
+    assert np.array_equal(f.wide(x, t), np.where(found, k, -1)[:, :, :3].max(2))
+    assert np.array_equal(f.middle(x, q, t), np.maximum(q, np.where(found, m, -1)[:, :3].max(1)))
+    assert np.array_equal(f.all(x, t), np.where(found, n * depth + k, rows * depth).min((0, 2)))
+    assert np.array_equal(f.far(x, t), np.where(found, m * depth + k, (1 << 63) - 1)[five].min((1, 2)))
+
+
+@pytest.mark.parametrize("columns", [LANES, 3 * LANES + 2])
+def test_vectors_of_outputs_keep_targets_of_64_bits(columns):
+    text = "def f(float(N,M) X, int64(M) Q, float t) -> (P) { P(m) = Q(m)\n P(m) min= X(n,m) > t ? n : N }"
+    f = tc.compile(text, target="cpu").f
+    split = f.schedule().split("P#2", "m", 8).reorder("P#2", "m.outer", "n", "m.inner")
+    function = f.with_schedule(split.vectorize("P#2", "m.inner"))
+    rng = np.random.default_rng(columns)
+    x, q = rng.random((40, columns), np.float32), rng.integers(-(1 << 45), 1 << 45, columns)
+    q[0] = 3
+    expected = np.minimum(q, np.where(x > 0.9, np.arange(40)[:, None], 40).min(0))
+    assert np.array_equal(function(x, q, 0.9), expected)
 
 
 def test_nothing_is_found_in_empty_rows():

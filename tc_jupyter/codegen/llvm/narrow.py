@@ -9,8 +9,9 @@ Worked example: twice as many lanes, and one instruction for the smaller of two,
                                                            for m in 0:M
                                                              P[n] min= X[n, m] == V[n] ? m : M
 
-Partial results have the type of the values; the start value of 32 bits stands for that of 64 bits. The other loops are printed
-without vectors: a row of 2^31 elements is rare. Measured with AVX2, 4096 x 1024: a maximum and its position take 0.53 of the time.
+Partial results have the type of the values: `prepare` starts them at the start value of 32 bits, and combines them with the
+target at the end, where that start value stands for the one of 64 bits. The other loops are printed without vectors: a row of 2^31
+elements is rare. Measured with AVX2, 4096 x 1024: a maximum and its position take 0.53 of the time.
 """
 
 from __future__ import annotations
@@ -20,78 +21,113 @@ from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks
-from tc_jupyter.program import Binary, Const, DType, Expr, Size, in_32_bits, int64, positions, walk
+from tc_jupyter.program import (
+    LARGEST_POSITION,
+    Binary,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Size,
+    in_32_bits,
+    int64,
+    positions,
+    walk,
+)
 
 from .prepare import constant_value, largest, plus
 
-LARGEST = (1 << 31) - 2
-"""Of the positions and their negatives: 32 bits without the two values that stand for no position."""
-
 Ranges = Mapping[str, tuple[Expr, Expr]]
+Loops = tuple[For, ...]
 
 
-def narrow(block: Block, ranges: Ranges | None = None) -> Block:
-    """Make every loop nest that finds such positions, and only reduces, in two versions."""
-    return replace(block, body=tuple(_narrow(stmt, ranges or {}) for stmt in block.body))
+def narrow(block: Block, outer: Loops = ()) -> Block:
+    """Make every loop nest that finds such positions, and only reduces, in two versions; `outer` are the loops around."""
+    return replace(block, body=tuple(_narrow(stmt, outer) for stmt in block.body))
 
 
-def _narrow(stmt: Stmt, ranges: Ranges) -> Stmt:
+def _narrow(stmt: Stmt, outer: Loops) -> Stmt:
     if not isinstance(stmt, For):
-        return with_blocks(stmt, lambda block: narrow(block, ranges))
-    conditions = _conditions(stmt, ranges) if stmt.kind != "parallel" else None
+        return with_blocks(stmt, lambda block: narrow(block, outer))
+    conditions = _conditions(stmt, outer) if stmt.kind != "parallel" else None
     if not conditions:
-        return with_blocks(stmt, lambda block: narrow(block, _with(ranges, stmt)))
+        return with_blocks(stmt, lambda block: narrow(block, (*outer, stmt)))
     condition = conditions[0]
     for other in conditions[1:]:
         condition = Binary("&&", condition, other, DType.BOOL)
     return If(condition, Block((_in_32_bits(stmt),)), Block((_serial(stmt),)))
 
 
-def _with(ranges: Ranges, loop: For) -> Ranges:
-    """The ranges inside a loop: first and last value of its variable, over sizes."""
-    last = Binary("-", plus(loop.min, loop.extent), int64(1), DType.INT64)
-    return {**ranges, loop.var: (largest(loop.min, ranges, False), largest(last, ranges))}
-
-
-def _conditions(loop: For, ranges: Ranges) -> Sequence[Expr] | None:
-    """What sizes must be for all positions in a nest of loops that only reduces; `None` for other loops."""
+def _conditions(loop: For, outer: Loops) -> Sequence[Expr] | None:
+    """What sizes must be for all positions in a nest of loops that only reduces; `None` if it stays as it is."""
     inside = tuple(walk_statements(loop.body))
     stores = [stmt for stmt in inside if isinstance(stmt, Store)]
     if not all(isinstance(stmt, For | Block | Store) for stmt in inside):
         return None
     if any(store.reduce is None or store.atomic for store in stores) or not any(map(_is_of_positions, stores)):
         return None
-    return list(dict.fromkeys(_limits(loop, ranges)))
+    found: dict[Expr, None] = {}
+    for first, last in _bounds(loop, outer):
+        conditions = _between(first, last)
+        if conditions is None:
+            return None
+        found.update(dict.fromkeys(conditions))
+    return list(found)
 
 
 def _is_of_positions(store: Store) -> bool:
     return store.reduce in ("min", "max") and bool(positions(store.value))
 
 
-def _limits(stmt: Stmt, ranges: Ranges) -> Iterator[Expr]:
-    """Conditions on sizes, for each position that is found inside."""
+def _bounds(stmt: Stmt, outer: Loops) -> Iterator[tuple[Expr | None, Expr | None]]:
+    """For each position that is found inside the least and the largest value over sizes; `None` if not known."""
     match stmt:
         case For():
-            inner = _with(ranges, stmt)
             for child in stmt.body.body:
-                yield from _limits(child, inner)
+                yield from _bounds(child, (*outer, stmt))
         case Block():
             for child in stmt.body:
-                yield from _limits(child, ranges)
+                yield from _bounds(child, outer)
         case Store() if _is_of_positions(stmt):
+            ranges = _ranges(outer)
             for position in positions(stmt.value):
-                yield from _between(largest(position, ranges, False), largest(position, ranges))
+                yield _bound(position, ranges, False), _bound(position, ranges)
         case _:
             pass
 
 
-def _between(first: Expr, last: Expr) -> Iterator[Expr]:
-    """What has to be seen at run time of `-LARGEST <= first` and `last <= LARGEST`."""
+def _ranges(loops: Loops) -> Ranges:
+    """First and last value of every loop variable, over sizes, where known."""
+    ranges: dict[str, tuple[Expr, Expr]] = {}
+    for loop in loops:
+        last = Binary("-", plus(loop.min, loop.extent), int64(1), DType.INT64)
+        found = _bound(loop.min, ranges, False), _bound(last, ranges)
+        if found[0] is not None and found[1] is not None:
+            ranges[loop.var] = (found[0], found[1])
+    return ranges
+
+
+def _bound(expr: Expr, ranges: Ranges, upper: bool = True) -> Expr | None:
+    known = all(node.name in ranges for node in walk(expr) if isinstance(node, IndexVar))
+    try:
+        return largest(expr, ranges, upper) if known else None
+    except RuntimeError:  # has elements of a tensor, say
+        return None
+
+
+def _between(first: Expr | None, last: Expr | None) -> list[Expr] | None:
+    """What must be seen at run time, for no position to exceed `LARGEST_POSITION`; `None` if some do, or nothing is known."""
+    if first is None or last is None:
+        return None
+    conditions: list[Expr] = []
     least, most = constant_value(first), constant_value(last)
-    if not (_is_natural(first) if least is None else least >= -LARGEST):
-        yield Binary(">=", first, int64(-LARGEST), DType.BOOL)
-    if most is None or most > LARGEST:
-        yield Binary("<=", last, int64(LARGEST), DType.BOOL)
+    if (least is not None and least < -LARGEST_POSITION) or (most is not None and most > LARGEST_POSITION):
+        return None
+    if least is None and not _is_natural(first):
+        conditions.append(Binary(">=", first, int64(-LARGEST_POSITION), DType.BOOL))
+    if most is None:
+        conditions.append(Binary("<=", last, int64(LARGEST_POSITION), DType.BOOL))
+    return conditions
 
 
 def _is_natural(value: Expr) -> bool:

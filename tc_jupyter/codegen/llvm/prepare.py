@@ -580,8 +580,11 @@ def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Calla
     buffer = Buffer(name, dtype, tuple(int64(extent) for extent in extents) or (int64(1),), "register", align=64)
     where = tuple(IndexVar(inner.var) for inner in kept) or (int64(0),)
     content = Read(buffer.name, where, dtype)
-    first: Expr = Const(identity(store.reduce, dtype), dtype) if own else Read(store.buffer, store.indices, dtype)
-    last = replace(store, value=content, reduce=store.reduce if own else None)
+    # What 32 bits hold of a target of 64 (see `narrow`) is not read from there, but found apart and combined at the end. With a
+    # target of 32 bits that is the same.
+    apart = own or (dtype is DType.INT32 and store.reduce in ("min", "max"))
+    first: Expr = Const(identity(store.reduce, dtype), dtype) if apart else Read(store.buffer, store.indices, dtype)
+    last = replace(store, value=content, reduce=store.reduce if apart else None)
     start = _nest(tuple(kept), Store(buffer.name, where, first, statement=store.statement, span=store.span))
     finish = _nest(tuple(kept), last)
     inner_store = replace(store, buffer=buffer.name, indices=where, streaming=False)
