@@ -50,7 +50,7 @@ class DType(Enum):
     @property
     def is_float(self) -> bool:
         """Whether this is one of the four floating types."""
-        return self in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
+        return self in _FLOATS
 
     @property
     def is_integer(self) -> bool:
@@ -77,6 +77,7 @@ class DType(Enum):
         return DType.FLOAT32 if self in (DType.FLOAT16, DType.BFLOAT16) else self
 
 
+_FLOATS = frozenset((DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64))
 _BITS = {dtype: int("".join(filter(str.isdigit, dtype.value)) or 8) for dtype in DType}
 
 

@@ -220,7 +220,9 @@ def identity(op: str, dtype: DType) -> float | int | bool:
 
 
 def horizontal(b: Builder, op: str, value: Value) -> Value:
-    """Combine all lanes in a tree of halves."""
+    """Combine all lanes, in any order."""
+    if value.lanes > 1 and value.lanes & (value.lanes - 1) == 0 and value.dtype is not DType.BOOL:
+        return _all_lanes(b, op, value)
     extra: Value | None = None
     while value.lanes > 1:
         half = value.lanes // 2
@@ -230,6 +232,23 @@ def horizontal(b: Builder, op: str, value: Value) -> Value:
         low, high = _slice(b, value, 0, half), _slice(b, value, half, half)
         value = binary(b, op, low, high, True)
     return value if extra is None else binary(b, op, value, extra, True)
+
+
+def _all_lanes(b: Builder, op: str, value: Value) -> Value:
+    """One instruction of LLVM, which makes a tree of it that the processor likes; for a power of two of numbers."""
+    dtype = value.dtype
+    operands: tuple[Value, ...] = (value,)
+    flags = ""
+    if op in ("min", "max"):
+        name = f"f{op}imum" if dtype.is_float else ("s" if dtype.is_signed else "u") + op
+        flags = "nsz" if dtype.is_float else ""
+    else:
+        name = {"+": "add", "*": "mul"}[op]
+        if dtype.is_float:
+            name, flags, operands = f"f{name}", "reassoc", (constant(-0.0 if op == "+" else 1.0, dtype), value)
+    result = b.call(f"llvm.vector.reduce.{name}.{mangle(value.type)}", operands, Value("", dtype), "lanes", flags)
+    assert isinstance(result, Value)
+    return result
 
 
 def _slice(b: Builder, value: Value, start: int, lanes: int) -> Value:

@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from tc_jupyter.program import DType
@@ -32,7 +33,7 @@ class Value:
     @property
     def type(self) -> str:
         """The LLVM type."""
-        return vector_type(register_type(self.dtype), self.lanes)
+        return _type(self.dtype, self.lanes)
 
     @property
     def typed(self) -> str:
@@ -45,6 +46,11 @@ class Value:
         if self.lanes == 1 and self.dtype.is_integer and not self.text.startswith("%"):
             return int(self.text)
         return None
+
+
+@lru_cache(maxsize=256)
+def _type(dtype: DType, lanes: int) -> str:
+    return vector_type(register_type(dtype), lanes)
 
 
 def register_type(dtype: DType) -> str:
@@ -134,10 +140,12 @@ class Builder:
 
     def name(self, hint: str) -> str:
         """A fresh name without `%`."""
-        hint = clean(hint)
-        count = self._used.get(hint, 0)
-        self._used[hint] = count + 1
-        return hint if count == 0 else self.name(f"{hint}.{count}")
+        name = clean(hint)
+        while count := self._used.get(name, 0):
+            self._used[name] = count + 1
+            name = f"{name}.{count}"
+        self._used[name] = 1
+        return name
 
     def line(self, text: str) -> None:
         """Append one line to the current place."""

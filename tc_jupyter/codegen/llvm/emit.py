@@ -789,21 +789,29 @@ class _Function:
         offset = self.offset(storage, tuple(self.resolve(where) for where in stmt.indices))
         self.partial = stmt.reduce is not None and stmt.buffer.endswith(PARTIAL)
         value = self.value(self.resolve(stmt.value))
-        compute = storage.buffer.dtype.compute
-        if value.dtype is not storage.buffer.dtype:
-            empty = self.is_empty(stmt, value, compute)
-            value = arith.cast(self.b, value, compute, self.f16c)
-            if empty is not None:
-                value = arith.select(self.b, empty, constant(arith.identity(str(stmt.reduce), compute), compute), value)
         moves = self.vector is not None and self.offset_varies(offset)
+        if not (stmt.atomic or storage.lanes > 1 or moves):
+            self.uniform_store(stmt, storage, offset, value)
+            return
+        value = self.converted(stmt, storage, value)
         if stmt.atomic:
             self.atomic_store(stmt, storage, offset, value)
         elif storage.lanes > 1:
             self.private_store(stmt, storage, offset, value)
-        elif self.vector is None or not moves:
-            self.uniform_store(stmt, storage, offset, value)
         else:
+            assert self.vector is not None
             self.lane_store(stmt, storage, offset, arith.broadcast(self.b, value, self.vector.lanes))
+
+    def converted(self, stmt: Store, storage: _Storage, value: Value) -> Value:
+        """The value in the type that the buffer computes in."""
+        if value.dtype is storage.buffer.dtype:
+            return value
+        compute = storage.buffer.dtype.compute
+        empty = self.is_empty(stmt, value, compute)
+        value = arith.cast(self.b, value, compute, self.f16c)
+        if empty is None:
+            return value
+        return arith.select(self.b, empty, constant(arith.identity(str(stmt.reduce), compute), compute), value)
 
     def is_empty(self, stmt: Store, value: Value, dtype: DType) -> Value | None:
         """Where 32 bits hold no position of 64 bits yet; see `narrow`."""
@@ -829,6 +837,7 @@ class _Function:
             raise RuntimeError(f"`{stmt.buffer}`: the lanes of a vectorised loop write one element")
         elif stmt.reduce is not None and self.vector is not None:
             raise RuntimeError(f"`{stmt.buffer}`: a reduction of equal lanes")
+        value = self.converted(stmt, storage, value)
         if stmt.reduce is not None:
             value = self.combine(stmt, self.plain_load(storage, pointer, 1), value)
         if self.mask is not None and stmt.reduce is None:
@@ -1768,15 +1777,22 @@ class _Module:
         count = self.plan.count
         if constant_value(count) != 1:
             count = Select(self.plan.brief, Binary("-", int64(0), count, DType.INT64), count, DType.INT64)
-        for name, expr in (("tasks", count), ("workspace", workspace)):
-            builder, function = loads[0](("size",))
+        for name, expr, means in (
+            ("count", count, "tasks; negative if no thread is worth waking"),
+            ("workspace", workspace, "bytes of every thread"),
+        ):
+            builder, function = loads[0](("size",) if constant_value(expr) is None else ("none",))
+            builder.comment(means)
             number = function.value(expr)
             builder.line(f"ret i64 {number.text}")
             module.declares.update(builder.declares)
-            head = f"define i64 @{self.name}.{name}(ptr %args) #0 {{"
+            # `.tasks` is `.count` for the launcher: code for macOS calls what can be seen from outside by its address in memory
+            head = f"define {'internal ' if name == 'count' else ''}i64 @{self.name}.{name}(ptr %args) #0 {{"
             numbers += [head, "entry:", *flatten(builder.lines), "}", ""]
+        call = f"  %tasks = call i64 @{self.name}.count(ptr %args)"
+        numbers += [f"define i64 @{self.name}.tasks(ptr %args) #0 {{", "entry:", call, "  ret i64 %tasks", "}", ""]
         builder, function = loads[0]()
-        chunk, total = function.value(self.plan.chunk), function.value(self.plan.total)
+        chunk, total = self.share(function), function.value(self.plan.total)
         first = builder.op(f"mul i64 %index, {chunk.text}", DType.INT64, 1, "first")
         end = arith.binary(builder, "+", first, chunk)
         last = arith.binary(builder, "min", end, total)
@@ -1797,6 +1813,18 @@ class _Module:
             "}",
         ]
         return [*numbers, *text]
+
+    def share(self, function: _Function) -> Value:
+        """Points of one task: as planned, or as many as are left if all tasks have equally many."""
+        known = constant_value(self.plan.chunk)
+        if known is not None or constant_value(self.plan.count) is not None:
+            return function.value(self.plan.chunk)
+        b, total = function.b, function.value(self.plan.total)
+        tasks = b.op(f"call i64 @{self.name}.count(ptr %args)", DType.INT64, 1, "tasks")
+        tasks = b.op(f"call i64 @llvm.abs.i64(i64 {tasks.text}, i1 true)", DType.INT64, 1, "tasks")
+        b.declare("llvm.abs.i64", "declare i64 @llvm.abs.i64(i64, i1)")
+        rounded = arith.binary(b, "+", total, arith.binary(b, "-", tasks, index(1)))
+        return b.op(f"udiv i64 {rounded.text}, {tasks.text}", DType.INT64, 1, "share")
 
     def entry_prologue(self, arguments: tuple[Argument, ...]) -> tuple[_Loader, list[str]]:
         """A maker of functions whose arguments are loaded, and the operands for the task function."""

@@ -385,14 +385,18 @@ def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozens
         if deeper is not None:
             position, inner = deeper
             placed = with_blocks(inner, lambda child: full_tiles(child, bound | _bound_by(inner), here))
-            rest = [_full_tiles_inside(stmt, bound) for stmt in block.body]
-            return replace(block, body=(*rest[:position], placed, *rest[position + 1 :]))
+            return _around(block, position, position + 1, placed, bound)
         users = [k for k, stmt in enumerate(block.body) if _uses(Block((stmt,)), here)]
         first, last = users[0], users[-1] + 1
-        versions = _versions(Block(block.body[first:last]), bound, here)
-        rest = [_full_tiles_inside(stmt, bound) for stmt in block.body]
-        return replace(block, body=(*rest[:first], versions, *rest[last:]))
+        return _around(block, first, last, _versions(Block(block.body[first:last]), bound, here), bound)
     return replace(block, body=tuple(_full_tiles_inside(stmt, bound) for stmt in block.body))
+
+
+def _around(block: Block, first: int, last: int, versions: Stmt, bound: frozenset[str]) -> Block:
+    """The block with `versions` in the place of the statements `first : last`; the others are versioned by themselves."""
+    before, after = block.body[:first], block.body[last:]
+    others = [[_full_tiles_inside(stmt, bound) for stmt in part] for part in (before, after)]
+    return replace(block, body=(*others[0], versions, *others[1]))
 
 
 def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr]) -> Stmt:
