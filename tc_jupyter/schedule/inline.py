@@ -38,8 +38,8 @@ def runs_before_launch(graph: StageGraph, stage: Stage) -> bool:
     """Whether a stage is attached inside loops over blocks, threads or tasks that all see its storage."""
     return (
         stage.attach.kind == "at"
+        and graph.scope(stage) == "global"
         and len(path_points(graph, stage)) < len(graph.attach_path(stage.name))
-        and (graph.scope(stage) == "global")
     )
 
 

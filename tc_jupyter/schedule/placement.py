@@ -27,20 +27,26 @@ MOST_POINTS = 8
 
 def attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> Problem | None:
     """Why `producer` cannot be computed at `consumer[axis]`, and what would be legal; `None` if it can."""
+    problem = _attach_problem(graph, producer, consumer, axis)
+    if problem is None or problem.help:
+        return problem
+    return replace(problem, help=f"legal: {attach_points(graph, producer)}")
+
+
+def _attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> Problem | None:
     name, family = producer.name, {stage.name for stage in graph.stages_on(producer.target)}
     if name in graph.outputs:
         help = "results are computed at root; use `cache_write`, or `compute_with` to share loops"
         return _problem("it writes a result", help, result_read(graph, producer))
-    legal = f"legal: {attach_points(graph, producer)}"
     if consumer.attach.kind == "inline":
-        return _problem(f"`{consumer.name}` is inlined and has no loops", legal)
+        return _problem(f"`{consumer.name}` is inlined and has no loops", "")
     if consumer.attach.kind == "with" and consumer.leaves.index(axis) < shared_depth(graph, consumer):
-        return _problem(f"it is a loop of `{consumer.attach.stage}`, which `{consumer.name}` shares", legal)
+        return _problem(f"it is a loop of `{consumer.attach.stage}`, which `{consumer.name}` shares", "")
     if consumer.name in family or any(stage in family for stage, _ in graph.attach_path(consumer.name)):
-        return _problem(f"`{consumer.name}` runs inside `{name}`", legal)
+        return _problem(f"`{consumer.name}` runs inside `{name}`", "")
     if not final_users(graph, graph.stages_on(producer.target)[0].name):
-        return _problem("nothing reads it", legal)
-    return _outside_problem(graph, producer, (consumer.name, axis), legal)
+        return _problem("nothing reads it", "")
+    return _outside_problem(graph, producer, (consumer.name, axis), "")
 
 
 def _outside_problem(graph: StageGraph, producer: Stage, point: tuple[str, str], help: str) -> Problem | None:
