@@ -321,7 +321,7 @@ PRODUCT = TEMPLATES["product"][0]
 
 def test_code_of_a_product_is_readable():
     text = tc.compile(PRODUCT, target="cpu")["f"].source("llvm")
-    *_, body = (part.split("\n}\n")[0] for part in text.split("define internal")[1:])
+    *_, body = (part.split("\n}\n")[0] for part in text.split("define internal void")[1:])
     for loop in ("i.outer", "j.outer", "k"):
         assert re.search(rf"^  ; for {loop} in ", body, re.MULTILINE), loop
     labels = re.findall(r"^for\.(\S+?)(?:\.\d+)?:", body, re.MULTILINE)
