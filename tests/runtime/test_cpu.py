@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import tc_jupyter as tc
@@ -14,6 +16,7 @@ from tc_jupyter.loops import Block, Buffer, For, Kernel, Store
 from tc_jupyter.program import Binary, Call, Const, DType, IndexVar, Read, Size, int64
 from tc_jupyter.runtime import cpu, jit, threads
 from tc_jupyter.runtime.cache import DiskCache
+from tc_jupyter.schedule import Target
 
 F32 = DType.FLOAT32
 i, N = IndexVar("i"), Size("N")
@@ -127,3 +130,22 @@ def test_turned_rows_keep_their_addresses_where_llvm_can_be_told(known, monkeypa
     assert jit.passes_of(turned) == "vector"
     assert jit.emit_object(turned)
     assert told == (["-disable-lsr=true", "-disable-lsr=false"] if known else [])
+
+
+CONVOLUTION = """def f(float(B,IP,H,W) X, float(OP,IP,KH,KW) F) -> (Y) {
+    Y(b,op,h,w) +=! X(b,ip,h+kh,w+kw) * F(op,ip,kh,kw)
+}"""
+
+
+def test_turned_rows_beside_sums_have_addresses_that_llvm_takes_as_they_are():
+    target = Target("cpu", "avx2", frozenset({"avx2", "fma", "f16c"}), vector_bits=256, vector_registers=16, fma=True)
+    definition = tc.compile(CONVOLUTION, target="cpu")["f"].definition()
+    inputs = definition.inputs([np.zeros(shape, np.float32) for shape in ((8, 32, 28, 28), (64, 32, 3, 3))])
+    layout = definition.layout(inputs, {}, definition.numbers_at(inputs.sizes), "cpu")
+    sums = definition.build(target, layout).sources[-1].text
+    body = sums.partition("f_1_Y.task")[2].partition("\n}\n")[0]
+    fixed = set(re.findall(r"(%fixed\S*) = freeze i64", body))
+    turned = re.findall(r"(%\S+) = shufflevector", body)
+    assert turned
+    assert fixed
+    assert all(re.search(rf"getelementptr .*, i64 {name}\n", body) for name in fixed)

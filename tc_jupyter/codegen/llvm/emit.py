@@ -224,7 +224,8 @@ class _Function:
         self.workspace: Expr = int64(0)
         self.stack_bytes = 0
         self.streams = False
-        self.turns = False
+        self.turns = self.turning = False
+        self.reduces = True
         self.partial = False
         self.fetched: set[str] = set()
         self.statements: list[tuple[str, str]] = []
@@ -511,8 +512,20 @@ class _Function:
         if key not in pointers:
             moved = self.value(as_expr(Polynomial(tuple(terms))))
             with self.at(level):
+                moved = self.fixed(moved, level) if self.turning and self.reduces and level else moved
                 pointers[key] = self.b.raw(f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{name}.at")
         return pointers[key]
+
+    def fixed(self, moved: Value, level: int) -> Value:
+        """The same number, of which LLVM does not see how it moves with the loop.
+
+        Rows that are turned are many addresses in one loop, and LLVM searches for better ones for longer than all else takes. In
+        kernels that only move elements the search is off (`_Module.header`); here other loops need it.
+        """
+        memo, key = self.levels[level].memo, ("fixed", moved.text)
+        if key not in memo:
+            memo[key] = self.b.op(f"freeze {moved.typed}", moved.dtype, 1, "fixed")
+        return memo[key]
 
     def first_lane(self, offset: Polynomial) -> Polynomial:
         """The position for the first lane."""
@@ -1102,7 +1115,7 @@ class _Function:
         """The body once per iteration, with numbers in the place of the variable."""
         first = self.resolve(stmt.min)
         self.b.comment(f"{_heading(stmt)}  (unroll)")
-        before = frozenset(self.loads[-1])
+        before, turning = frozenset(self.loads[-1]), self.turning
         self.turn_blocks(stmt, extent)
         self.halve_rows(stmt, extent)
         turned = [key for key in self.loads[-1] if key not in before]
@@ -1115,6 +1128,7 @@ class _Function:
             self.b.quiet += iteration == 0
         self.b.quiet -= extent > 0
         self.constants.pop(stmt.var, None)
+        self.turning = turning
         for key in turned:
             del self.loads[-1][key]
 
@@ -1138,7 +1152,7 @@ class _Function:
             return
         inputs = {name: storage.buffer for name, storage in self.storages.items()}
         for read in dict.fromkeys(crossing_reads(inner, stmt.var, inputs)):
-            self.turns = True
+            self.turns = self.turning = True
             self.turn_block(read, stmt, inner.var, extent, lanes, inner.extent)
 
     def turn_block(self, read: Read, stmt: For, lane: str, extent: int, lanes: int, length: Expr) -> None:
@@ -1621,6 +1635,8 @@ class _Module:
         self.target = target
         self.plan = plan
         self.name = clean(kernel.name)
+        stores = (stmt for stmt in walk_statements(plan.body) if isinstance(stmt, Store))
+        self.reduces = any(stmt.reduce is not None for stmt in stores)
 
     def source(self) -> KernelSource:
         """Print everything."""
@@ -1681,6 +1697,7 @@ class _Module:
         for reserved in ("workspace", "errors", "first", "last", "entry", "args", "index", "thread"):
             builder.name(reserved)
         function = _Function(self.kernel, self.target, builder)
+        function.reduces = self.reduces
         self.names = self.bind(function, builder)
         lines: Lines = [function.place]
         builder.lines = lines
@@ -1759,8 +1776,8 @@ class _Module:
     def header(self, arguments: tuple[Argument, ...], turns: bool) -> list[str]:
         """Comments at the top. Rows that are turned are many addresses in one loop, which LLVM searches for too long."""
         vector = _only_vectors(self.plan.body)
-        moves = all(stmt.reduce is None for stmt in walk_statements(self.plan.body) if isinstance(stmt, Store))
-        lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if turns and moves else ''}"]
+        moves = turns and not self.reduces
+        lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if moves else ''}"]
         lines += [f"; {line}" for line in self.kernel.comment]
         lines.append("; args: " + ", ".join(_argument_text(argument) for argument in arguments))
         return [*lines, ""]
