@@ -371,9 +371,17 @@ def test_an_interrupt_gives_plan_and_pool_back(module, monkeypatch, number_of_th
     assert sys.getrefcount(x) == before
 
 
+@pytest.fixture
+def interruptible():
+    """A process that a shell has started in the background ignores interrupts."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, old)
+
+
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread on this system")
 @pytest.mark.parametrize("count", [1, 2])
-def test_real_interrupts_at_any_moment(module, number_of_threads, count):
+def test_real_interrupts_at_any_moment(module, number_of_threads, count, interruptible):
     number_of_threads(count)
     x = floats(4 * LONG)
     for _ in range(4):
