@@ -30,8 +30,8 @@ def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str
     if extent == constant(1) and _has_inner(stage, leaf, placed):
         return extent  # one part: the loop inside it ends where the constraint says
     for value, limit in related.constraints:
-        if stage.kind(leaf) == "output" and _involves_reduction(stage, value):
-            continue  # every result is started, also one that combines nothing
+        if _is_started(stage, leaf, value):
+            continue
         most = _tail(stage, related, leaf, placed, value, limit)
         if most is not None and not nonnegative(most - extent):
             extent = most if nonnegative(extent - most) else minimum(extent, most)
@@ -69,6 +69,11 @@ def decided_at(graph: StageGraph, stage: Stage, related: Lineage, leaf: str) -> 
         and not _involves_reduction(stage, value)
         and all(stage.kind(each) == "output" for each in stage.leaves[: stage.leaves.index(leaf) + 1])
     )
+
+
+def _is_started(stage: Stage, leaf: str, value: SizeExpr) -> bool:
+    """Whether a loop runs over results that combine nothing, too, since every one is started: a constraint does not end it."""
+    return stage.kind(leaf) == "output" and _involves_reduction(stage, value)
 
 
 def _involves_reduction(stage: Stage, value: SizeExpr) -> bool:
@@ -137,4 +142,4 @@ def _is_implied(stage: Stage, related: Lineage, value: SizeExpr) -> bool:
     if weights is None:
         return False
     last = [leaf for leaf in stage.leaves if variable(stage.name, leaf) in weights][-1]
-    return not _is_uniform(stage, related, last)
+    return not (_is_uniform(stage, related, last) or _is_started(stage, last, value))

@@ -922,18 +922,19 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         exists=(),
         text=f"{statement.target}{_subscripts(outputs)} {_sign(statement)} {name}{_subscripts((factored, *outputs))}",
     )
+    limits = tuple((_substituted(value, domain.values), limit) for value, limit in old.limits)
     combined = replace(
         _keep_output(old),
         statement=combine,
         roots=(*outputs, replace(factored, kind="reduction")),
         evaluates="",
         positions=(),
-        limits=(),
+        # partial results beyond the limits are the start value, but where nothing is left to reduce, nobody writes them
+        limits=() if rest else (*domain.limits, *limits),
     )
     combined = replace(combined, leaves=(*combined.leaves, factored.name))
     box = Box((factored.dom, *(root.dom for root in outputs)))
     moved = dict(domain.values) | {name: rewrite(expr, substitute) for name, expr in old.positions}
-    limits = tuple((_substituted(value, domain.values), limit) for value, limit in old.limits)
     new = Stage(
         partial,
         (replace(factored, kind="output"), *outputs, *rest),

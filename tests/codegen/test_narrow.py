@@ -72,6 +72,23 @@ def test_ranges_of_64_bits_leave_the_loop_as_it_is():
     assert not conditions(loop("m", int64(3), Store("P", (n,), far, reduce="min")))
 
 
+def test_factors_and_products_are_asked_for():
+    # bounds are computed in 64 bits, too: a product of sizes may be 0 there
+    limits = conditions(search(choice(mul(mul(m, M), M), int64(5))))
+    assert len(limits) == 4  # M, m, m*M, m*M*M
+    assert not conditions(search(choice(mul(m, int64(1 << 61)), int64(5))))
+
+
+@pytest.mark.parametrize("position", ["m*2305843009213693952", "m*2000000000*2000000000", "m*K*K*K"])
+def test_bounds_do_not_wrap_around(position):
+    text = f"def f(float(N,M) X, bool(K) Z) -> (P) {{ P(n) max=! X(n,m) > 0.9 ? {position} : -1 where exists Z(0) }}"
+    columns, k = (5, 1) if "K" not in position else (17, 1 << 20)
+    x = np.zeros((1, columns), np.float32)
+    x[0, 1] = 1
+    found = tc.compile(text, target="cpu").f(x, np.zeros(k, bool))
+    assert found == eval(position, {"m": 1, "K": k})
+
+
 def test_positions_without_known_ends_leave_the_loop_as_it_is():
     assert not conditions(search(choice(var("elsewhere"), M)))
     by_data = loop("k", read("L", n, dtype=DType.INT64), Store("P", (n,), choice(var("k"), M), reduce="min"))

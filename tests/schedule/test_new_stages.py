@@ -1,5 +1,7 @@
 """`cache_read`, `cache_write`, `rfactor`, `tensorize`, `storage`: values, bounds and refusals."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,36 @@ def test_partial_results_have_the_loop_as_an_index():
     assert schedule.bounds(**NUMBERS).stage("C.rf").elements == 4 * 18 * 11
     is_product(schedule)
     is_product(default(PRODUCT).split("C", "k", 6).rfactor("C", "k.inner"))
+
+
+@pytest.mark.parametrize("axis", ["k.outer", "k.inner"])
+def test_partial_results_in_every_order_of_loops(axis):
+    # a loop over partial results runs over all of them, also where one combines nothing: the end of `k` is a test inside
+    schedule = default(PRODUCT).split("C", "k", 6).rfactor("C", axis)
+    for order in permutations(schedule.leaves("C.rf")):
+        is_product(schedule.reorder("C.rf", *order))
+
+
+@pytest.mark.parametrize("axes", [("k.outer", "k.inner"), ("k.inner", "k.outer")])
+def test_partial_results_of_partial_results_are_those_that_exist(axes):
+    # 20 is no multiple of 6: beyond it nothing is computed and nothing may be read
+    first, second = axes
+    schedule = default(PRODUCT).split("C", "k", 6).rfactor("C", first).rfactor("C.rf", second)
+    is_product(schedule)
+    is_product(schedule.reorder("C.rf", second, first))
+    deeper = default(PRODUCT).split("C", "k", 6).split("C", "k.outer", 3).rfactor("C", "k.inner")
+    deeper = deeper.rfactor("C.rf", "k.outer.inner").rfactor("C.rf.rf", "k.outer.outer")
+    is_product(deeper)
+
+
+@pytest.mark.parametrize("operator", ["max=!", "min=!", "*=!", "max=", "+="])
+def test_partial_results_of_partial_results_with_other_operators(operator):
+    text = f"def f(float(N,M) X, float(N) Y) -> (P) {{ P(n) = Y(n)\n P(n) {operator} X(n,m) }}"
+    plain = default(text)
+    schedule = plain.split("P#2", "m", 4).rfactor("P#2", "m.outer").rfactor("P#2.rf", "m.inner")
+    numbers = {"N": 3, "M": 17}
+    given = {"X": -np.random.default_rng(1).integers(1, 3, (3, 17)).astype("f"), "Y": -np.ones(3, "f")}
+    np.testing.assert_array_equal(run(schedule, given, numbers)["P"], run(plain, given, numbers)["P"])
 
 
 @pytest.mark.parametrize(

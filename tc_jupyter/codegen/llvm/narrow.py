@@ -80,7 +80,7 @@ def _is_of_positions(store: Store) -> bool:
 
 
 def _bounds(stmt: Stmt, outer: Loops) -> Iterator[tuple[Expr | None, Expr | None]]:
-    """For each position that is found inside the least and the largest value over sizes; `None` if not known."""
+    """The least and the largest value over sizes of all parts of positions that are found inside; `None` if not known."""
     match stmt:
         case For():
             for child in stmt.body.body:
@@ -90,10 +90,18 @@ def _bounds(stmt: Stmt, outer: Loops) -> Iterator[tuple[Expr | None, Expr | None
                 yield from _bounds(child, outer)
         case Store() if _is_of_positions(stmt):
             ranges = _ranges(outer)
-            for position in positions(stmt.value):
-                yield _bound(position, ranges, False), _bound(position, ranges)
+            for part in dict.fromkeys(part for position in positions(stmt.value) for part in _parts(position)):
+                yield _bound(part, ranges, False), _bound(part, ranges)
         case _:
             pass
+
+
+def _parts(position: Expr) -> Iterator[Expr]:
+    """What must fit 32 bits, so that no bound wraps around in 64: the position, its products and their factors."""
+    yield position
+    for node in walk(position):
+        if isinstance(node, Binary) and node.op == "*":
+            yield from (node.left, node.right, node)
 
 
 def _ranges(loops: Loops) -> Ranges:
