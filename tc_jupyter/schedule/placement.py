@@ -46,17 +46,17 @@ def _attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: s
         return _problem(f"`{consumer.name}` runs inside `{name}`", "")
     if not final_users(graph, graph.stages_on(producer.target)[0].name):
         return _problem("nothing reads it", "")
-    return _outside_problem(graph, producer, (consumer.name, axis), "")
+    return _outside_problem(graph, producer, (consumer.name, axis))
 
 
-def _outside_problem(graph: StageGraph, producer: Stage, point: tuple[str, str], help: str) -> Problem | None:
+def _outside_problem(graph: StageGraph, producer: Stage, point: tuple[str, str]) -> Problem | None:
     """Who reads a producer outside of a loop, with a read if one is found at small sizes."""
     users = list(_users_outside(graph, producer, point))
     for user in users:
         witness = outside_read(graph, producer, user)
         if witness is not None:
-            return _problem(witness.text(), help, witness)
-    return _problem(f"`{users[0].name}` reads it outside that loop", help) if users else None
+            return _problem(witness.text(), "", witness)
+    return _problem(f"`{users[0].name}` reads it outside that loop", "") if users else None
 
 
 def _problem(reason: str, help: str, witness: Witness | None = None) -> Problem:
@@ -110,7 +110,7 @@ def graph_problem(graph: StageGraph) -> tuple[str, Problem] | None:
 
 def _stage_problem(graph: StageGraph, stage: Stage) -> Problem | None:
     if stage.attach.kind == "at":
-        problem = _outside_problem(graph, stage, (stage.attach.stage, stage.attach.axis), "")
+        problem = _outside_problem(graph, stage, (stage.attach.stage, stage.attach.axis))
         if problem is not None:
             return problem
     if stage.attach.kind in ("at", "inline"):

@@ -1628,7 +1628,7 @@ def _row_major(shape: Sequence[Expr]) -> tuple[Polynomial, ...]:
 
 
 class _Module:
-    """The three functions of a kernel and what they share."""
+    """The functions of a kernel and what they share."""
 
     def __init__(self, kernel: Kernel, target: Target, plan: Tasks) -> None:
         self.kernel = kernel
@@ -1788,7 +1788,7 @@ class _Module:
         return [head, "entry:", *flatten(builder.entry), *flatten(builder.lines), "}"]
 
     def entry_functions(self, arguments: tuple[Argument, ...], workspace: Expr, module: Builder) -> list[str]:
-        """`NAME.tasks`, `NAME.workspace` and `NAME`."""
+        """`NAME.count`, `NAME.workspace`, `NAME.tasks` and `NAME`."""
         loads = self.entry_prologue(arguments)
         numbers: list[str] = []
         count = self.plan.count
@@ -1799,7 +1799,8 @@ class _Module:
             ("workspace", workspace, "bytes of every thread"),
         ):
             builder, function = loads[0](("size",) if constant_value(expr) is None else ("none",))
-            builder.comment(means)
+            with function.at(0):
+                builder.comment(means)
             number = function.value(expr)
             builder.line(f"ret i64 {number.text}")
             module.declares.update(builder.declares)
@@ -1832,7 +1833,7 @@ class _Module:
         return [*numbers, *text]
 
     def share(self, function: _Function) -> Value:
-        """Points of one task: as planned, or as many as are left if all tasks have equally many."""
+        """Points of one task: as planned where that is a number, else `total / tasks`, rounded up, which is never more."""
         known = constant_value(self.plan.chunk)
         if known is not None or constant_value(self.plan.count) is not None:
             return function.value(self.plan.chunk)

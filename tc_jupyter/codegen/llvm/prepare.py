@@ -270,7 +270,7 @@ def tasks(kernel: Kernel, lanes: Lanes) -> Tasks:
 
 
 def _bytes(kernel: Kernel) -> Expr:
-    """Of all arrays of a kernel."""
+    """Of the temporaries that a kernel shares with others; arrays of the caller changed nothing that was measured."""
     total: Expr = int64(0)
     for buffer in kernel.buffers:
         if buffer.scope == "global":
@@ -311,8 +311,9 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
         fewest = ceil_div(total, int64(MOST_TASKS))
         chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
         done = times(work, total)
-        moved = Binary("//", nbytes, int64(MOVED), DType.INT64)
-        moved = minimum(moved, times(done, int64(64 // MOVED)))  # a cache line per operation: of a table only some rows
+        moved: Expr = int64(0)
+        if constant_value(nbytes) != 0:  # at most a cache line per operation: of a table only some rows
+            moved = minimum(Binary("//", nbytes, int64(MOVED), DType.INT64), times(done, int64(64 // MOVED)))
         alone, brief = (Binary("<", plus(done, moved), int64(most), DType.BOOL) for most in (ALONE, BRIEF))
         chunk = Select(alone, maximum(int64(1), total), chunk, DType.INT64)
     return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), brief, allocations, body)
