@@ -14,7 +14,7 @@ class Launch:
 
     Attributes:
         grid, block: extents of `blockIdx` and `threadIdx` (x, y, z) as integer expressions over the kernel's sizes (CUDA);
-            for the CPU `grid[0]` is the number of tasks of the entry point.
+            for the CPU `grid[0]` is the number of tasks of the entry point, negative if no thread is worth waking.
         shared: bytes of dynamic shared memory.
     """
 

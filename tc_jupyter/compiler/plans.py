@@ -79,7 +79,7 @@ def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRu
     Raises:
         jit.Refused: a library is missing.
     """
-    codes = [cpu.stored(plan.code, plan.entry.name, store) for plan in plans]
+    codes = [cpu.stored(plan.code, plan.entry, store) for plan in plans]
     found = tuple(_runner(plan, code) for plan, code in zip(plans, codes, strict=True) if code is not None)
     return found if len(found) == len(plans) else None
 

@@ -1,14 +1,14 @@
 """The CPU as a `Target`, and kernels that run on it.
 
-Worked example: `kernel = load(source, cache)`; `kernel.run(slots, threads=2)`, where `slots` is the address of one 8-byte slot per
-argument of the source.
+Worked example: `kernel = load(source, cache)`; `kernel.run(slots)`, where `slots` is a ctypes array of `int64`, one for each argument of
+the source.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,8 +19,7 @@ from tc_jupyter.schedule import Target
 
 from . import jit, threads
 from .cache import DiskCache, key_of
-
-_NUMBER = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+from .launch import EntryPoint, entry_point
 
 LLC_BYTES_PER_CPU = 4 << 20
 """No more of the last cache counts per processor: a virtual machine tells the cache of the whole chip, which others use too."""
@@ -125,38 +124,50 @@ class LoadedKernel:
 
     Attributes:
         address: of the entry point.
-        count, scratch: compiled functions of the address of the slots: number of tasks, with a minus where the work is brief,
-            and bytes of workspace per thread.
+        positions: of the sizes among the slots.
+        count: the sizes -> number of tasks, with a minus where the work is brief.
     """
 
     address: int
-    count: Any
-    scratch: Any
+    positions: tuple[int, ...]
+    count: Callable[..., int]
 
-    def tasks(self, slots: int) -> int:
+    def tasks(self, slots: Any) -> int:
         """How many tasks a launch with these argument slots has."""
-        return abs(self.count(slots))
+        return abs(self._signed(slots))
 
-    def is_brief(self, slots: int) -> bool:
+    def is_brief(self, slots: Any) -> bool:
         """Whether such a launch is so little work that no thread is woken for it."""
-        return self.count(slots) < 0
+        return self._signed(slots) < 0
 
-    def workspace(self, slots: int) -> int:
-        """Bytes of workspace that each thread needs, a multiple of 64; the sizes must be in their slots already."""
-        return self.scratch(slots)
+    def _signed(self, slots: Any) -> int:
+        return self.count(*[slots[k] for k in self.positions])
 
-    def run(self, slots: Any, tasks: int | None = None, thread_count: int | None = None) -> None:
+    def run(self, slots: Any, thread_count: int | None = None) -> None:
         """Run all tasks; returns when they are done. The GIL is released meanwhile.
 
         Args:
-            slots: a ctypes array of 8-byte slots, or its address.
-            tasks: number of tasks, as `launch.grid[0]` of the source says; `None`: the kernel computes it.
+            slots: a ctypes array of 8-byte slots.
             thread_count: at most this many threads; `None`: the pool's.
         """
-        address = slots if isinstance(slots, int) else ctypes.addressof(slots)
-        number = self.count(address) if tasks is None else tasks
+        number = self._signed(slots)
         if number:
-            threads.pool().run(self.address, address, abs(number), thread_count, number < 0)
+            threads.pool().run(self.address, ctypes.addressof(slots), abs(number), thread_count, number < 0)
+
+
+def _counter(text: str) -> Callable[..., int]:
+    """The function of a text; it runs for sizes that were not seen lately."""
+    made: list[Callable[..., int]] = []
+
+    @lru_cache(maxsize=64)
+    def count(*sizes: int) -> int:
+        if not made:
+            scope: dict[str, Any] = {}
+            exec(text, scope)
+            made.append(scope["number"])
+        return made[0](*sizes)
+
+    return count
 
 
 def assembly(source: KernelSource, target: Target | None = None) -> str:
@@ -178,21 +189,22 @@ def load(source: KernelSource, cache: DiskCache | None = None, target: Target | 
     """
     options = jit.Options() if target is None else options_of(target)
     key = object_key(source, options) if cache is not None else ""
-    found = None if cache is None else stored(key, source.entry, cache)
+    entry = entry_point(source)
+    found = None if cache is None else stored(key, entry, cache)
     if found is not None:
         return found
     code, symbols = jit.emit_object(source.text, options), jit.externals(source.text)
     if cache is not None:
         cache.put(key, code, {"symbols": list(symbols), "entry": source.entry})
-    return _loaded(code, symbols, source.entry)
+    return _loaded(code, symbols, entry)
 
 
-def stored(key: str, entry: str, cache: DiskCache) -> LoadedKernel | None:
+def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None:
     """The kernel of an object in the cache, or `None` if it is not there.
 
     Args:
         key: what `object_key` gave.
-        entry: name of the entry point.
+        entry: its entry point.
 
     Raises:
         jit.Refused: a library is missing.
@@ -203,7 +215,7 @@ def stored(key: str, entry: str, cache: DiskCache) -> LoadedKernel | None:
     return _loaded(found.data, [name for name in found.meta.get("symbols", []) if isinstance(name, str)], entry)
 
 
-def _loaded(code: bytes, symbols: Sequence[str], entry: str) -> LoadedKernel:
-    loaded = jit.load_object(code, symbols)
-    count, scratch = (_NUMBER(loaded.address(f"{entry}.{part}")) for part in ("tasks", "workspace"))
-    return LoadedKernel(loaded.address(entry), count, scratch)
+def _loaded(code: bytes, symbols: Sequence[str], entry: EntryPoint) -> LoadedKernel:
+    address = jit.load_object(code, symbols).address(entry.name)
+    positions = tuple(k for k, argument in enumerate(entry.arguments) if argument.kind == "size")
+    return LoadedKernel(address, positions, _counter(entry.tasks))

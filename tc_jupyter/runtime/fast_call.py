@@ -214,8 +214,7 @@ class FastCall:
         kernels: list[PlannedKernel] = []
         for number, runner in enumerate(runners):
             block = local[variant.n(f"d{number}")]
-            where = ctypes.addressof(block)
-            tasks, brief = runner.code.tasks(where), runner.code.is_brief(where)
+            tasks, brief = runner.code.tasks(block), runner.code.is_brief(block)
             if not 0 < tasks < MOST_TASKS:
                 return False
             names = {

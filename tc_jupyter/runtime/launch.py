@@ -115,6 +115,45 @@ def integers(
     return eval(f"lambda v: ({body})")
 
 
+def function_text(expr: Expr, sizes: Sequence[str]) -> str:
+    """An expression as the text of a Python function `number` of sizes; a part that occurs again is computed once.
+
+    A quotient by nothing is 0, since both sides of a choice are computed.
+    """
+    names: dict[Expr, str] = {Size(name): f"s{k}" for k, name in enumerate(sizes)}
+    lines: list[str] = []
+
+    def visit(part: Expr) -> str:
+        match part:
+            case Const():
+                return repr(int(part.value))
+            case Cast():
+                return visit(part.operand)
+            case _ if part in names:
+                return names[part]
+            case Unary():
+                text = f"-{visit(part.operand)}"
+            case Select():
+                text = f"{visit(part.then)} if {visit(part.condition)} else {visit(part.otherwise)}"
+            case Binary(op=("min" | "max") as op):
+                text = f"{op}({visit(part.left)}, {visit(part.right)})"
+            case Binary(op=("/" | "//" | "%") as op):
+                left, right = visit(part.left), visit(part.right)
+                text = f"{left} {'%' if op == '%' else '//'} {right}"
+                text = text if isinstance(part.right, Const) else f"{text} if {right} else 0"
+            case Binary():
+                op = {"&&": "and", "||": "or"}.get(part.op, part.op)
+                text = f"{visit(part.left)} {op} {visit(part.right)}"
+            case _:
+                raise TypeError(f"{type(part).__name__} in the number of tasks")
+        names[part] = f"t{len(lines)}"
+        lines.append(f"{names[part]} = {text}")
+        return names[part]
+
+    result = visit(expr)
+    return "\n    ".join([f"def number({', '.join(names[Size(name)] for name in sizes)}):", *lines, f"return {result}"])
+
+
 _FORMATS = {
     DType.BOOL: "?7x",
     DType.INT8: "b7x",
@@ -172,15 +211,15 @@ class Code(Protocol):
         """Of the entry point."""
         ...
 
-    def tasks(self, slots: int) -> int:
+    def tasks(self, slots: Any) -> int:
         """How many tasks a launch with these argument slots has."""
         ...
 
-    def is_brief(self, slots: int) -> bool:
+    def is_brief(self, slots: Any) -> bool:
         """Whether no thread is woken for such a launch."""
         ...
 
-    def run(self, slots: Any, tasks: int | None = None, thread_count: int | None = None) -> None:
+    def run(self, slots: Any) -> None:
         """Run all tasks with these argument slots."""
         ...
 
@@ -214,16 +253,21 @@ class EntryPoint:
     Attributes:
         name, arguments: as in `KernelSource`.
         workspace: temporary memory of every thread; bytes.
+        tasks: Python text of a function of the sizes, in the order of their slots: the number of tasks, negative if no thread is
+            worth waking.
     """
 
     name: str
     arguments: tuple[Argument, ...]
     workspace: Buffer | None
+    tasks: str
 
 
 def entry_point(source: KernelSource) -> EntryPoint:
     """The entry point of generated CPU code."""
-    return EntryPoint(source.entry, source.arguments, source.workspace[0] if source.workspace else None)
+    sizes = tuple(argument.name for argument in source.arguments if argument.kind == "size")
+    workspace = source.workspace[0] if source.workspace else None
+    return EntryPoint(source.entry, source.arguments, workspace, function_text(source.launch.grid[0], sizes))
 
 
 @dataclass(frozen=True, slots=True)

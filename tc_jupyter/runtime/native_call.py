@@ -352,7 +352,7 @@ write:
 run:
   br i1 %is.shared, label %together, label %alone
 alone:
-  call void %code(ptr %slots, i64 0, i64 0)
+  call void %code(ptr %slots, i64 0, i64 0, i64 1)
   br label %next
 together:
   %tasks.at = getelementptr i64, ptr %kernel.record, i64 4

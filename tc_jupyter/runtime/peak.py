@@ -162,7 +162,7 @@ def _probe_text(lanes: int, chains: int) -> str:
         f"  %b{k} = call {vector} {fma}({vector} %half, {vector} %half, {vector} %a{k})" for k in range(chains)
     )
     sums = "\n".join(f"  %s{k} = fadd {vector} %s{k - 1}, %b{k}" for k in range(1, chains))
-    return f"""define void @probe(ptr %args, i64 %index, i64 %thread) nounwind "prefer-vector-width"="512" {{
+    return f"""define void @probe(ptr %args, i64 %index, i64 %thread, i64 %tasks) nounwind "prefer-vector-width"="512" {{
 entry:
   %kept = alloca {vector}, align 64
   store volatile {vector} splat (float 0.5), ptr %kept, align 64
@@ -202,7 +202,7 @@ def _stream_text(lanes: int, triad: bool, past: bool) -> str:
         f"  %{letter}.slot = getelementptr i64, ptr %args, i64 {k}\n  %{letter} = load ptr, ptr %{letter}.slot, align 8"
         for k, letter in enumerate("xyz")
     )
-    return f"""define void @{name}(ptr %args, i64 %index, i64 %thread) nounwind "prefer-vector-width"="512" {{
+    return f"""define void @{name}(ptr %args, i64 %index, i64 %thread, i64 %tasks) nounwind "prefer-vector-width"="512" {{
 entry:
 {loads}
   %piece.slot = getelementptr i64, ptr %args, i64 3

@@ -14,7 +14,7 @@ from tc_jupyter.loops import Block, Buffer, For, Kernel, Stmt, Store, verify
 from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Size, int64
 from tc_jupyter.runtime import cpu
-from tc_jupyter.runtime.launch import scalar_value, slots
+from tc_jupyter.runtime.launch import integers, scalar_value, slots
 
 F32 = DType.FLOAT32
 ISAS = ("avx512", "avx2", "baseline") if platform.machine() in ("x86_64", "AMD64") else ("baseline",)
@@ -110,11 +110,11 @@ def execute(
     data = (ctypes.c_int64 * len(values))()
     packer.pack_into(data, 0, *values)
     if source.workspace:
-        scratch = np.zeros(loaded.workspace(ctypes.addressof(data)) * threads + 64, np.uint8)
+        scratch = np.zeros(integers(source.workspace[0].shape, k)(sizes)[0] * threads + 64, np.uint8)
         address = (scratch.ctypes.data + 63) // 64 * 64
         values[[a.kind for a in source.arguments].index("workspace")] = address
         packer.pack_into(data, 0, *values)
-    loaded.run(data, None, threads)
+    loaded.run(data, threads)
     return list(record)
 
 

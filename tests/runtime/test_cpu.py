@@ -109,9 +109,9 @@ def test_many_tasks_for_any_number_of_threads():
     source = emit_llvm(scale(), cpu.cpu_target())
     loaded = cpu.load(source)
     slots = (ctypes.c_int64 * 3)(0, 0, 1 << 24)
-    assert 100 < loaded.tasks(ctypes.addressof(slots)) <= 512
+    assert 100 < loaded.tasks(slots) <= 512
     slots[2] = 100
-    assert loaded.tasks(ctypes.addressof(slots)) == 1
+    assert loaded.tasks(slots) == 1
     assert emit_llvm(scale(), replace(cpu.cpu_target(), threads=99)).text == source.text
 
 

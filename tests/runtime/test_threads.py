@@ -13,12 +13,12 @@ import pytest
 from tc_jupyter.runtime import cpus, jit, threads
 
 TEXT = """; passes: vector
-define void @add(ptr %args, i64 %index, i64 %thread) {
+define void @add(ptr %args, i64 %index, i64 %thread, i64 %tasks) {
   %at = getelementptr i64, ptr %args, i64 %index
   %old = atomicrmw add ptr %at, i64 1 monotonic
   ret void
 }
-define void @who(ptr %args, i64 %index, i64 %thread) {
+define void @who(ptr %args, i64 %index, i64 %thread, i64 %tasks) {
   %at = getelementptr i64, ptr %args, i64 %thread
   %old = atomicrmw add ptr %at, i64 1 monotonic
   ret void

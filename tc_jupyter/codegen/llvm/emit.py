@@ -5,9 +5,9 @@ as the loop has iterations, every other expression stays a scalar. Conditions th
 read touches no memory of an inactive lane. Integer expressions without reads are printed in the outermost loop that knows their
 variables, once.
 
-The entry point is `void NAME(ptr args, i64 index, i64 thread)`. `args` holds one 8-byte slot per argument of the
-`KernelSource`, in order: addresses, `int64` numbers, scalars by value in the low bytes. `i64 NAME.tasks(ptr args)` gives the number
-of tasks. The first line of the text names the passes that it wants; see `runtime.jit`.
+The entry point is `void NAME(ptr args, i64 index, i64 thread, i64 tasks)`: one task of so many. `args` holds one 8-byte slot per
+argument of the `KernelSource`, in order: addresses, `int64` numbers, scalars by value in the low bytes. The first line of the text
+names the passes that it wants; see `runtime.jit`.
 
 Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is two loads, a broadcast and a fused multiply-add of
 `<32 x float>`, which is two registers of AVX-512 or eight of NEON.
@@ -1645,7 +1645,7 @@ class _Module:
         needs_workspace = constant_value(function.workspace) != 0
         workspace = _rounded(plus(function.workspace, int64(PAGE)), PAGE) if needs_workspace else function.workspace
         arguments = self.arguments(needs_workspace)
-        entry = self.entry_functions(arguments, workspace, builder)
+        entry = self.entry_function(arguments, workspace, builder)
         lines = [
             *self.header(arguments, function.turns),
             *self.task_text(builder),
@@ -1658,7 +1658,10 @@ class _Module:
         buffers = (
             (Buffer("thread.workspace", DType.UINT8, (workspace,), "local", align=PAGE),) if needs_workspace else ()
         )
-        grid = (self.plan.count, int64(1), int64(1))
+        count = self.plan.count
+        if constant_value(count) != 1:
+            count = Select(self.plan.brief, Binary("-", int64(0), count, DType.INT64), count, DType.INT64)
+        grid = (count, int64(1), int64(1))
         launch = Launch(grid, (int64(1), int64(1), int64(1)))
         return KernelSource("llvm", text, self.name, arguments, launch, self.kernel.buffers, buffers, line_map)
 
@@ -1787,29 +1790,14 @@ class _Module:
         head = f"define internal void @{self.name}.task({self.parameters(self.names)}) noinline #0 {{"
         return [head, "entry:", *flatten(builder.entry), *flatten(builder.lines), "}"]
 
-    def entry_functions(self, arguments: tuple[Argument, ...], workspace: Expr, module: Builder) -> list[str]:
-        """`NAME.count`, `NAME.workspace`, `NAME.tasks` and `NAME`."""
-        loads = self.entry_prologue(arguments)
-        numbers: list[str] = []
-        count = self.plan.count
-        if constant_value(count) != 1:
-            count = Select(self.plan.brief, Binary("-", int64(0), count, DType.INT64), count, DType.INT64)
-        for name, expr, means in (
-            ("count", count, "tasks; negative if no thread is worth waking"),
-            ("workspace", workspace, "bytes of every thread"),
-        ):
-            builder, function = loads[0](("size",) if constant_value(expr) is None else ("none",))
-            with function.at(0):
-                builder.comment(means)
-            number = function.value(expr)
-            builder.line(f"ret i64 {number.text}")
-            module.declares.update(builder.declares)
-            # `.tasks` is `.count` for the launcher: code for macOS calls what can be seen from outside by its address in memory
-            head = f"define {'internal ' if name == 'count' else ''}i64 @{self.name}.{name}(ptr %args) #0 {{"
-            numbers += [head, "entry:", *flatten(builder.lines), "}", ""]
-        call = f"  %tasks = call i64 @{self.name}.count(ptr %args)"
-        numbers += [f"define i64 @{self.name}.tasks(ptr %args) #0 {{", "entry:", call, "  ret i64 %tasks", "}", ""]
-        builder, function = loads[0]()
+    def entry_function(self, arguments: tuple[Argument, ...], workspace: Expr, module: Builder) -> list[str]:
+        """`NAME`, which calls the task function for its share of the points."""
+        builder, function = self.entry_prologue(arguments)
+        passed = [
+            f"{_slot_type(argument)} %{_slot_name(argument, position)}"
+            for position, argument in enumerate(arguments)
+            if argument.kind in ("buffer", "stride", "size", "scalar")
+        ]
         chunk, total = self.share(function), function.value(self.plan.total)
         first = builder.op(f"mul i64 %index, {chunk.text}", DType.INT64, 1, "first")
         end = arith.binary(builder, "+", first, chunk)
@@ -1820,63 +1808,29 @@ class _Module:
             start = builder.op(f"mul i64 %thread, {size.text}", DType.INT64, 1, "start")
             own = builder.raw(f"getelementptr inbounds i8, ptr %thread.workspace, {start.typed}", "own")
         errors = "%errors" if self.kernel.checks else "null"
-        call = ", ".join([*loads[1], f"ptr {own}", f"ptr {errors}", f"i64 {first.text}", f"i64 {last.text}"])
+        call = ", ".join([*passed, f"ptr {own}", f"ptr {errors}", f"i64 {first.text}", f"i64 {last.text}"])
         builder.line(f"call void @{self.name}.task({call})")
         builder.line("ret void")
         module.declares.update(builder.declares)
-        text = [
-            f"define void @{self.name}(ptr %args, i64 %index, i64 %thread) #0 {{",
-            "entry:",
-            *flatten(builder.lines),
-            "}",
-        ]
-        return [*numbers, *text]
+        head = f"define void @{self.name}(ptr %args, i64 %index, i64 %thread, i64 %tasks) #0 {{"
+        return [head, "entry:", *flatten(builder.lines), "}"]
 
     def share(self, function: _Function) -> Value:
         """Points of one task: as planned where that is a number, else `total / tasks`, rounded up, which is never more."""
-        known = constant_value(self.plan.chunk)
-        if known is not None or constant_value(self.plan.count) is not None:
+        if constant_value(self.plan.chunk) is not None:
             return function.value(self.plan.chunk)
-        b, total = function.b, function.value(self.plan.total)
-        tasks = b.op(f"call i64 @{self.name}.count(ptr %args)", DType.INT64, 1, "tasks")
-        tasks = b.op(f"call i64 @llvm.abs.i64(i64 {tasks.text}, i1 true)", DType.INT64, 1, "tasks")
-        b.declare("llvm.abs.i64", "declare i64 @llvm.abs.i64(i64, i1)")
-        rounded = arith.binary(b, "+", total, arith.binary(b, "-", tasks, index(1)))
-        return b.op(f"udiv i64 {rounded.text}, {tasks.text}", DType.INT64, 1, "share")
+        b, tasks = function.b, Value("%tasks", DType.INT64)
+        rounded = arith.binary(b, "+", function.value(self.plan.total), arith.binary(b, "-", tasks, index(1)))
+        return arith.binary(b, "//", rounded, tasks, positive=True)
 
-    def entry_prologue(self, arguments: tuple[Argument, ...]) -> tuple[_Loader, list[str]]:
-        """A maker of functions whose arguments are loaded, and the operands for the task function."""
-        passed: list[str] = []
-        for position, argument in enumerate(arguments):
-            if argument.kind in ("buffer", "stride", "size", "scalar"):
-                passed.append(f"{_slot_type(argument)} %{_slot_name(argument, position)}")
-        return _Loader(self.kernel, self.target, arguments), passed
-
-    def footer(self, builder: Builder) -> list[str]:
-        """Declarations and attributes."""
-        wide = '"prefer-vector-width"="512" ' if self.target.vector_bits >= 512 else ""
-        attributes = f'attributes #0 = {{ nounwind {wide}"no-trapping-math"="true" }}'
-        return [*builder.declares.values(), "", attributes, "!0 = !{i32 1}"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Loader:
-    """Starts a function that takes `ptr %args`: every slot is loaded."""
-
-    kernel: Kernel
-    target: Target
-    arguments: tuple[Argument, ...]
-
-    def __call__(self, kinds: tuple[str, ...] = ()) -> tuple[Builder, _Function]:
-        """Load the slots of these kinds, or all."""
+    def entry_prologue(self, arguments: tuple[Argument, ...]) -> tuple[Builder, _Function]:
+        """The start of a function that takes `ptr %args`: every slot is loaded."""
         builder = Builder()
-        for reserved in ("index", "thread", "args", "entry"):
+        for reserved in ("index", "thread", "tasks", "args", "entry"):
             builder.name(reserved)
         function = _Function(self.kernel, self.target, builder)
         builder.lines = [function.place]
-        for position, argument in enumerate(self.arguments):
-            if kinds and argument.kind not in kinds:
-                continue
+        for position, argument in enumerate(arguments):
             name = _slot_name(argument, position)
             builder.name(name)
             with function.at(0):
@@ -1885,6 +1839,12 @@ class _Loader:
             if argument.kind == "size":
                 function.values[argument.name] = Value(f"%{name}", DType.INT64)
         return builder, function
+
+    def footer(self, builder: Builder) -> list[str]:
+        """Declarations and attributes."""
+        wide = '"prefer-vector-width"="512" ' if self.target.vector_bits >= 512 else ""
+        attributes = f'attributes #0 = {{ nounwind {wide}"no-trapping-math"="true" }}'
+        return [*builder.declares.values(), "", attributes, "!0 = !{i32 1}"]
 
 
 def _slot_name(argument: Argument, position: int) -> str:
