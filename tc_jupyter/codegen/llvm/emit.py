@@ -78,6 +78,7 @@ from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
 from .narrow import narrow
 from .overlap import overlap
+from .packing import Scope, packed
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
 from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_batch, look_up, next_item, next_panel
 from .prepare import (
@@ -150,7 +151,9 @@ def _emit(kernel: Kernel, target: Target) -> KernelSource:
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
     bound = frozenset(loop.var for loop in plan.loops)
     inputs = {buffer.name: buffer for buffer in kernel.buffers}
-    body = plan.body if target.free_masks else overlap(plan.body)
+    buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
+    body = packed(plan.body, Scope(buffers, flat, {loop.var: loop.extent for loop in plan.loops}))
+    body = body if target.free_masks else overlap(body)
     body = blocked(full_tiles(accumulate(body, scopes), bound), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))

@@ -7,7 +7,7 @@ integers stays one factor (`i // 2`). Arithmetic is exact modulo 2^64, as the ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Size, Unary, children, int64
@@ -140,7 +140,7 @@ def has_iterations(extent: Expr, loops: Mapping[str, Expr]) -> bool:
     """Whether a loop is known to run: its length is positive wherever the loops around it, by their lengths, have got.
 
     Worked examples: `min(N - 32*j, 32)` inside `for j in 0:(N + 31) // 32`; `min(N - 64*i - 16*j, 16)` inside
-    `for j in 0:min((N + 15) // 16 - 4*i, 4)`.
+    `for j in 0:min((N + 15) // 16 - 4*i, 4)`; `min(-4*j - max(32*i - N, -32), 4)` inside `for j in 0:min(N + 3 - 32*i, 35) // 4`.
     """
     match extent:
         case Const(value=value):
@@ -149,8 +149,20 @@ def has_iterations(extent: Expr, loops: Mapping[str, Expr]) -> bool:
             sides = [has_iterations(side, loops) for side in (extent.left, extent.right)]
             return all(sides) if extent.op == "min" else any(sides)
         case _:
-            rest = polynomial(extent, {})
-            return any(_is_rest(rest, name, length) for name, length in loops.items())
+            return _is_positive(polynomial(extent, {}), loops)
+
+
+def _is_positive(rest: Polynomial, loops: Mapping[str, Expr]) -> bool:
+    """Whether one of the loops leaves `rest` of a number; a limit inside is one number or the other."""
+    for product, factor in rest.terms:
+        match product:
+            case (Binary(op="min" | "max" as op, left=left, right=right),) if factor == (1 if op == "min" else -1):
+                others = Polynomial(tuple(term for term in rest.terms if term[0] != product))
+                sides = (multiply(polynomial(side, {}), Polynomial((((), factor),))) for side in (left, right))
+                return all(_is_positive(add(others, side), loops) for side in sides)
+            case _:
+                pass
+    return any(_is_rest(rest, name, length) for name, length in loops.items())
 
 
 def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:
@@ -160,6 +172,8 @@ def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:
     if not linear or change is None or change >= 0 or total is None:
         return False
     match length:
+        case Binary(op="//", left=Binary(op="min", left=left, right=right)):
+            return any(_is_rest(rest, name, replace(length, left=side)) for side in (left, right))
         case Binary(op="//", left=top, right=Const(value=width)) if int(width) % -change == 0:
             whole = _times_divisor(total, int(width) // -change)
             needed = add(polynomial(top, {}), Polynomial((((), -(int(width) + int(width) // change)),)))

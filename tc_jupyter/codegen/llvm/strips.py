@@ -72,8 +72,8 @@ def _values(expr: Expr) -> Iterator[Expr]:
 def operation_lanes(loop: For, flat: Flat, target: Target) -> int:
     """Iterations of a vectorised loop that are about as much work as one operation: elements far apart are read one by one."""
     reads = (n for stmt in walk_statements(loop.body) for expr in expressions(stmt) for n in walk(expr))
-    in_order = all(_in_order(node, loop.var, flat) for node in reads if isinstance(node, Read))
-    return native_lanes(loop.body, target) if in_order else 1
+    ordered = all(in_order(node, loop.var, flat) for node in reads if isinstance(node, Read))
+    return native_lanes(loop.body, target) if ordered else 1
 
 
 # --- joining ---------------------------------------------------------------------------------------------------------
@@ -231,14 +231,14 @@ def _worth_while(loop: For, flat: Flat) -> bool:
             for node in walk(expr):
                 if isinstance(node, Call) and not is_inline(node.function, node.dtype):
                     return False
-                if isinstance(node, Read) and not _in_order(node, loop.var, flat):
+                if isinstance(node, Read) and not in_order(node, loop.var, flat):
                     return False
                 if isinstance(node, Binary) and node.op in ("//", "%") and mentions(node, loop.var):
                     return False
     return True
 
 
-def _in_order(read: Read, var: str, flat: Flat) -> bool:
+def in_order(read: Read, var: str, flat: Flat) -> bool:
     """Whether neighbouring iterations read the same element, neighbours, or neighbours in reverse or every second one."""
     indices = read.indices[: len(read.indices) - flat.get(read.tensor, 0)]
     if any(mentions(where, var) for where in indices[:-1]):

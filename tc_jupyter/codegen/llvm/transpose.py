@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64, rebuild
 from tc_jupyter.schedule import Target
 
 from .builder import Builder, Value
@@ -129,10 +129,20 @@ def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
         return False
     if buffer.dtype is DType.BOOL or any(mentions(where, var) for where in read.indices[:-1]):
         return False
-    rows = [step(polynomial(where, {}), lane) for where in read.indices[:-1]]
+    rows = [step(polynomial(_without_last(where, lane), {}), lane) for where in read.indices[:-1]]
     last = polynomial(read.indices[-1], {})
     linear = all(constant for _, constant in rows) and any(change != 0 for change, _ in rows)
     return linear and step(last, var) == (1, True) and step(last, lane) == (0, True)
+
+
+def _without_last(where: Expr, lane: str) -> Expr:
+    """A row as it would be without a last one that stands for those beyond it (see `packing`)."""
+    match where:
+        case Binary(op="min", left=IndexVar(name=name) as row) if name == lane:
+            return row
+        case _:
+            parts = children(where)
+            return rebuild(where, tuple(_without_last(part, lane) for part in parts)) if parts else where
 
 
 PIECE_BITS = 128
