@@ -1,0 +1,142 @@
+"""Copies of rows into the columns of a tile: a tile with fewer rows repeats its last one, so that one version of the loops serves.
+
+The columns beyond the end are memory of the tile that nobody reads, or that is set to a number: after the copy then, column by
+column, and not before it. A copy across rows that is not turned in registers (see `transpose`) moves its elements one by one.
+
+Worked example: with tiles of 4 rows
+
+    for k in 0:K                                                 for k in 0:K
+      for r in 0:min(4, M - 4*t) (vectorize)         ->            for r in 0:4 (vectorize)
+        P[t, k, r] = A[4*t + r, k]                                   P[t, k, r] = A[4*t + min(r, min(4, M - 4*t) - 1), k]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store
+from tc_jupyter.loops.rewrite import with_blocks
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64
+
+from .polynomial import has_iterations
+from .prepare import constant_value, minimum, plus, substitute, upper_limit
+from .strips import Flat, in_order
+from .transpose import crossing_reads
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is known around a block.
+
+    Attributes:
+        buffers: by name.
+        flat: see `strips.flat_dimensions`.
+        loops: lengths by variable.
+    """
+
+    buffers: Mapping[str, Buffer]
+    flat: Flat
+    loops: Mapping[str, Expr]
+
+
+def packed(block: Block, scope: Scope) -> Block:
+    """Apply the rule to all copies inside."""
+    own = {stmt.buffer.name: stmt.buffer for stmt in block.body if isinstance(stmt, Allocate)}
+    scope = replace(scope, buffers={**scope.buffers, **own}) if own else scope
+    body: list[Stmt] = []
+    for stmt in block.body:
+        copy = _copy(stmt, scope)
+        if copy is None:
+            loops = {**scope.loops, stmt.var: stmt.extent} if isinstance(stmt, For) else scope.loops
+            inside = replace(scope, loops=loops)
+            body.append(with_blocks(stmt, lambda child, inside=inside: packed(child, inside)))
+        elif not any(crossing_reads(copy.inner, copy.loops[-1].var, scope.buffers)):
+            body.append(copy.around(replace(copy.inner, kind="serial")))
+        elif _repeats(copy, scope):
+            fill = _fill(body[-1], copy) if body else None
+            body[-1 if fill else len(body) :] = [_repeated(copy), *([] if fill is None else [fill])]
+        else:
+            body.append(stmt)
+    return replace(block, body=tuple(body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """Serial loops around a vectorised loop of one assignment."""
+
+    loops: tuple[For, ...]
+    inner: For
+    store: Store
+
+    def around(self, inner: For) -> Stmt:
+        """The serial loops around another innermost one."""
+        for loop in reversed(self.loops):
+            inner = replace(loop, body=replace(loop.body, body=(inner,)))
+        return inner
+
+
+def _nest(stmt: Stmt) -> _Nest | None:
+    loops: list[For] = []
+    while isinstance(stmt, For) and len(stmt.body.body) == 1:
+        loops.append(stmt)
+        stmt = stmt.body.body[0]
+    if len(loops) <= 1 or not isinstance(stmt, Store) or stmt.reduce is not None or stmt.atomic:
+        return None
+    *outer, inner = loops
+    good = inner.kind == "vectorize" and all(loop.kind == "serial" for loop in outer)
+    return _Nest(tuple(outer), inner, stmt) if good else None
+
+
+def _copy(stmt: Stmt, scope: Scope) -> _Nest | None:
+    """A nest that copies rows into the last dimension of a temporary, which has room for a whole tile."""
+    found = _nest(stmt)
+    if found is None or constant_value(found.inner.min) != 0 or not isinstance(found.store.value, Read):
+        return None
+    target, lanes = scope.buffers.get(found.store.buffer), upper_limit(found.inner.extent)
+    if target is None or target.scope not in ("global", "local") or target.pad or lanes is None:
+        return None
+    room = constant_value(target.shape[-1])
+    if room is None or room < lanes or found.store.indices[-1] != IndexVar(found.inner.var):
+        return None
+    return None if in_order(found.store.value, found.inner.var, scope.flat) else found
+
+
+def _repeats(copy: _Nest, scope: Scope) -> bool:
+    """Whether the last row may stand for those that are missing: there is one."""
+    around = {**scope.loops, **{loop.var: loop.extent for loop in copy.loops}}
+    return constant_value(copy.inner.extent) is None and has_iterations(copy.inner.extent, around)
+
+
+def _repeated(copy: _Nest) -> Stmt:
+    """The copy of a whole tile."""
+    inner = copy.inner
+    row = minimum(IndexVar(inner.var), plus(inner.extent, int64(-1)))
+    store = replace(copy.store, value=substitute(copy.store.value, {inner.var: row}))
+    lanes = upper_limit(inner.extent)
+    assert lanes is not None
+    return copy.around(replace(inner, extent=int64(lanes), body=replace(inner.body, body=(store,))))
+
+
+def _fill(stmt: Stmt, copy: _Nest) -> Stmt | None:
+    """What sets a tile with fewer rows to a number before the copy, as the same for the columns beyond the end."""
+    if not isinstance(stmt, If) or stmt.otherwise is not None or len(stmt.then.body) != 1:
+        return None
+    fill, inner = _nest(stmt.then.body[0]), copy.inner
+    lanes = upper_limit(inner.extent)
+    assert lanes is not None
+    same = (
+        fill is not None
+        and stmt.condition == Binary("<", inner.extent, int64(lanes), DType.BOOL)
+        and constant_value(fill.inner.extent) == lanes
+        and [(loop.var, loop.min, loop.extent) for loop in fill.loops]
+        == [(loop.var, loop.min, loop.extent) for loop in copy.loops]
+        and (fill.inner.var, fill.store.buffer, fill.store.indices)
+        == (inner.var, copy.store.buffer, copy.store.indices)
+        and isinstance(fill.store.value, Const)
+    )
+    if fill is None or not same:
+        return None
+    rest = Binary("-", int64(lanes), inner.extent, DType.INT64)
+    after = replace(fill.inner, min=inner.extent, extent=rest, kind="serial")
+    return replace(stmt, then=replace(stmt.then, body=(fill.around(after),)))
