@@ -427,7 +427,7 @@ def _only_user(block: Block, here: frozenset[Expr]) -> tuple[int, Stmt] | None:
         return None
     position, stmt = users[0]
     match stmt:
-        case Allocate() | Block():
+        case Allocate() | Block() | If():
             return position, stmt
         case For(kind="serial") if stmt.extent not in here and _has_other_loops(stmt.body, here):
             return position, stmt
@@ -504,6 +504,9 @@ def _fill(block: Block, extents: frozenset[Expr]) -> Block:
 # --- accumulators ----------------------------------------------------------------------------------------------------
 
 
+REGISTERS = 4096
+"""Bytes of accumulators that are kept in registers, as many of them as there are."""
+
 PARTIAL = ".lanes"
 """Ends the name of a buffer of partial results: lanes beyond the end of a loop must keep theirs."""
 
@@ -515,7 +518,8 @@ def accumulate(block: Block, scopes: Mapping[str, str]) -> Block:
 
 def _accumulate(stmt: Stmt, scopes: Mapping[str, str]) -> Stmt:
     if isinstance(stmt, Allocate):
-        return replace(stmt, body=accumulate(stmt.body, {**scopes, stmt.buffer.name: stmt.buffer.scope}))
+        buffer = replace(stmt.buffer, scope="register") if _is_registers(stmt) else stmt.buffer
+        return Allocate(buffer, accumulate(stmt.body, {**scopes, buffer.name: buffer.scope}))
     if not isinstance(stmt, For) or stmt.kind in ("parallel", "vectorize", "unroll"):
         return with_blocks(stmt, lambda block: accumulate(block, scopes))
     for store, path in _reductions(stmt.body, ()):
@@ -524,6 +528,35 @@ def _accumulate(stmt: Stmt, scopes: Mapping[str, str]) -> Stmt:
             if promoted is not None:
                 return _accumulate_rest(promoted, scopes)
     return replace(stmt, body=accumulate(stmt.body, scopes))
+
+
+def _is_registers(stmt: Allocate) -> bool:
+    """Whether a buffer is small, and each of its elements, as code is printed, a register: only written-out loops choose it."""
+    buffer = stmt.buffer
+    sizes = [constant_value(extent) or 0 for extent in buffer.shape]
+    if buffer.scope != "local" or buffer.pad or not 0 < prod(sizes) * buffer.dtype.compute.bytes <= REGISTERS:
+        return False
+    loops = [inner for inner in walk_statements(stmt.body) if isinstance(inner, For)]
+    printed = {loop.var for loop in loops if loop.kind in ("unroll", "vectorize")}
+    printed -= {loop.var for loop in loops if loop.kind not in ("unroll", "vectorize") or upper_limit(loop.extent) is None}
+    places = [
+        where
+        for inner in walk_statements(stmt.body)
+        for where in (
+            *([inner.indices] if isinstance(inner, Store) and inner.buffer == buffer.name else []),
+            *(
+                node.indices
+                for expr in expressions(inner)
+                for node in walk(expr)
+                if isinstance(node, Read) and node.tensor == buffer.name
+            ),
+        )
+    ]
+    return all(
+        constant_value(index) is not None or (isinstance(index, IndexVar) and index.name in printed)
+        for where in places
+        for index in where
+    )
 
 
 def _accumulate_rest(promoted: tuple[For, Callable[[Stmt], Stmt], Buffer], scopes: Mapping[str, str]) -> Stmt:
@@ -579,7 +612,7 @@ def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Calla
     extents = [upper_limit(inner.extent) or 1 for inner in kept]
     dtype = store.value.dtype.compute
     own = any(inner.var not in used for inner in kept)
-    if prod(extents) * dtype.bytes > 4096 or (own and prod(extents) > 512):
+    if prod(extents) * dtype.bytes > REGISTERS or (own and prod(extents) > 512):
         return None
     name = f"{store.buffer}{PARTIAL if own else '.acc'}"
     buffer = Buffer(name, dtype, tuple(int64(extent) for extent in extents) or (int64(1),), "register", align=64)
