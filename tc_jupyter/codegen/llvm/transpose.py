@@ -123,7 +123,7 @@ def _plain_reads(expr: Expr) -> Iterator[Read]:
 
 def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
     own = buffer.scope == "local" and not buffer.pad
-    if not (own or (buffer.role == "input" and buffer.scope == "argument" and not buffer.strided)):
+    if not (own or (buffer.role == "input" and buffer.scope in ("argument", "global") and not (buffer.strided or buffer.pad))):
         return False
     if len(read.indices) < 2:
         return False
