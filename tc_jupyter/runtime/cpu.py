@@ -1,7 +1,7 @@
 """The CPU as a `Target`, and kernels that run on it.
 
-Worked example: `kernel = load(source, cache)`; `kernel.run(slots)`, where `slots` is a ctypes array of `int64`, one for each argument of
-the source.
+Worked example: `kernel = load(source, cache)`; `kernel.run(slots)`, where `slots` is a ctypes array with one `int64` for each
+argument of the source.
 """
 
 from __future__ import annotations

@@ -98,6 +98,7 @@ from .prepare import (
     upper_limit,
     variables,
 )
+from .remainder import one_by_one
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
@@ -145,14 +146,14 @@ def _emit(kernel: Kernel, target: Target) -> KernelSource:
     kernel = expand(kernel, native_steps(kernel, target))
     own = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
-    kernel = replace(kernel, body=strip(join(narrow(find(fuse_reductions(kernel.body), flat))), target))
+    kernel = replace(kernel, body=strip(join(narrow(find(fuse_reductions(one_by_one(kernel.body)), flat))), target))
     plan = tasks(kernel, lambda loop: operation_lanes(loop, flat, target))
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
     bound = frozenset(loop.var for loop in plan.loops)
     inputs = {buffer.name: buffer for buffer in kernel.buffers}
     buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
-    body = packed(plan.body, Scope(buffers, flat, {loop.var: loop.extent for loop in plan.loops}))
+    body = packed(plan.body, Scope(buffers, flat, {loop.var: loop.extent for loop in plan.loops}, target))
     body = body if target.free_masks else overlap(body)
     body = blocked(full_tiles(accumulate(body, scopes), bound), inputs, target)
     for buffer in reversed(plan.allocations):

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store
 from tc_jupyter.loops.rewrite import with_blocks
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64
+from tc_jupyter.schedule import Target
 
 from .polynomial import has_iterations
 from .prepare import constant_value, minimum, plus, substitute, upper_limit
 from .strips import Flat, in_order
-from .transpose import crossing_reads
+from .transpose import turned_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Scope:
     buffers: Mapping[str, Buffer]
     flat: Flat
     loops: Mapping[str, Expr]
+    target: Target
 
 
 def packed(block: Block, scope: Scope) -> Block:
@@ -51,7 +53,7 @@ def packed(block: Block, scope: Scope) -> Block:
             loops = {**scope.loops, stmt.var: stmt.extent} if isinstance(stmt, For) else scope.loops
             inside = replace(scope, loops=loops)
             body.append(with_blocks(stmt, lambda child, inside=inside: packed(child, inside)))
-        elif not any(crossing_reads(copy.inner, copy.loops[-1].var, scope.buffers)):
+        elif turned_width(copy.loops[-1], copy.inner, scope.buffers, scope.target) is None:
             body.append(copy.around(replace(copy.inner, kind="serial")))
         elif _repeats(copy, scope):
             fill = _fill(body[-1], copy) if body else None

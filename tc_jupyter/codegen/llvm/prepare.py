@@ -345,6 +345,8 @@ def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes, own: Mapping[str,
             stored = int(stmt.reduce is None or own.get(stmt.buffer) != "register")  # a sum in a register is one step
             done = max(1, (stored + _operations(stmt.value)) // 2)
             return int64(done + (0 if stmt.reduce or stmt.buffer in own else MEMORY))
+        case If(otherwise=Block()):
+            return work_of(stmt.then, outer, lanes, own)  # the usual case
         case Intrinsic():
             return int64(64)
         case Barrier():
@@ -409,7 +411,7 @@ def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr]) -> Stm
         test = Binary("==", loop_extent, int64(limit), DType.BOOL)
         condition = test if condition is None else Binary("&&", condition, test, DType.BOOL)
     assert condition is not None
-    return If(condition, full_tiles(_fill(block, here), bound), block)
+    return If(condition, full_tiles(fill(block, here), bound), block)
 
 
 def _bound_by(stmt: Stmt) -> frozenset[str]:
@@ -491,8 +493,8 @@ def _postponed(stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: 
             return frozenset()
 
 
-def _fill(block: Block, extents: frozenset[Expr]) -> Block:
-    """Replace these extents by their constants."""
+def fill(block: Block, extents: frozenset[Expr]) -> Block:
+    """Replace these extents by the constants that limit them."""
 
     def rule(expr: Expr) -> Expr:
         limit = upper_limit(expr) if expr in extents else None
@@ -538,7 +540,9 @@ def _is_registers(stmt: Allocate) -> bool:
         return False
     loops = [inner for inner in walk_statements(stmt.body) if isinstance(inner, For)]
     printed = {loop.var for loop in loops if loop.kind in ("unroll", "vectorize")}
-    printed -= {loop.var for loop in loops if loop.kind not in ("unroll", "vectorize") or upper_limit(loop.extent) is None}
+    printed -= {
+        loop.var for loop in loops if loop.kind not in ("unroll", "vectorize") or upper_limit(loop.extent) is None
+    }
     places = [
         where
         for inner in walk_statements(stmt.body)

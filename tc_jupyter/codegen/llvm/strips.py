@@ -86,20 +86,24 @@ def join(block: Block) -> Block:
 
 def _join(stmt: Stmt) -> Stmt:
     stmt = with_blocks(stmt, join)
-    if not isinstance(stmt, For) or stmt.kind != "serial" or len(stmt.body.body) != 1:
-        return stmt
-    inner = stmt.body.body[0]
-    if not isinstance(inner, For) or inner.kind != "vectorize" or not _assigns_only(inner.body):
-        return stmt
+    found = one_loop(stmt) if isinstance(stmt, For) else None
+    return stmt if found is None or not _assigns_only(found.body) else replace(found, kind="vectorize")
+
+
+def one_loop(stmt: For) -> For | None:
+    """A serial loop of nothing but a vectorised loop as one serial loop, if both count the iterations of a whole."""
+    inner = stmt.body.body[0] if len(stmt.body.body) == 1 else None
+    if stmt.kind != "serial" or not isinstance(inner, For) or inner.kind != "vectorize":
+        return None
     lanes, whole = upper_limit(inner.extent), _whole_extent(stmt, inner)
     if lanes is None or whole is None:
-        return stmt
+        return None
     name = f"{stmt.var}.{inner.var}"
     try:
         body = map_block(inner.body, lambda expr: _merge(expr, stmt.var, inner.var, lanes, name))
     except _Unmerged:
-        return stmt
-    return For(name, int64(0), whole, body, "vectorize", stmt.axis)
+        return None
+    return For(name, int64(0), whole, body, "serial", stmt.axis)
 
 
 def _whole_extent(outer: For, inner: For) -> Expr | None:

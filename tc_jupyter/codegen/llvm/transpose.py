@@ -24,6 +24,9 @@ from .builder import Builder, Value
 from .polynomial import mentions, polynomial, step
 from .prepare import constant_value, map_block, plus, substitute, times, upper_limit
 
+FEWEST = 4
+"""Shorter rows are not turned."""
+
 
 def blocked(block: Block, buffers: Mapping[str, Buffer], target: Target) -> Block:
     """Cut loops over the contiguous index of such reads into written-out blocks and a rest."""
@@ -39,14 +42,8 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     inner = _single(stmt)
     if inner is None or not isinstance(stmt, For) or stmt.kind != "serial":
         return (with_blocks(stmt, lambda child: blocked(child, buffers, target)),)
-    limit = upper_limit(inner.extent)
-    reads = tuple(crossing_reads(inner, stmt.var, buffers))
-    count = constant_value(stmt.extent)
-    if not reads or limit is None or (count is not None and count < 4) or not _turns(inner, reads, buffers, target):
-        return (stmt,)
-    width = target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads))
-    width = min(width, 1 << limit.bit_length() - 1)
-    if width < 2 or width & (width - 1):
+    width = turned_width(stmt, inner, buffers, target)
+    if width is None or not _turns(inner, crossing_reads(inner, stmt.var, buffers), buffers, target):
         return (stmt,)
     outer, step_name = f"{stmt.var}.o", f"{stmt.var}.i"
     whole = Binary("//", stmt.extent, int64(width), DType.INT64)
@@ -58,6 +55,17 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     # gathers of a copy take as long as its elements one by one, and are far more code
     each = Block((replace(inner, kind="serial"),)) if all(map(_is_copy, inner.body.body)) else stmt.body
     return main, replace(stmt, min=plus(stmt.min, done), extent=left, body=each)
+
+
+def turned_width(loop: For, inner: For, buffers: Mapping[str, Buffer], target: Target) -> int | None:
+    """Elements of a piece of a row, for rows that the vectorised loop inside of a loop along them reads across; `None`: not turned."""
+    limit, count = upper_limit(inner.extent), constant_value(loop.extent)
+    reads = tuple(crossing_reads(inner, loop.var, buffers))
+    if not reads or limit is None or (count is not None and count < FEWEST):
+        return None
+    width = target.vector_bits // max(32, *(read.dtype.compute.bits for read in reads))
+    width = min(width, 1 << limit.bit_length() - 1)
+    return None if width < 2 or width & (width - 1) else width
 
 
 def _is_copy(stmt: Stmt) -> bool:
@@ -123,7 +131,10 @@ def _plain_reads(expr: Expr) -> Iterator[Read]:
 
 def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
     own = buffer.scope == "local" and not buffer.pad
-    if not (own or (buffer.role == "input" and buffer.scope in ("argument", "global") and not (buffer.strided or buffer.pad))):
+    if not (
+        own
+        or (buffer.role == "input" and buffer.scope in ("argument", "global") and not (buffer.strided or buffer.pad))
+    ):
         return False
     if len(read.indices) < 2:
         return False
