@@ -228,7 +228,7 @@ class _Function:
         self.workspace: Expr = int64(0)
         self.stack_bytes = 0
         self.streams = False
-        self.turns = self.turning = False
+        self.turns = self.turning = self.last_rows = False
         self.reduces = True
         self.partial = False
         self.fetched: set[str] = set()
@@ -927,9 +927,10 @@ class _Function:
         self.b.call(function, (stored, where, f"i32 {dtype.bytes}", every), "void")
 
     def can_stream(self, storage: _Storage, lanes: int) -> bool:
-        """Whether the processor can write past its caches: whole registers, x86 only."""
+        """Whether the processor can write past its caches (x86), and lines become whole soon; the last rows are not worth it."""
         bits = lanes * storage.buffer.dtype.bits
-        return self.target.arch.startswith("x86_64") and not storage.private and bits % self.target.vector_bits == 0
+        whole = bits % self.target.vector_bits == 0 and (bits >= 8 * LINE or self.alone is not None)
+        return self.target.arch.startswith("x86_64") and not storage.private and whole and not self.last_rows
 
     def streaming_store(self, storage: _Storage, stored: str, pointer: str) -> None:
         """Past the caches if the output is far larger than they are, its rows are long, and whole lines are written.
@@ -1259,7 +1260,9 @@ class _Function:
             self.unrolled(stmt, limit)
             return
         inside = If(Binary("<", IndexVar(stmt.var), plus(stmt.min, extent), DType.BOOL), stmt.body)
+        before, self.last_rows = self.last_rows, stmt.kind == "unroll"  # `full_tiles` has made another version
         self.unrolled(replace(stmt, body=Block((inside,))), limit)
+        self.last_rows = before
 
     def serial(self, stmt: For) -> None:
         """A counted loop."""
