@@ -87,8 +87,8 @@ def compare(b: Builder, op: str, left: Value, right: Value) -> Value:
     return b.op(text, DType.BOOL, left.lanes, "cmp")
 
 
-def binary(b: Builder, op: str, left: Value, right: Value, reassociate: bool = False, positive: bool = False) -> Value:
-    """`+ - * / // % min max` of operands of one type, or a comparison; `positive` says that a divisor is."""
+def binary(b: Builder, op: str, left: Value, right: Value, reassociate: bool = False) -> Value:
+    """`+ - * / // % min max` of operands of one type, or a comparison."""
     if op in _COMPARE_INT:
         return compare(b, op, left, right)
     folded = _fold(op, left, right)
@@ -102,9 +102,16 @@ def binary(b: Builder, op: str, left: Value, right: Value, reassociate: bool = F
     if left.dtype is DType.BOOL:
         return logical(b, {"+": "or", "*": "and"}[op], left, right)
     if op in ("//", "/", "%"):
-        return _integer_division(b, op, left, right, positive)
+        return _integer_division(b, op, left, right)
     name = {"+": "add", "-": "sub", "*": "mul"}[op]
     return b.op(f"{name} {left.typed}, {right.text}", left.dtype, left.lanes, name)
+
+
+def natural_division(b: Builder, op: str, left: Value, right: Value) -> Value:
+    """`//` or `%` of a number that is not negative by a positive one."""
+    folded = _fold(op, left, right)
+    name, hint = ("urem", "rem") if op == "%" else ("udiv", "quot")
+    return folded or b.op(f"{name} {left.typed}, {right.text}", left.dtype, left.lanes, hint)
 
 
 def _fold(op: str, left: Value, right: Value) -> Value | None:
@@ -153,7 +160,7 @@ def _extreme(b: Builder, op: str, left: Value, right: Value) -> Value:
     return intrinsic(b, op + "imum", left, right, flags="nsz")
 
 
-def _integer_division(b: Builder, op: str, left: Value, right: Value, positive: bool) -> Value:
+def _integer_division(b: Builder, op: str, left: Value, right: Value) -> Value:
     """Floor division and its remainder; 0 for a divisor of 0, wrapped for the one quotient that overflows."""
     divisor = _positive_literal(right)
     if divisor is not None and divisor & (divisor - 1) == 0:
@@ -163,7 +170,7 @@ def _integer_division(b: Builder, op: str, left: Value, right: Value, positive: 
         return b.op(f"{shift} {left.typed}, {_like(divisor.bit_length() - 1, left)}", left.dtype, left.lanes, "quot")
     if not left.dtype.is_signed:
         return _unsigned_division(b, op, left, right)
-    positive = positive or divisor is not None
+    positive = divisor is not None
     safe = right if positive else _safe_divisor(b, left, right)
     quotient = b.op(f"sdiv {left.typed}, {safe.text}", left.dtype, left.lanes, "quot")
     remainder = b.op(f"srem {left.typed}, {safe.text}", left.dtype, left.lanes, "rem")

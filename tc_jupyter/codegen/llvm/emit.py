@@ -212,6 +212,7 @@ class _Function:
         # by identity, with the expression, so that no other one gets its identity
         self.needed: dict[int, tuple[Expr, frozenset[str] | None]] = {}
         self.values: dict[str, Value] = {}
+        self.sums: dict[str, Expr] = {}
         self.level_of: dict[str, int] = {}
         self.constants: dict[str, Expr] = {}
         self.ranges: dict[str, tuple[Expr, Expr]] = {}
@@ -349,6 +350,8 @@ class _Function:
         match expr:
             case Const():
                 return constant(expr.value, expr.dtype)
+            case Size() if expr.name in self.sums:
+                return self.value(self.sums[expr.name])
             case Size():
                 return self.values[expr.name]
             case IndexVar():
@@ -386,13 +389,12 @@ class _Function:
             case Binary(op="<") if (lanes := self.lanes_below(expr.left, expr.right)) is not None:
                 return lanes
             case Binary():
-                positive = expr.op in ("//", "/", "%") and _positive(expr.right)
                 left, right = self.value(expr.left), self.value(expr.right)
                 if expr.op == "%" and left.dtype.is_float:
                     return float_remainder(self.b, left, right)
                 if expr.op == "/" and has_reciprocal(left, right, self.target):
                     return divide(self.b, left, right)
-                return arith.binary(self.b, expr.op, left, right, positive=positive)
+                return arith.binary(self.b, expr.op, left, right)
             case Select():
                 return self.choose(expr.condition, expr.then, expr.otherwise)
             case Cast():
@@ -1561,15 +1563,6 @@ class _Function:
         self.leave(stmt.var)
 
 
-def _positive(expr: Expr) -> bool:
-    """Whether an integer expression is `max(1, ...)`."""
-    return (
-        isinstance(expr, Binary)
-        and expr.op == "max"
-        and (constant_value(expr.left) or constant_value(expr.right) or 0) > 0
-    )
-
-
 def _only_vectors(block: Block) -> bool:
     """Whether LLVM's own vectoriser has nothing to do: every innermost loop is vectorised or written out."""
     innermost = [
@@ -1724,7 +1717,7 @@ class _Module:
         for buffer in self.kernel.buffers:
             pointer = "%" + builder.name(buffer.name)
             names["buffer", buffer.name, 0] = pointer
-            strides = _row_major(list(buffer.shape))
+            strides = self.strides(function, buffer)
             if buffer.strided:
                 strides = tuple(polynomial(Size(f"{buffer.name}.stride.{k}"), {}) for k in range(len(buffer.shape)))
                 for k in range(len(buffer.shape)):
@@ -1741,6 +1734,16 @@ class _Module:
             function.scalars[name] = function.from_memory(text, dtype, 1)
         return names
 
+    def strides(self, function: _Function, buffer: Buffer) -> tuple[Polynomial, ...]:
+        """Elements per step of each dimension; a sum of several products has a name, so that it is computed once."""
+        found = list(_row_major(list(buffer.shape)))
+        for k, stride in enumerate(found):
+            if len(stride.terms) > 1:
+                name = f"{buffer.name}.stride.{k}"
+                function.sums[name] = as_expr(stride)
+                found[k] = polynomial(Size(name), {})
+        return tuple(found)
+
     def points(self, function: _Function, builder: Builder) -> None:
         """The loop over the points of one task, which decodes the point into the variables of the parallel loops."""
         loops = self.plan.loops
@@ -1756,17 +1759,20 @@ class _Module:
             return
         # a division for every point would take as long as a short row: one for every run of the innermost loop
         length = function.value(maximum(int64(1), inner.extent))
-        low = arith.binary(builder, "//", first, length, positive=True)
-        end = arith.binary(builder, "//", arith.binary(builder, "-", last, index(1)), length, positive=True)
+        low = arith.natural_division(builder, "//", first, length)
+        end = arith.natural_division(builder, "//", arith.binary(builder, "-", last, index(1)), length)
         end = arith.binary(builder, "+", end, index(1))
         extent = reduce(times, (maximum(int64(0), loop.extent) for loop in outer))
         with function.counted("run", low, end, int64(0), extent, guard=True):
-            rest: Expr = IndexVar("run")
+            rest = function.values["run"]
             for number, loop in enumerate(reversed(outer)):
-                part = rest if number == len(outer) - 1 else Binary("%", rest, loop.extent, DType.INT64)
-                counter = function.value(plus(loop.min, part))
+                extent, low, part = function.value(loop.extent), function.value(loop.min), rest
+                with function.at(len(function.levels) - 1):  # all extents are positive here
+                    if number < len(outer) - 1:
+                        part = arith.natural_division(builder, "%", rest, extent)
+                        rest = arith.natural_division(builder, "//", rest, extent)
+                    counter = arith.binary(builder, "+", low, part)
                 function.enter(loop.var, counter, loop.min, loop.extent, function.levels[-1].place)
-                rest = Binary("//", rest, loop.extent, DType.INT64)
             before = arith.binary(builder, "*", function.values["run"], length)
             start = arith.binary(builder, "max", arith.binary(builder, "-", first, before), index(0))
             stop = arith.binary(builder, "min", arith.binary(builder, "-", last, before), length)
@@ -1828,7 +1834,7 @@ class _Module:
             return function.value(self.plan.chunk)
         b, tasks = function.b, Value("%tasks", DType.INT64)
         rounded = arith.binary(b, "+", function.value(self.plan.total), arith.binary(b, "-", tasks, index(1)))
-        return arith.binary(b, "//", rounded, tasks, positive=True)
+        return arith.natural_division(b, "//", rounded, tasks)
 
     def entry_prologue(self, arguments: tuple[Argument, ...]) -> tuple[Builder, _Function]:
         """The start of a function that takes `ptr %args`: every slot is loaded."""

@@ -58,7 +58,7 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
 
 
 def turned_width(loop: For, inner: For, buffers: Mapping[str, Buffer], target: Target) -> int | None:
-    """Elements of a piece of a row, for rows that the vectorised loop inside of a loop along them reads across; `None`: not turned."""
+    """Elements of a piece of a row, if the vectorised loop inside of a loop along rows reads across them and these are turned."""
     limit, count = upper_limit(inner.extent), constant_value(loop.extent)
     reads = tuple(crossing_reads(inner, loop.var, buffers))
     if not reads or limit is None or (count is not None and count < FEWEST):

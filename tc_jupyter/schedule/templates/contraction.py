@@ -30,8 +30,8 @@ BLOCK_TILES = 8
 """Tiles of rows in one task, if there are enough tasks."""
 TASKS_PER_THREAD = 4
 MOST_STEPS = 40
-"""Multiply-adds of vectors in an unrolled loop body. Measured with AVX2: a convolution of 32 groups, whose body has 72 or 24 of them,
-takes 0.99 of the time with 72, but 1.45 times as long to compile."""
+"""Multiply-adds of vectors in an unrolled loop body. Measured with AVX2: a convolution of 32 groups, whose body has 72 or 24 of
+them, takes 0.99 of the time with 72, but 1.45 times as long to compile."""
 PIECE = 256
 """Positions of a long row that are collected before they are turned around."""
 TURNING = 1.1
