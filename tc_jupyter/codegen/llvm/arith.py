@@ -108,9 +108,12 @@ def binary(b: Builder, op: str, left: Value, right: Value, reassociate: bool = F
 
 
 def natural_division(b: Builder, op: str, left: Value, right: Value) -> Value:
-    """`//` or `%` of a number that is not negative by a positive one."""
+    """`//` or `%` of a number that is not negative by a positive one.
+
+    Divided as numbers with a sign: LLVM takes unsigned quotients apart, and then finds no addresses that move with a loop.
+    """
     folded = _fold(op, left, right)
-    name, hint = ("urem", "rem") if op == "%" else ("udiv", "quot")
+    name, hint = ("srem", "rem") if op == "%" else ("sdiv", "quot")
     return folded or b.op(f"{name} {left.typed}, {right.text}", left.dtype, left.lanes, hint)
 
 
