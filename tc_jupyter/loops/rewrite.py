@@ -5,7 +5,8 @@ Worked example: `with_expressions(stmt, variables({"k": k + 1}))` puts `k + 1` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -16,14 +17,23 @@ from .ir import Allocate, Barrier, Block, Check, For, If, Intrinsic, Stmt, Store
 Rule = Callable[[Expr], Expr | None]
 
 
+def with_body(block: Block, body: Iterable[Stmt]) -> Block:
+    """The block with other statements; itself where they are the same objects."""
+    new = tuple(body)
+    same = len(new) == len(block.body) and all(map(operator.is_, new, block.body))
+    return block if same else replace(block, body=new)
+
+
 def with_blocks(stmt: Stmt, change: Callable[[Block], Block]) -> Stmt:
     """The statement with every block directly inside it changed."""
     match stmt:
         case For() | Allocate() | Check():
-            return replace(stmt, body=change(stmt.body))
+            body = change(stmt.body)
+            return stmt if body is stmt.body else replace(stmt, body=body)
         case If():
-            otherwise = None if stmt.otherwise is None else change(stmt.otherwise)
-            return replace(stmt, then=change(stmt.then), otherwise=otherwise)
+            then, otherwise = change(stmt.then), None if stmt.otherwise is None else change(stmt.otherwise)
+            same = then is stmt.then and otherwise is stmt.otherwise
+            return stmt if same else replace(stmt, then=then, otherwise=otherwise)
         case Block():
             return change(stmt)
         case Store() | Barrier() | Intrinsic():
@@ -58,7 +68,7 @@ def with_expressions(stmt: Stmt, rule: Rule) -> Stmt:
 
 def block_with_expressions(block: Block, rule: Rule) -> Block:
     """As `with_expressions`, for all statements of a block."""
-    return replace(block, body=tuple(with_expressions(stmt, rule) for stmt in block.body))
+    return with_body(block, (with_expressions(stmt, rule) for stmt in block.body))
 
 
 def _read(read: Read, rule: Rule) -> Read:

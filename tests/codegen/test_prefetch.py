@@ -19,7 +19,7 @@ PRODUCT = "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j)
 
 
 def panel(columns: int):
-    return polynomial(add(mul(mul(var("j"), K), columns), mul(var("k"), columns)), {})
+    return polynomial(add(mul(mul(var("j"), K), columns), mul(var("k"), columns)))
 
 
 @pytest.mark.parametrize("columns", [1, 8, 31, 32, 48])
@@ -48,11 +48,11 @@ def test_no_piece_without_repetitions_or_rows_or_panels_and_none_where_data_says
     assert next_panel(panel(32), LOOPS, {**rows, "i": int64(1)}) is None
     assert next_panel(panel(32), LOOPS, {**rows, "i": size("M")}) is None
     assert next_panel(panel(32), LOOPS[1:], EXTENTS) is None
-    assert next_panel(polynomial(mul(var("k"), 32), {}), LOOPS, EXTENTS) is None
-    assert next_panel(polynomial(mul(var("j"), 32), {}), LOOPS, EXTENTS) is None
-    assert next_panel(polynomial(add(mul(var("i"), 7), mul(var("k"), 32)), {}), LOOPS, EXTENTS) is None
+    assert next_panel(polynomial(mul(var("k"), 32)), LOOPS, EXTENTS) is None
+    assert next_panel(polynomial(mul(var("j"), 32)), LOOPS, EXTENTS) is None
+    assert next_panel(polynomial(add(mul(var("i"), 7), mul(var("k"), 32))), LOOPS, EXTENTS) is None
     looked_up = op("*", read("I", var("j"), dtype=DType.INT64), K)
-    assert next_panel(polynomial(add(looked_up, mul(var("k"), 32)), {}), LOOPS, EXTENTS) is None
+    assert next_panel(polynomial(add(looked_up, mul(var("k"), 32))), LOOPS, EXTENTS) is None
 
 
 def test_a_product_fetches_its_next_panel_once_per_row():

@@ -210,6 +210,7 @@ class _Function:
         self.place: Lines = []
         self.levels = [_Level(self.place)]
         # by identity, with the expression, so that no other one gets its identity
+        self.vectorizable: dict[int, tuple[For, bool]] = {}
         self.needed: dict[int, tuple[Expr, frozenset[str] | None]] = {}
         self.values: dict[str, Value] = {}
         self.sums: dict[str, Expr] = {}
@@ -412,10 +413,10 @@ class _Function:
         """Which lanes have a position below an end, if neighbours have neighbouring positions: a comparison of narrow numbers."""
         if self.vector is None or has_read(position) or has_read(end) or self.varies(end):
             return None
-        place = polynomial(position, {})
+        place = polynomial(position)
         if position.dtype is not DType.INT64 or step(place, self.vector.var) != (1, True):
             return None
-        if any(abs(weight) > MOST_WEIGHT for _, weight in (*place.terms, *polynomial(end, {}).terms)):
+        if any(abs(weight) > MOST_WEIGHT for _, weight in (*place.terms, *polynomial(end).terms)):
             return None
         lanes = self.vector.lanes
         before = Binary("-", end, as_expr(self.first_lane(place)), DType.INT64)
@@ -472,7 +473,7 @@ class _Function:
         """The position of an element, in elements from element 0."""
         total = Polynomial(())
         for where, stride in zip(indices, storage.strides, strict=True):
-            total = add(total, multiply(polynomial(where, {}), stride))
+            total = add(total, multiply(polynomial(where), stride))
         return total
 
     def pointer(self, read: Read) -> str:
@@ -540,7 +541,7 @@ class _Function:
             start = without(offset, self.vector.var)
             if start is not None:
                 return start
-        return polynomial(substitute(as_expr(offset), {self.vector.var: self.vector.first}), {})
+        return polynomial(substitute(as_expr(offset), {self.vector.var: self.vector.first}))
 
     def whole_vectors(self, storage: _Storage, offset: Polynomial) -> bool:
         """Whether private storage has room for all lanes, so that lanes beyond the end of the loop may be touched."""
@@ -647,7 +648,7 @@ class _Function:
             place = minimum(plus(as_expr(where), int64(distance(lanes * size))), last)
             ahead = self.later(table, place, read)
             moved = rewrite(as_expr(offset), lambda node: ahead if node == read else None)
-            pointer = self.address(storage, polynomial(moved, {}))
+            pointer = self.address(storage, polynomial(moved))
             for line in range(min(MOST_LINES, -(-lanes * size // LINE))):
                 self.fetch(pointer, line * LINE)
         self.b.branch(end)
@@ -1221,9 +1222,9 @@ class _Function:
                 continue
             for first in range(0, extent - 1, 2):
                 number = plus(self.resolve(stmt.min), int64(first))
-                even = polynomial(substitute(as_expr(offset), {stmt.var: number}), {})
+                even = polynomial(substitute(as_expr(offset), {stmt.var: number}))
                 odd = add(even, Polynomial((((), 1),)))
-                start = polynomial(substitute(as_expr(even), {inner.var: int64(0)}), {})
+                start = polynomial(substitute(as_expr(even), {inner.var: int64(0)}))
                 for place, value in zip((even, odd), self.halves(storage, start, lanes, native), strict=True):
                     self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, None, None] = value
 
@@ -1342,7 +1343,17 @@ class _Function:
     # --- vectorised loops --------------------------------------------------------------------------------------------
 
     def can_vectorize(self, stmt: For) -> bool:
-        """Whether the body can be printed with one lane per iteration; if not, the loop is serial."""
+        """Whether the body can be printed with one lane per iteration; if not, the loop is serial.
+
+        Asked for every iteration of a written-out loop around it.
+        """
+        known = self.vectorizable.get(id(stmt))
+        if known is None:
+            known = self.vectorizable[id(stmt)] = (stmt, self.has_free_lanes(stmt))
+        return known[1]
+
+    def has_free_lanes(self, stmt: For) -> bool:
+        """Whether no iteration needs what another one does."""
         allocated: set[str] = set()
         for inner in walk_statements(stmt.body):
             match inner:
@@ -1351,7 +1362,7 @@ class _Function:
                 case Store(atomic=True):
                     return False
                 case Allocate():
-                    if any(constant_value(self.resolve(extent)) is None for extent in inner.buffer.shape):
+                    if any(constant_value(extent) is None for extent in inner.buffer.shape):
                         return False
                     allocated.add(inner.buffer.name)
                 case For() if any(mentions(e, stmt.var) or has_read(e) for e in (inner.min, inner.extent)):
@@ -1488,7 +1499,7 @@ class _Function:
         storage = self.storages[store.buffer]
         offset = self.offset(storage, tuple(self.resolve(where) for where in store.indices))
         low = self.resolve(stmt.min)
-        first = polynomial(substitute(as_expr(offset), {stmt.var: low}), {})
+        first = polynomial(substitute(as_expr(offset), {stmt.var: low}))
         size = storage.buffer.dtype.bytes
         line = min(LINE, lanes * size)
         number = self.b.op(f"ptrtoint ptr {self.address(storage, first)} to i64", DType.INT64, 1, "address")
@@ -1620,7 +1631,7 @@ def _row_major(shape: Sequence[Expr]) -> tuple[Polynomial, ...]:
     pitch = Polynomial((((), 1),))
     for extent in reversed(shape):
         strides.append(pitch)
-        pitch = multiply(pitch, polynomial(extent, {}))
+        pitch = multiply(pitch, polynomial(extent))
     return tuple(reversed(strides))
 
 
@@ -1719,7 +1730,7 @@ class _Module:
             names["buffer", buffer.name, 0] = pointer
             strides = self.strides(function, buffer)
             if buffer.strided:
-                strides = tuple(polynomial(Size(f"{buffer.name}.stride.{k}"), {}) for k in range(len(buffer.shape)))
+                strides = tuple(polynomial(Size(f"{buffer.name}.stride.{k}")) for k in range(len(buffer.shape)))
                 for k in range(len(buffer.shape)):
                     text = "%" + builder.name(f"{buffer.name}.stride.{k}")
                     names["stride", buffer.name, k] = text
@@ -1741,7 +1752,7 @@ class _Module:
             if len(stride.terms) > 1:
                 name = f"{buffer.name}.stride.{k}"
                 function.sums[name] = as_expr(stride)
-                found[k] = polynomial(Size(name), {})
+                found[k] = polynomial(Size(name))
         return tuple(found)
 
     def points(self, function: _Function, builder: Builder) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
-from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks
+from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks, with_body
 from tc_jupyter.program import IndexVar, Read, walk
 
 MOST_REDUCTIONS = 4
@@ -37,7 +37,7 @@ def fuse_reductions(block: Block) -> Block:
             if joined is not None:
                 body[early], body[late], fused = Block(()), joined, True
     whole = replace(block, body=tuple(stmt for stmt in body if stmt != Block(()))) if fused else block
-    return replace(whole, body=tuple(with_blocks(stmt, fuse_reductions) for stmt in whole.body))
+    return with_body(whole, (with_blocks(stmt, fuse_reductions) for stmt in whole.body))
 
 
 def _flat(block: Block) -> list[Stmt]:

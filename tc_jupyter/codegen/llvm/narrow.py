@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import (
     LARGEST_POSITION,
     Binary,
@@ -43,7 +43,7 @@ Loops = tuple[For, ...]
 
 def narrow(block: Block, outer: Loops = ()) -> Block:
     """Make every loop nest that finds such positions, and only reduces, in two versions; `outer` are the loops around."""
-    return replace(block, body=tuple(_narrow(stmt, outer) for stmt in block.body))
+    return with_body(block, (_narrow(stmt, outer) for stmt in block.body))
 
 
 def _narrow(stmt: Stmt, outer: Loops) -> Stmt:

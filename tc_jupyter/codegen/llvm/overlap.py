@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import reduce
 
 from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rebuild, walk
 
 from .polynomial import Polynomial, add, as_expr, coefficient, mentions, multiply, polynomial, without
@@ -29,7 +29,7 @@ from .prepare import SHORT, constant_value, map_block, minimum, plus, times, upp
 
 def overlap(block: Block) -> Block:
     """Apply the rule to every tile loop inside."""
-    return replace(block, body=tuple(_overlap(stmt) for stmt in block.body))
+    return with_body(block, (_overlap(stmt) for stmt in block.body))
 
 
 def _overlap(stmt: Stmt) -> Stmt:
@@ -60,7 +60,7 @@ def _tiles(loop: For) -> tuple[Expr, int] | None:
     extent = ragged[0].extent
     match extent:
         case Binary(op="min", left=Const(), right=rest) | Binary(op="min", left=rest, right=Const()):
-            lanes, left = upper_limit(extent), polynomial(rest, {})
+            lanes, left = upper_limit(extent), polynomial(rest)
         case _:
             return None
     length = without(left, loop.var)
@@ -108,7 +108,7 @@ def _by_position(loop: For, tile: For, lanes: int) -> bool:
             case Read(tensor=name) if name in private:
                 return True
             case IndexVar() | Binary(dtype=DType.INT64):
-                terms = polynomial(expr, {})
+                terms = polynomial(expr)
                 gains = [coefficient(terms, name) for name in (loop.var, *lane)]
                 if any(gain is None for gain in gains):
                     return False
@@ -157,12 +157,12 @@ class _Shift:
 
     def moved(self, expr: Expr, start: Expr) -> Polynomial:
         """An expression with `start` for `lanes * tile`."""
-        terms = polynomial(expr, {})
+        terms = polynomial(expr)
         rest, factor = without(terms, self.tile), coefficient(terms, self.tile)
         if rest is None or factor is None or any(value % self.lanes for _, value in factor.terms):
             raise _Unmoved
         times_lanes = Polynomial(tuple((product, value // self.lanes) for product, value in factor.terms))
-        return add(rest, multiply(times_lanes, polynomial(start, {})))
+        return add(rest, multiply(times_lanes, polynomial(start)))
 
     def always(self, condition: Expr) -> bool:
         """Whether a comparison of positions holds in every lane of every full tile: it does in the last lane of the last tile."""
@@ -173,7 +173,7 @@ class _Shift:
                 pass
             case _:
                 return False
-        most, gain = self.moved(left, self.last), coefficient(polynomial(left, {}), self.tile)
+        most, gain = self.moved(left, self.last), coefficient(polynomial(left), self.tile)
         if gain is None or any(value < 0 for _, value in gain.terms):
             return False
         for name, loop in self.inner.items():
@@ -181,6 +181,6 @@ class _Shift:
             if gain is None or rest is None or any(product or value < 0 for product, value in gain.terms):
                 return False
             extent = int64(self.lanes) if loop.extent in self.ragged else loop.extent
-            most = add(rest, multiply(gain, polynomial(plus(loop.min, plus(extent, int64(-1))), {})))
-        room = add(polynomial(right, {}), multiply(most, Polynomial((((), -1),))))
+            most = add(rest, multiply(gain, polynomial(plus(loop.min, plus(extent, int64(-1))))))
+        room = add(polynomial(right), multiply(most, Polynomial((((), -1),))))
         return constant_value(as_expr(room)) is not None and room.constant > 0

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store
-from tc_jupyter.loops.rewrite import with_blocks
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64
 from tc_jupyter.schedule import Target
 
@@ -60,7 +60,7 @@ def packed(block: Block, scope: Scope) -> Block:
             body[-1 if fill else len(body) :] = [_repeated(copy), *([] if fill is None else [fill])]
         else:
             body.append(stmt)
-    return replace(block, body=tuple(body))
+    return with_body(block, body)
 
 
 @dataclass(frozen=True, slots=True)

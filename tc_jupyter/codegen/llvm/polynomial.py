@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Size, Unary, children, int64
 
 Product: TypeAlias = tuple[Expr, ...]
+
+MOST_TERMS = 16
+"""A product of more stays one factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,27 @@ class Polynomial:
         return dict(self.terms).get((), 0)
 
 
-def polynomial(expr: Expr, constants: Mapping[str, int]) -> Polynomial:
-    """The sum of products of an `int64` expression; loop variables in `constants` have known values."""
-    return Polynomial(tuple((key, value) for key, value in _terms(expr, constants).items() if value))
+@lru_cache(maxsize=1 << 13)
+def polynomial(expr: Expr) -> Polynomial:
+    """The sum of products of an `int64` expression."""
+    match expr:
+        case Const():
+            return Polynomial((((), int(expr.value)),) if expr.value else ())
+        case Cast(operand=operand, dtype=DType.INT64) if operand.dtype is DType.INT64:
+            return polynomial(operand)
+        case Unary(op="-") if expr.dtype is DType.INT64:
+            return scaled(polynomial(expr.operand), -1)
+        case Binary(op="+") if expr.dtype is DType.INT64:
+            return add(polynomial(expr.left), polynomial(expr.right))
+        case Binary(op="-") if expr.dtype is DType.INT64:
+            return add(polynomial(expr.left), scaled(polynomial(expr.right), -1))
+        case Binary(op="*") if expr.dtype is DType.INT64:
+            left, right = polynomial(expr.left), polynomial(expr.right)
+            if len(left.terms) * len(right.terms) <= MOST_TERMS:
+                return multiply(left, right)
+        case _:
+            pass
+    return Polynomial((((expr,), 1),))
 
 
 def add(left: Polynomial, right: Polynomial) -> Polynomial:
@@ -40,41 +62,20 @@ def add(left: Polynomial, right: Polynomial) -> Polynomial:
     return Polynomial(tuple((key, value) for key, value in total.items() if value))
 
 
+def scaled(poly: Polynomial, by: int) -> Polynomial:
+    """A multiple."""
+    return Polynomial(tuple((key, value * by) for key, value in poly.terms) if by else ())
+
+
 def multiply(left: Polynomial, right: Polynomial) -> Polynomial:
     """The product."""
-    return Polynomial(tuple((k, v) for k, v in _product(dict(left.terms), dict(right.terms)).items() if v))
-
-
-def _terms(expr: Expr, constants: Mapping[str, int]) -> dict[Product, int]:
-    match expr:
-        case Const():
-            return {(): int(expr.value)}
-        case IndexVar() if expr.name in constants:
-            return {(): constants[expr.name]}
-        case Cast(operand=operand, dtype=DType.INT64) if operand.dtype is DType.INT64:
-            return _terms(operand, constants)
-        case Unary(op="-") if expr.dtype is DType.INT64:
-            return {key: -value for key, value in _terms(expr.operand, constants).items()}
-        case Binary(op="+" | "-") if expr.dtype is DType.INT64:
-            total = dict(_terms(expr.left, constants))
-            sign = 1 if expr.op == "+" else -1
-            for key, value in _terms(expr.right, constants).items():
-                total[key] = total.get(key, 0) + sign * value
-            return total
-        case Binary(op="*") if expr.dtype is DType.INT64:
-            left, right = _terms(expr.left, constants), _terms(expr.right, constants)
-            return _product(left, right) if len(left) * len(right) <= 16 else {(expr,): 1}
-        case _:
-            return {(expr,): 1}
-
-
-def _product(left: dict[Product, int], right: dict[Product, int]) -> dict[Product, int]:
     result: dict[Product, int] = {}
-    for left_key, left_value in left.items():
-        for right_key, right_value in right.items():
-            key = tuple(sorted((*left_key, *right_key), key=_order))
+    for left_key, left_value in left.terms:
+        for right_key, right_value in right.terms:
+            both = left_key and right_key
+            key = tuple(sorted((*left_key, *right_key), key=_order)) if both else left_key or right_key
             result[key] = result.get(key, 0) + left_value * right_value
-    return result
+    return Polynomial(tuple((key, value) for key, value in result.items() if value))
 
 
 def _order(expr: Expr) -> str:
@@ -149,7 +150,7 @@ def has_iterations(extent: Expr, loops: Mapping[str, Expr]) -> bool:
             sides = [has_iterations(side, loops) for side in (extent.left, extent.right)]
             return all(sides) if extent.op == "min" else any(sides)
         case _:
-            return _is_positive(polynomial(extent, {}), loops)
+            return _is_positive(polynomial(extent), loops)
 
 
 def _is_positive(rest: Polynomial, loops: Mapping[str, Expr]) -> bool:
@@ -158,7 +159,7 @@ def _is_positive(rest: Polynomial, loops: Mapping[str, Expr]) -> bool:
         match product:
             case (Binary(op="min" | "max" as op, left=left, right=right),) if factor == (1 if op == "min" else -1):
                 others = Polynomial(tuple(term for term in rest.terms if term[0] != product))
-                sides = (multiply(polynomial(side, {}), Polynomial((((), factor),))) for side in (left, right))
+                sides = (multiply(polynomial(side), Polynomial((((), factor),))) for side in (left, right))
                 return all(_is_positive(add(others, side), loops) for side in sides)
             case _:
                 pass
@@ -176,13 +177,13 @@ def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:
             return any(_is_rest(rest, name, replace(length, left=side)) for side in (left, right))
         case Binary(op="//", left=top, right=Const(value=width)) if int(width) % -change == 0:
             whole = _times_divisor(total, int(width) // -change)
-            needed = add(polynomial(top, {}), Polynomial((((), -(int(width) + int(width) // change)),)))
+            needed = add(polynomial(top), Polynomial((((), -(int(width) + int(width) // change)),)))
             return whole is not None and dict(needed.terms) == dict(whole.terms)
         case Binary(op="min"):
             return any(_is_rest(rest, name, side) for side in (length.left, length.right))
         case Binary(op="-", left=Binary(op="//", left=top, right=Const(value=width)), right=done):
-            moved = multiply(polynomial(done, {}), Polynomial((((), -int(width)),)))
-            needed = add(add(polynomial(top, {}), moved), Polynomial((((), 1 - int(width)),)))
+            moved = multiply(polynomial(done), Polynomial((((), -int(width)),)))
+            needed = add(add(polynomial(top), moved), Polynomial((((), 1 - int(width)),)))
             return int(width) == -change and dict(needed.terms) == dict(total.terms)
         case _:
             return False
@@ -194,7 +195,7 @@ def _times_divisor(total: Polynomial, divisor: int) -> Polynomial | None:
         return total
     match [term for term in total.terms if term[0]]:
         case [((Binary(op="//", left=inner, right=Const(value=by)),), 1)] if int(by) == divisor:
-            return add(polynomial(inner, {}), Polynomial((((), divisor * total.constant),)))
+            return add(polynomial(inner), Polynomial((((), divisor * total.constant),)))
         case _:
             return None
 

@@ -98,7 +98,7 @@ def next_panel(offset: Polynomial, loops: Sequence[str], extents: Mapping[str, E
     piece = -(-length // repetitions)
     start = substitute(as_expr(offset), {panel: plus(IndexVar(panel), int64(1)), row: int64(0)})
     rows = plus(times(IndexVar(again), extents[row]), IndexVar(row))
-    return polynomial(plus(start, times(rows, int64(piece))), {}), piece
+    return polynomial(plus(start, times(rows, int64(piece)))), piece
 
 
 def is_batch(body: Block, item: str, inputs: frozenset[str]) -> bool:
@@ -144,4 +144,4 @@ def next_item(
     size = as_expr(length)
     piece = Binary("//", plus(plus(size, steps), int64(-1)), maximum(steps, int64(1)), DType.INT64)
     some = Select(Binary("<=", size, int64(most), DType.BOOL), piece, int64(0), DType.INT64)
-    return polynomial(plus(times(size, plus(IndexVar(item), int64(1))), times(count, some)), {})
+    return polynomial(plus(times(size, plus(IndexVar(item), int64(1))), times(count, some)))

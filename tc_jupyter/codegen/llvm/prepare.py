@@ -37,7 +37,7 @@ from tc_jupyter.loops import (
     sub_blocks,
     walk_statements,
 )
-from tc_jupyter.loops.rewrite import with_blocks
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import (
     Binary,
     Call,
@@ -247,7 +247,7 @@ def map_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
 
 def map_block(block: Block, rule: Callable[[Expr], Expr]) -> Block:
     """As `map_expressions` for a block."""
-    return replace(block, body=tuple(map_expressions(stmt, rule) for stmt in block.body))
+    return with_body(block, (map_expressions(stmt, rule) for stmt in block.body))
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozens
         users = [k for k, stmt in enumerate(block.body) if _uses(Block((stmt,)), here)]
         first, last = users[0], users[-1] + 1
         return _around(block, first, last, _versions(Block(block.body[first:last]), bound, here), bound)
-    return replace(block, body=tuple(_full_tiles_inside(stmt, bound) for stmt in block.body))
+    return with_body(block, (_full_tiles_inside(stmt, bound) for stmt in block.body))
 
 
 def _around(block: Block, first: int, last: int, versions: Stmt, bound: frozenset[str]) -> Block:
@@ -515,7 +515,7 @@ PARTIAL = ".lanes"
 
 def accumulate(block: Block, scopes: Mapping[str, str]) -> Block:
     """Keep reductions over serial loops in registers; `scopes` tells the scope of every buffer."""
-    return replace(block, body=tuple(_accumulate(stmt, scopes) for stmt in block.body))
+    return with_body(block, (_accumulate(stmt, scopes) for stmt in block.body))
 
 
 def _accumulate(stmt: Stmt, scopes: Mapping[str, str]) -> Stmt:
@@ -656,7 +656,7 @@ def _replace_store(block: Block, old: Store, new: Store) -> Block:
     def rule(inner: Block) -> Block:
         return _replace_store(inner, old, new)
 
-    return replace(block, body=tuple(new if stmt is old else with_blocks(stmt, rule) for stmt in block.body))
+    return with_body(block, (new if stmt is old else with_blocks(stmt, rule) for stmt in block.body))
 
 
 # --- bounds of temporary storage -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, expressions, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import (
     Binary,
     Call,
@@ -81,7 +81,7 @@ def operation_lanes(loop: For, flat: Flat, target: Target) -> int:
 
 def join(block: Block) -> Block:
     """Apply the rule to all loops inside."""
-    return replace(block, body=tuple(_join(stmt) for stmt in block.body))
+    return with_body(block, (_join(stmt) for stmt in block.body))
 
 
 def _join(stmt: Stmt) -> Stmt:
@@ -119,7 +119,7 @@ def _whole_extent(outer: For, inner: For) -> Expr | None:
             pass
         case _:
             return None
-    found = dict(polynomial(rest, {}).terms)
+    found = dict(polynomial(rest).terms)
     if (
         lanes is None
         or found.pop((IndexVar(outer.var),), 0) != -lanes
@@ -130,7 +130,7 @@ def _whole_extent(outer: For, inner: For) -> Expr | None:
     # The outer loop must end where the whole does, which `ceil(n / lanes)` vectors say.
     match outer.extent:
         case Binary(op="//" | "/", left=left, right=Const(value=divisor)) if divisor == lanes:
-            covered = dict(polynomial(left, {}).terms)
+            covered = dict(polynomial(left).terms)
             covered[()] = covered.get((), 0) - (lanes - 1)
             return whole if {k: v for k, v in covered.items() if v} == {k: v for k, v in found.items() if v} else None
         case _:
@@ -146,7 +146,7 @@ def _merge(expr: Expr, outer: str, inner: str, lanes: int, name: str) -> Expr:
     if not mentions(expr, outer) and not mentions(expr, inner):
         return expr
     if expr.dtype is DType.INT64 and not isinstance(expr, Read):
-        terms = dict(polynomial(expr, {}).terms)
+        terms = dict(polynomial(expr).terms)
         if all(isinstance(f, IndexVar) or not (mentions(f, outer) or mentions(f, inner)) for p in terms for f in p):
             return as_expr(Polynomial(tuple(_merged(terms, outer, inner, lanes, name).items())))
     operands = tuple(_merge(child, outer, inner, lanes, name) for child in children(expr))
@@ -187,7 +187,7 @@ def _same(left: Product, right: Product) -> bool:
 
 def find(block: Block, flat: Flat) -> Block:
     """Vectorise innermost serial loops whose points are seen to be independent, or that reduce into one element."""
-    return replace(block, body=tuple(_find(stmt, flat) for stmt in block.body))
+    return with_body(block, (_find(stmt, flat) for stmt in block.body))
 
 
 def flat_dimensions(buffers: Iterable[Buffer]) -> Flat:
@@ -247,7 +247,7 @@ def in_order(read: Read, var: str, flat: Flat) -> bool:
     indices = read.indices[: len(read.indices) - flat.get(read.tensor, 0)]
     if any(mentions(where, var) for where in indices[:-1]):
         return False
-    return not indices or step(polynomial(indices[-1], {}), var)[0] in (0, 1, 2, -1)
+    return not indices or step(polynomial(indices[-1]), var)[0] in (0, 1, 2, -1)
 
 
 # --- cutting ---------------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def in_order(read: Read, var: str, flat: Flat) -> bool:
 
 def strip(block: Block, target: Target, inside: bool = False) -> Block:
     """Cut all long vectorised loops; `inside` another vectorised loop nothing is cut."""
-    return replace(block, body=tuple(_strip(stmt, target, inside) for stmt in block.body))
+    return with_body(block, (_strip(stmt, target, inside) for stmt in block.body))
 
 
 def _strip(stmt: Stmt, target: Target, inside: bool) -> Stmt:
@@ -308,7 +308,7 @@ def _moves_by_one(store: Store, var: str) -> bool:
     """Whether neighbouring iterations write neighbouring elements."""
     if not store.indices or any(mentions(where, var) for where in store.indices[:-1]):
         return False
-    return step(polynomial(store.indices[-1], {}), var) == (1, True)
+    return step(polynomial(store.indices[-1]), var) == (1, True)
 
 
 def _assigns_only(block: Block) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Stmt, Store, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64, rebuild
 from tc_jupyter.schedule import Target
 
@@ -35,7 +35,7 @@ def blocked(block: Block, buffers: Mapping[str, Buffer], target: Target) -> Bloc
     body: list[Stmt] = []
     for stmt in block.body:
         body += _blocked(stmt, buffers, target)
-    return replace(block, body=tuple(body))
+    return with_body(block, body)
 
 
 def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple[Stmt, ...]:
@@ -140,8 +140,8 @@ def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
         return False
     if buffer.dtype is DType.BOOL or any(mentions(where, var) for where in read.indices[:-1]):
         return False
-    rows = [step(polynomial(_without_last(where, lane), {}), lane) for where in read.indices[:-1]]
-    last = polynomial(read.indices[-1], {})
+    rows = [step(polynomial(_without_last(where, lane)), lane) for where in read.indices[:-1]]
+    last = polynomial(read.indices[-1])
     linear = all(constant for _, constant in rows) and any(change != 0 for change, _ in rows)
     return linear and step(last, var) == (1, True) and step(last, lane) == (0, True)
 
