@@ -140,7 +140,8 @@ def function_text(expr: Expr, sizes: Sequence[str]) -> str:
             case Binary(op=("/" | "//" | "%") as op):
                 left, right = visit(part.left), visit(part.right)
                 text = f"{left} {'%' if op == '%' else '//'} {right}"
-                text = text if isinstance(part.right, Const) else f"{text} if {right} else 0"
+                known = isinstance(part.right, Const) and part.right.value != 0
+                text = text if known else f"{text} if {right} else 0"
             case Binary():
                 op = {"&&": "and", "||": "or"}.get(part.op, part.op)
                 text = f"{visit(part.left)} {op} {visit(part.right)}"

@@ -621,6 +621,91 @@ def test_streams_overlap_and_align(isa, n):
         np.testing.assert_array_equal(arrays["Z"], arrays["A"][:-1] * 2)
 
 
+def rows_of_tiles(lanes: int):
+    """Columns of A, four rows of `lanes` columns at a time; the last rows may be fewer."""
+    row, column = add(var("r"), mul(var("io"), 4)), add(var("l"), mul(j, lanes))
+    tile, place = Buffer("t", F32, (int64(4), int64(lanes)), "register"), (var("r"), var("l"))
+    start = loop("r", 4, loop("l", lanes, Store("t", place, const(2.0)), kind="vectorize"), kind="unroll")
+    store = Store("Y", (row, column), op("*", read("A", row, column), read("t", *place)), streaming=True)
+    here = loop("l", lanes, store, kind="vectorize")
+    rows = loop("r", least(op("-", M, mul(var("io"), 4)), 4), here, kind="unroll")
+    body = loop("j", op("//", N, int64(lanes)), Allocate(tile, Block((start, rows))))
+    return kernel(
+        [Buffer("A", F32, (M, N)), Buffer("Y", F32, (M, N), role="output")],
+        "MN",
+        loop("io", blocks(M, 4), body, kind="parallel"),
+    )
+
+
+def test_only_whole_lines_go_past_the_caches():
+    """And not those of the last rows, which are fewer than four."""
+    small = replace(target(), llc_bytes=16)
+    if small.arch.startswith("x86_64"):
+        assert emit_llvm(rows_of_tiles(16), small).text.count("!nontemporal") == 4
+        assert "!nontemporal" not in emit_llvm(rows_of_tiles(8), small).text
+    for lanes in (8, 16):
+        arrays = {"A": sample(F32, (7, 64)), "Y": np.zeros((7, 64), "f")}
+        compare(rows_of_tiles(lanes), arrays, {"M": 7, "N": 64})
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_small_sums_are_registers_from_the_start(isa):
+    """No second copy of a local tile, and the sums are written back where the tile is read."""
+    tile = Buffer("t", F32, (int64(4), int64(16)), "local")
+    row, lane = var("r"), var("l")
+    a, b = read("A", add(row, mul(i, 4)), k), read("B", k, add(lane, mul(j, 16)))
+    place = (add(row, mul(i, 4)), add(lane, mul(j, 16)))
+
+    def tiles(*body):
+        return loop("r", 4, loop("l", 16, *body, kind="vectorize"), kind="unroll")
+
+    body = Block(
+        (
+            tiles(Store("t", (row, lane), const(0.0))),
+            loop("k", K, tiles(Store("t", (row, lane), op("*", a, b), "+"))),
+            tiles(Store("Y", place, read("t", row, lane))),
+        )
+    )
+    made = kernel(
+        [Buffer("A", F32, (M, K)), Buffer("B", F32, (K, N)), Buffer("Y", F32, (M, N), role="output")],
+        "KMN",
+        loop("i", op("//", M, int64(4)), loop("j", op("//", N, int64(16)), Allocate(tile, body)), kind="parallel"),
+    )
+    text = emit_llvm(made, target(isa)).text
+    assert ".acc" not in text
+    assert text.count(" = alloca ") == 1
+    rng = np.random.default_rng(0)
+    arrays = {"A": rng.random((8, 5), "f"), "B": rng.random((5, 32), "f"), "Y": np.zeros((8, 32), "f")}
+    compare(made, arrays, {"M": 8, "N": 32, "K": 5}, isa=isa)
+
+
+def test_a_test_moves_into_the_branch_that_needs_it():
+    """The sums are printed once for each branch, only the rows that are written are in two versions."""
+    tile = Buffer("t", F32, (int64(4),), "register")
+    row = var("r")
+    left = least(op("-", M, mul(i, 4)), 4)
+    sums = Block(
+        (
+            loop("r", 4, Store("t", (row,), const(0.0)), kind="unroll"),
+            loop("k", K, loop("r", 4, Store("t", (row,), read("A", k, row), "+"), kind="unroll")),
+            loop("r", left, Store("Y", (add(row, mul(i, 4)), j), read("t", row)), kind="unroll"),
+        )
+    )
+    inside = Block((loop("j", N, Allocate(tile, sums)),))
+    other = Block((loop("j", op("*", N, int64(2)), Allocate(tile, sums)),))
+    made = kernel(
+        [Buffer("A", F32, (K, int64(4))), Buffer("Y", F32, (M, op("*", N, int64(2))), role="output")],
+        "KMN",
+        loop("i", blocks(M, 4), If(op("<", N, int64(9)), inside, other), kind="parallel"),
+    )
+    text = emit_llvm(made, target()).text
+    assert text.count("; for k in 0:K") == 2
+    assert text.count("== 4\n") == 2
+    for n in (3, 12):
+        arrays = {"A": np.random.default_rng(n).random((6, 4), "f"), "Y": np.zeros((7, 2 * n), "f")}
+        compare(made, arrays, {"M": 7, "N": n, "K": 6})
+
+
 def test_a_vector_loop_that_the_schedule_cut_is_joined():
     source = emit_llvm(pointwise(lambda a: op("*", a, const(2.0)), {"A": F32}, F32, 16), target())
     assert "the last one overlaps" in source.text

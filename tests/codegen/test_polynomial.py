@@ -21,6 +21,12 @@ def rest(*done):
     return least(left, 16)
 
 
+def panel(most):
+    """What tiles of 16 leave of at most `-most` elements of a panel of N."""
+    beyond = op("max", op("-", mul(int64(64), i), N), int64(most))
+    return least(op("-", op("-", int64(0), mul(int64(16), j)), beyond), 16)
+
+
 @pytest.mark.parametrize(
     ("length", "loops", "runs"),
     [
@@ -30,6 +36,9 @@ def rest(*done):
         (rest(mul(int64(16), j), mul(int64(64), i)), {"j": least(op("-", LINES, mul(int64(3), i)), 4)}, False),
         (rest(mul(int64(8), j), mul(int64(64), i)), {"j": least(op("-", LINES, mul(int64(4), i)), 4)}, False),
         (rest(mul(int64(16), j), mul(int64(64), i)), {"j": int64(4)}, False),
+        (panel(-64), {"j": op("//", least(add(op("-", N, mul(int64(64), i)), 15), 79), int64(16))}, True),
+        (panel(-64), {"j": op("//", least(add(op("-", N, mul(int64(64), i)), 15), 80), int64(16))}, False),
+        (panel(-48), {"j": op("//", least(add(op("-", N, mul(int64(64), i)), 15), 79), int64(16))}, False),
     ],
 )
 def test_the_last_of_nested_tiles_has_iterations(length, loops, runs):

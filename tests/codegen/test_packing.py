@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.loops import Allocate, Block, Buffer, If, Store
+from tc_jupyter.program import DType, Size, int64
+from tests.codegen.llvm_kernels import F32, ISAS, add, compare, const, kernel, least, loop, mul, op, read, target, var
+
+M, K = Size("M"), Size("K")
+t, k, r, c = (var(name) for name in ("t", "k", "r", "c"))
+ROWS = 4
+LEFT = least(op("-", M, mul(t, ROWS)), ROWS)
+
+
+def packing(fill: bool = True, read_by: int = ROWS, dtype: DType = F32, depth=K, rows=ROWS):
+    """Tiles of rows of A as columns of P, which `read_by` columns of the result then read; beyond M they are set to 0."""
+    left = least(op("-", M, mul(t, rows)), rows)
+    place = (int64(0), k, r)
+    zeros = loop("k", depth, loop("r", rows, Store("P", place, const(0.0, dtype)), kind="vectorize"))
+    copy = loop(
+        "k",
+        depth,
+        loop("r", left, Store("P", place, read("A", add(r, mul(t, rows)), k, dtype=dtype)), kind="vectorize"),
+    )
+    use = loop(
+        "c", read_by if fill else left, loop("k", depth, Store("Y", (t, c, k), read("P", int64(0), k, c, dtype=dtype)))
+    )
+    empty = If(op("<", left, int64(rows)), Block((zeros,)))
+    body = Allocate(
+        Buffer("P", dtype, (int64(1), depth, int64(rows)), "local", align=64),
+        Block((*([empty] if fill else []), copy, use)),
+    )
+    tiles = op("//", add(M, rows - 1), int64(rows))
+    buffers = [
+        Buffer("A", dtype, (M, depth)),
+        Buffer("Y", dtype, (tiles, int64(rows), depth), role="output"),
+    ]
+    return kernel(buffers, "MK", loop("t", tiles, body, kind="parallel"))
+
+
+def arrays(m: int, depth: int, rows: int = ROWS) -> dict[str, np.ndarray]:
+    a = np.random.default_rng(m).standard_normal((m, depth), dtype=np.float32)
+    return {"A": a, "Y": np.full((-(-m // rows), rows, depth), np.nan, np.float32)}
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("fill", [True, False], ids=["set", "unused"])
+@pytest.mark.parametrize("rows", [4, 16])
+def test_tiles_with_fewer_rows(isa, fill, rows):
+    made = packing(fill, rows, rows=rows)
+    for m in (1, rows - 1, rows, rows + 1, 3 * rows - 2):
+        for depth in (1, 3, 4, 8, 17):
+            compare(made, arrays(m, depth, rows), {"M": m, "K": depth}, isa=isa)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_one_version_of_the_copy(isa):
+    text = emit_llvm(packing(), target(isa)).text
+    assert text.count("(unroll)") == 1
+    assert "masked" not in text
+    assert "gather" not in text
+    assert "A[min(r, min(M - t * 4, 4) + -1) + t * 4, k.o * " in text
+
+
+def test_columns_beyond_the_end_are_set_after_the_copy():
+    text = emit_llvm(packing(), target()).text
+    copied, zeros = text.index("= A[min(r,"), text.index("P[0, k, r] = 0.0")
+    assert copied < zeros
+    assert "; for r in min(M - t * 4, 4):" in text
+
+
+def test_short_rows_are_copied_one_element_at_a_time():
+    made = packing(depth=int64(3))
+    text = emit_llvm(made, target()).text
+    assert "gather" not in text
+    assert "min(r," not in text
+    for m in (1, 4, 6):
+        compare(made, arrays(m, 3), {"M": m, "K": 3})
+
+
+def test_without_a_row_nothing_stands_for_those_that_are_missing():
+    """The tiles of `M + 4` rows are one too many, and the last row of a tile without rows is outside of A."""
+    place = (int64(0), k, r)
+    copy = loop("k", K, loop("r", LEFT, Store("P", place, read("A", add(r, mul(t, ROWS)), k)), kind="vectorize"))
+    use = loop("c", LEFT, loop("k", K, Store("Y", (t, c, k), read("P", int64(0), k, c))))
+    body = Allocate(Buffer("P", F32, (int64(1), K, int64(ROWS)), "local", align=64), Block((copy, use)))
+    tiles = op("//", add(M, 2 * ROWS - 1), int64(ROWS))
+    buffers = [Buffer("A", F32, (M, K)), Buffer("Y", F32, (tiles, int64(ROWS), K), role="output")]
+    made = kernel(buffers, "MK", loop("t", tiles, body, kind="parallel"))
+    assert "A[min(r," not in emit_llvm(made, target()).text
+    for m in (1, 4, 5):
+        given = arrays(m, 9)
+        given["Y"] = np.full((-(-m // ROWS) + 1, ROWS, 9), np.nan, np.float32)
+        compare(made, given, {"M": m, "K": 9})
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT16, DType.FLOAT64], ids=lambda dtype: dtype.value)
+def test_other_types(dtype):
+    made = packing(dtype=dtype)
+    for m, depth in ((3, 5), (4, 16), (9, 33)):
+        a = np.random.default_rng(m).integers(-9, 9, (m, depth)).astype(dtype.value)
+        y = np.zeros((-(-m // ROWS), ROWS, depth), dtype.value)
+        compare(made, {"A": a, "Y": y}, {"M": m, "K": depth})
