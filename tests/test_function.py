@@ -158,6 +158,15 @@ def test_out_is_returned_and_accumulated_into(module):
     same(q, (v + 1) * v)
 
 
+def test_a_strided_out_whose_rows_have_a_sum_of_sizes():
+    """The distance of rows is that of the array, not the length `N + 1` that rows have."""
+    f = tc.compile("def f(float(N) X) -> (Y) { Y(i,j) = X(i)*j where i in 0:N, j in 0:N+1 }", target="cpu").f
+    x, wide = np.random.default_rng(0).random(9, "f"), np.full((9, 27), -7, "f")
+    f(x, out=wide[:, :10])
+    np.testing.assert_allclose(wide[:, :10], x[:, None] * np.arange(10, dtype="f"), rtol=1e-6)
+    assert (wide[:, 10:] == -7).all()
+
+
 def test_out_for_the_result_of_an_inner_def(module):
     """It is the storage of that result, at whatever strides."""
     text = "def g(float(N) X) -> (Y) { Y(i) = X(i) * 3 }  def f(float(N) X) -> (Z) { Z = g(X) }"

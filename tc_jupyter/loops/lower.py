@@ -617,7 +617,8 @@ class _StageLoops:
         around = {self.stage.name, *(name for name, _ in self.nest.graph.attach_path(self.stage.name))}
         axes = {kind for name in around for _, kind in self.nest.graph.stage(name).annotations}
         inside = self.nest.graph.scope(self.stage) in ("global", "local")
-        return is_copy(self.statement) and inside and not axes & set(GPU_AXES)
+        first = self.nest.graph.stages_on(self.stage.target)[0].name == self.stage.name  # others may have written there
+        return first and is_copy(self.statement) and inside and not axes & set(GPU_AXES)
 
     def _below(self, value: SizeExpr, limit: SizeExpr) -> Expr:
         return Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)

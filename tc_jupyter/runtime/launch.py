@@ -131,7 +131,7 @@ def function_text(expr: Expr, sizes: Sequence[str]) -> str:
                 return visit(part.operand)
             case _ if part in names:
                 return names[part]
-            case Unary():
+            case Unary(op="-"):
                 text = f"-{visit(part.operand)}"
             case Select():
                 text = f"{visit(part.then)} if {visit(part.condition)} else {visit(part.otherwise)}"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.codegen.llvm import emit_llvm
 from tc_jupyter.loops import Allocate, Block, Buffer, If, Store
 from tc_jupyter.program import DType, Size, int64
@@ -103,3 +104,30 @@ def test_other_types(dtype):
         a = np.random.default_rng(m).integers(-9, 9, (m, depth)).astype(dtype.value)
         y = np.zeros((-(-m // ROWS), ROWS, depth), dtype.value)
         compare(made, {"A": a, "Y": y}, {"M": m, "K": depth})
+
+
+TWICE = """def f(float(N,K) A) -> (Y) {
+  T(k,i) = 5.0 where i in 0:N+3, k in 0:K
+  T(k,i) = A(i,k) where i in 0:N
+  Y(t,r,k) = T(k,4*t+r) where t in 0:(N+3)/4, r in 0:4
+}"""
+
+
+@pytest.mark.parametrize("layout", [False, True], ids=["rows", "tiles"])
+@pytest.mark.parametrize("inside", [False, True], ids=["before", "inside"])
+@pytest.mark.parametrize("both", [False, True], ids=["one vectorised", "both vectorised"])
+def test_what_another_statement_wrote_beyond_the_last_row_stays(layout, inside, both):
+    f = tc.compile(TWICE, target="cpu", allow=["TC325"]).f
+    schedule = f.schedule()
+    for stage in ("T", "T#2"):
+        schedule = schedule.reorder(stage, "k", "i")
+        schedule = (schedule.compute_at(stage, "Y", "t") if inside else schedule).split(stage, "i", 4)
+        schedule = schedule.vectorize(stage, "i.inner") if both or stage == "T" else schedule
+        schedule = schedule if inside else schedule.reorder(stage, "i.outer", "k", "i.inner")
+    g = f.with_schedule(schedule.storage("T", layout=((1, 0), (0, 0), (1, 4))) if layout else schedule)
+    for n in (1, 3, 4, 5, 8, 9):
+        for depth in (1, 5, 9):
+            a = np.random.default_rng(n).random((n, depth), "f")
+            expected = np.full(((n + 3) // 4 * 4, depth), 5, "f")
+            expected[:n] = a
+            np.testing.assert_array_equal(g(a), expected.reshape(-1, 4, depth))

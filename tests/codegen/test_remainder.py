@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.codegen.llvm import emit_llvm
 from tc_jupyter.codegen.llvm.remainder import one_by_one
 from tc_jupyter.loops import Buffer, If, Store, walk_statements
@@ -104,3 +105,61 @@ def test_statements_without_rows_stay():
         Buffer("p", F32, (tiles,), role="output"),
     ]
     assert versions(kernel(buffers, "MN", loop("t", tiles, *body, kind="parallel"))) == []
+
+
+def test_rows_of_several_matrices():
+    """The tiles of rows are counted by an inner loop."""
+    f = tc.compile("def f(float(B,N,M) X) -> (S, P) { S(b,n) +=! X(b,n,m)  P(b,n) max=! X(b,n,m) }", target="cpu").f
+    for shape in ((3, 4099, 17), (2, 66, 9), (1, 65, 1)):
+        x = np.random.default_rng(0).random(shape, "f")
+        total, most = f(x)
+        np.testing.assert_allclose(total, x.sum(2), rtol=1e-5)
+        np.testing.assert_array_equal(most, x.max(2))
+
+
+def row_kernel(*body):
+    tiles = op("//", add(N, ROWS - 1), int64(ROWS))
+    buffers = [
+        Buffer("X", F32, (add(N, M), M)),
+        Buffer("s", F32, (add(N, M),), role="output"),
+        Buffer("p", F32, (N,), role="output"),
+    ]
+    return kernel(buffers, "MN", loop("t", tiles, *body, kind="parallel"))
+
+
+def rows_loop(name: str, *body, low: int = 0):
+    return loop(name, LEFT, *body, kind="unroll", low=low)
+
+
+ROW, OTHER = add(r, mul(t, ROWS)), add(q, mul(t, ROWS))
+SUM = (
+    rows_loop("r", Store("p", (ROW,), const(0.0))),
+    loop("o", M, rows_loop("r", Store("p", (ROW,), read("X", ROW, o), "+"))),
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (
+            rows_loop("q", Store("s", (OTHER,), const(0.0))),
+            loop(
+                "o",
+                M,
+                rows_loop(
+                    "r", rows_loop("q", Store("s", (OTHER,), op("*", read("X", ROW, o), read("X", OTHER, o)), "+"))
+                ),
+            ),
+        ),
+        (*SUM, loop("o", M, rows_loop("r", Store("s", (add(ROW, o),), read("X", ROW, o))))),
+        (*SUM, rows_loop("r", Store("s", (ROW,), read("X", ROW, int64(0))), low=1)),
+        (*SUM, rows_loop("q", loop("r", M, Store("s", (OTHER,), read("X", OTHER, r), "+")))),
+    ],
+    ids=["row in row", "moves with another loop", "from the second row", "same name"],
+)
+def test_other_loops_over_rows_stay(body):
+    made = row_kernel(*body)
+    assert versions(made) == []
+    for n in (3, 4, 6):
+        x = np.random.default_rng(n).random((n + 5, 5), "f")
+        compare(made, {"X": x, "s": np.zeros(n + 5, "f"), "p": np.zeros(n, "f")}, {"N": n, "M": 5}, rtol=1e-5)

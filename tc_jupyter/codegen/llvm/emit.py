@@ -78,7 +78,7 @@ from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
 from .narrow import narrow
 from .overlap import overlap
-from .packing import Scope, packed
+from .packing import Scope, packed, writers
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
 from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_batch, look_up, next_item, next_panel
 from .prepare import (
@@ -153,7 +153,8 @@ def _emit(kernel: Kernel, target: Target) -> KernelSource:
     bound = frozenset(loop.var for loop in plan.loops)
     inputs = {buffer.name: buffer for buffer in kernel.buffers}
     buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
-    body = packed(plan.body, Scope(buffers, flat, {loop.var: loop.extent for loop in plan.loops}, target))
+    lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
+    body = packed(plan.body, Scope(buffers, flat, lengths, writers(plan.body), target))
     body = body if target.free_masks else overlap(body)
     body = blocked(full_tiles(accumulate(body, scopes), bound), inputs, target)
     for buffer in reversed(plan.allocations):
@@ -210,6 +211,7 @@ class _Function:
         self.place: Lines = []
         self.levels = [_Level(self.place)]
         # by identity, with the expression, so that no other one gets its identity
+        self.writers: Mapping[str, set[str]] = {}
         self.vectorizable: dict[int, tuple[For, bool]] = {}
         self.needed: dict[int, tuple[Expr, frozenset[str] | None]] = {}
         self.values: dict[str, Value] = {}
@@ -885,8 +887,12 @@ class _Function:
         self.blend_store(stmt, storage, pointer, value)
 
     def blend_store(self, stmt: Store, storage: _Storage, pointer: str, value: Value) -> None:
-        """Neighbouring elements of private memory: inactive lanes are written back."""
-        masks = [self.mask, self.tail if storage.buffer.name.endswith(PARTIAL) else None]
+        """Neighbouring elements of private memory: inactive lanes are written back.
+
+        So are those beyond the end of a loop where another statement may have written there.
+        """
+        kept = storage.buffer.name.endswith(PARTIAL) or len(self.writers.get(storage.buffer.name, ())) > 1
+        masks = [self.mask, self.tail if kept else None]
         if stmt.reduce is not None or any(masks):
             old = self.plain_load(storage, pointer, value.lanes)
             value = value if stmt.reduce is None else self.combine(stmt, old, value)
@@ -1711,7 +1717,7 @@ class _Module:
         for reserved in ("workspace", "errors", "first", "last", "entry", "args", "index", "thread"):
             builder.name(reserved)
         function = _Function(self.kernel, self.target, builder)
-        function.reduces = self.reduces
+        function.reduces, function.writers = self.reduces, writers(self.plan.body)
         self.names = self.bind(function, builder)
         lines: Lines = [function.place]
         builder.lines = lines
@@ -1728,7 +1734,7 @@ class _Module:
         for buffer in self.kernel.buffers:
             pointer = "%" + builder.name(buffer.name)
             names["buffer", buffer.name, 0] = pointer
-            strides = self.strides(function, buffer)
+            strides = () if buffer.strided else self.strides(function, buffer)
             if buffer.strided:
                 strides = tuple(polynomial(Size(f"{buffer.name}.stride.{k}")) for k in range(len(buffer.shape)))
                 for k in range(len(buffer.shape)):

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
-from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store
+from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64
 from tc_jupyter.schedule import Target
@@ -33,13 +34,24 @@ class Scope:
     Attributes:
         buffers: by name.
         flat: see `strips.flat_dimensions`.
-        loops: lengths by variable.
+        loops: lengths by variable, of those that begin with 0.
+        writers: names of the statements that write a buffer.
     """
 
     buffers: Mapping[str, Buffer]
     flat: Flat
     loops: Mapping[str, Expr]
+    writers: Mapping[str, set[str]]
     target: Target
+
+
+def writers(block: Block) -> dict[str, set[str]]:
+    """Names of the statements that write each buffer."""
+    found: dict[str, set[str]] = {}
+    for stmt in walk_statements(block):
+        if isinstance(stmt, Store):
+            found.setdefault(stmt.buffer, set()).add(stmt.statement)
+    return found
 
 
 def packed(block: Block, scope: Scope) -> Block:
@@ -50,7 +62,7 @@ def packed(block: Block, scope: Scope) -> Block:
     for stmt in block.body:
         copy = _copy(stmt, scope)
         if copy is None:
-            loops = {**scope.loops, stmt.var: stmt.extent} if isinstance(stmt, For) else scope.loops
+            loops = {**scope.loops, stmt.var: stmt.extent} if _counts(stmt) else scope.loops
             inside = replace(scope, loops=loops)
             body.append(with_blocks(stmt, lambda child, inside=inside: packed(child, inside)))
         elif turned_width(copy.loops[-1], copy.inner, scope.buffers, scope.target) is None:
@@ -104,10 +116,19 @@ def _copy(stmt: Stmt, scope: Scope) -> _Nest | None:
     return None if in_order(found.store.value, found.inner.var, scope.flat) else found
 
 
+def _counts(stmt: Stmt) -> TypeGuard[For]:
+    return isinstance(stmt, For) and constant_value(stmt.min) == 0
+
+
 def _repeats(copy: _Nest, scope: Scope) -> bool:
-    """Whether the last row may stand for those that are missing: there is one."""
-    around = {**scope.loops, **{loop.var: loop.extent for loop in copy.loops}}
-    return constant_value(copy.inner.extent) is None and has_iterations(copy.inner.extent, around)
+    """Whether the last row may stand for those that are missing: there is one, and no other statement writes there.
+
+    What the whole program keeps can be written by several kernels; a name with a dot is of a copy that the schedule made.
+    """
+    name = copy.store.buffer
+    around = {**scope.loops, **{loop.var: loop.extent for loop in copy.loops if _counts(loop)}}
+    alone = len(scope.writers[name]) == 1 and (scope.buffers[name].scope == "local" or "." in name)
+    return alone and constant_value(copy.inner.extent) is None and has_iterations(copy.inner.extent, around)
 
 
 def _repeated(copy: _Nest) -> Stmt:
@@ -126,18 +147,17 @@ def _fill(stmt: Stmt, copy: _Nest) -> Stmt | None:
         return None
     fill, inner = _nest(stmt.then.body[0]), copy.inner
     lanes = upper_limit(inner.extent)
-    assert lanes is not None
+    if fill is None or lanes is None or not isinstance(fill.store.value, Const):
+        return None
     same = (
-        fill is not None
-        and stmt.condition == Binary("<", inner.extent, int64(lanes), DType.BOOL)
+        stmt.condition == Binary("<", inner.extent, int64(lanes), DType.BOOL)
         and constant_value(fill.inner.extent) == lanes
         and [(loop.var, loop.min, loop.extent) for loop in fill.loops]
         == [(loop.var, loop.min, loop.extent) for loop in copy.loops]
         and (fill.inner.var, fill.store.buffer, fill.store.indices)
         == (inner.var, copy.store.buffer, copy.store.indices)
-        and isinstance(fill.store.value, Const)
     )
-    if fill is None or not same:
+    if not same:
         return None
     rest = Binary("-", int64(lanes), inner.extent, DType.INT64)
     after = replace(fill.inner, min=inner.extent, extent=rest, kind="serial")

@@ -155,6 +155,8 @@ def has_iterations(extent: Expr, loops: Mapping[str, Expr]) -> bool:
 
 def _is_positive(rest: Polynomial, loops: Mapping[str, Expr]) -> bool:
     """Whether one of the loops leaves `rest` of a number; a limit inside is one number or the other."""
+    if any(_is_rest(rest, name, length) for name, length in loops.items()):
+        return True
     for product, factor in rest.terms:
         match product:
             case (Binary(op="min" | "max" as op, left=left, right=right),) if factor == (1 if op == "min" else -1):
@@ -163,7 +165,7 @@ def _is_positive(rest: Polynomial, loops: Mapping[str, Expr]) -> bool:
                 return all(_is_positive(add(others, side), loops) for side in sides)
             case _:
                 pass
-    return any(_is_rest(rest, name, length) for name, length in loops.items())
+    return False
 
 
 def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:

@@ -21,15 +21,14 @@ Sums with sums of squares are 431 lines of code instead of 625, and 4099 rows of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, int64, walk
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64, walk
 
-from .polynomial import Polynomial, polynomial, step, without
-from .prepare import constant_value, fill, map_block, substitute, upper_limit
+from .polynomial import Polynomial, moves, polynomial, step, without
+from .prepare import constant_value, fill, has_read, map_block, substitute, upper_limit, variables
 from .strips import one_loop
 
 
@@ -43,53 +42,74 @@ def _one_by_one(stmt: Stmt) -> Stmt:
     if extent is None:
         return with_blocks(stmt, one_by_one)
     assert isinstance(stmt, For)
-    rows = next(_row_loops(stmt.body, extent)).var
+    rows = _row_loops(stmt.body, extent)[0].var
     all_there = Binary("==", extent, int64(upper_limit(extent) or 0), DType.BOOL)
     each = For(rows, int64(0), extent, _row(replace(stmt.body, comment=""), extent, rows), "serial")
     versions = If(all_there, Block(fill(stmt.body, frozenset({extent})).body), Block((each,)))
     return replace(stmt, body=replace(stmt.body, body=(versions,)))
 
 
-def _row_loops(block: Block, extent: Expr) -> Iterator[For]:
-    return (s for s in walk_statements(block) if isinstance(s, For) and s.kind == "unroll" and s.extent == extent)
+def _row_loops(block: Block, extent: Expr) -> list[For]:
+    """The loops over rows."""
+    loops = (stmt for stmt in walk_statements(block) if isinstance(stmt, For) and stmt.kind == "unroll")
+    return [loop for loop in loops if loop.extent == extent and constant_value(loop.min) == 0]
 
 
 def _rows_of(block: Block) -> Expr | None:
     """The number of rows of a tile, if all that happens is done for each of them, in whatever order."""
     inside = tuple(walk_statements(block))
-    loops = [s for s in inside if isinstance(s, For) and s.kind == "unroll" and constant_value(s.extent) is None]
-    extents = {loop.extent for loop in loops if constant_value(loop.min) == 0 and upper_limit(loop.extent) is not None}
-    stores = [stmt for stmt in inside if isinstance(stmt, Store)]
-    if len(extents) != 1 or len(loops) < 2 or not all(isinstance(stmt, For | Block | Store) for stmt in inside):
+    if not all(isinstance(stmt, For | Block | Store) for stmt in inside):
+        return None
+    loops = [stmt for stmt in inside if isinstance(stmt, For)]
+    own = {loop.var for loop in loops}
+    ragged = [loop for loop in loops if loop.kind == "unroll" and constant_value(loop.extent) is None]
+    extents = {loop.extent for loop in ragged if upper_limit(loop.extent) is not None}
+    if len(extents) != 1 or any(has_read(bound) for loop in loops for bound in (loop.min, loop.extent)):
         return None
     (extent,) = extents
-    owner = {
-        id(s): loop.var
-        for loop in _row_loops(block, extent)
-        for s in walk_statements(loop.body)
-        if isinstance(s, Store)
-    }
-    if any(id(store) not in owner or store.atomic for store in stores) or not any(store.reduce for store in stores):
-        return None
-    written = {store.buffer for store in stores}
+    rows = _row_loops(block, extent)
+    owner = [(stmt, loop.var) for loop in rows for stmt in walk_statements(loop.body) if isinstance(stmt, Store)]
+    stores = [stmt for stmt in inside if isinstance(stmt, Store)]
+    names = [loop.var for loop in loops if loop not in rows]
+    good = (
+        len(rows) > 1
+        and not variables(extent) & own
+        and rows[0].var not in names
+        # each store stands in one loop over rows, so none of these is inside of another
+        and sorted(id(stmt) for stmt, _ in owner) == sorted({id(stmt) for stmt in stores})
+        and not any(store.atomic for store in stores)
+        and any(store.reduce for store in stores)
+    )
+    return extent if good and _are_apart(owner, own) else None
+
+
+def _are_apart(owner: list[tuple[Store, str]], own: set[str]) -> bool:
+    """Whether what one row writes no other one touches: one index is the row wherever the buffer is used.
+
+    Args:
+        owner: the stores, each with its variable of the row.
+        own: all loop variables bound inside.
+    """
+    written = {store.buffer for store, _ in owner}
     places: dict[str, set[tuple[Polynomial | None, ...]]] = {name: set() for name in written}
-    for store in stores:
-        row = owner[id(store)]
-        places[store.buffer].add(_rows_at(store.indices, row))
-        for node in (node for expr in expressions(store) for node in walk(expr)):
-            if isinstance(node, Read) and node.tensor in written:
-                places[node.tensor].add(_rows_at(node.indices, row))
-    return extent if all(_apart(where) for where in places.values()) else None
+    for store, row in owner:
+        used = [
+            (node.tensor, node.indices) for expr in expressions(store) for node in walk(expr) if isinstance(node, Read)
+        ]
+        for name, indices in ((store.buffer, store.indices), *used):
+            if name in written:
+                places[name].add(tuple(_beside(index, row, own) for index in indices))
+    return all(_have_one_in_common(where) for where in places.values())
 
 
-def _rows_at(indices: tuple[Expr, ...], row: str) -> tuple[Polynomial | None, ...]:
-    """For each index that moves by one with the row what else is in it, else `None`."""
-    found = [polynomial(index) for index in indices]
-    return tuple(without(each, row) if step(each, row) == (1, True) else None for each in found)
+def _beside(index: Expr, row: str, own: set[str]) -> Polynomial | None:
+    """What else is in an index that moves by one with the row, if that is the same all the time; else `None`."""
+    found = polynomial(index)
+    rest = without(found, row) if step(found, row) == (1, True) else None
+    return None if rest is None or any(moves(rest, name) for name in own) else rest
 
 
-def _apart(places: set[tuple[Polynomial | None, ...]]) -> bool:
-    """Whether one index is the row wherever the buffer is used."""
+def _have_one_in_common(places: set[tuple[Polynomial | None, ...]]) -> bool:
     first, *others = places
     return any(
         part is not None and all(len(other) > k and other[k] == part for other in others)
@@ -102,7 +122,7 @@ def _row(block: Block, extent: Expr, row: str) -> Block:
     body: list[Stmt] = []
     for stmt in block.body:
         match stmt:
-            case For(kind="unroll") if stmt.extent == extent:
+            case For(kind="unroll", min=Const(value=0)) if stmt.extent == extent:
                 same = map_block(stmt.body, lambda expr, var=stmt.var: substitute(expr, {var: IndexVar(row)}))
                 body += same.body
             case For():
