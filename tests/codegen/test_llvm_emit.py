@@ -648,6 +648,30 @@ def test_only_whole_lines_go_past_the_caches():
         compare(rows_of_tiles(lanes), arrays, {"M": 7, "N": 64})
 
 
+@pytest.mark.parametrize("kinds", [("vectorize",), ("serial", "unroll")], ids=["lanes", "written out"])
+def test_a_sum_over_a_written_out_loop_has_partial_results(kinds):
+    """One local sum of a row: the lanes of the loop over it are added up at the end only."""
+    outer = loop("k", K, kind="serial") if len(kinds) > 1 else None
+    inner = loop(
+        "l",
+        4 if outer else K,
+        Store("t", (int64(0),), read("A", i, add(mul(k, 4), var("l")) if outer else var("l")), "+"),
+        kind=kinds[-1],
+    )
+    body = replace(outer, body=Block((inner,))) if outer else inner
+    start, end = Store("t", (int64(0),), const(0.0)), Store("Y", (i,), read("t", int64(0)))
+    tile = Allocate(Buffer("t", F32, (int64(1),), "local"), Block((start, body, end)))
+    width = op("*", K, int64(4)) if outer else K
+    made = kernel(
+        [Buffer("A", F32, (M, width)), Buffer("Y", F32, (M,), role="output")], "KM", loop("i", M, tile, kind="parallel")
+    )
+    assert "t.lanes" in emit_llvm(made, target()).text
+    rng = np.random.default_rng(0)
+    for depth in (1, 5, 70):
+        arrays = {"A": rng.random((3, depth * (4 if outer else 1)), "f"), "Y": np.zeros(3, "f")}
+        compare(made, arrays, {"M": 3, "K": depth}, rtol=1e-5)
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_small_sums_are_registers_from_the_start(isa):
     """No second copy of a local tile, and the sums are written back where the tile is read."""

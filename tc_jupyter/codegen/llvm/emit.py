@@ -15,7 +15,7 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -84,6 +84,7 @@ from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_b
 from .prepare import (
     PARTIAL,
     Tasks,
+    accesses,
     accumulate,
     constant_value,
     full_tiles,
@@ -1251,7 +1252,7 @@ class _Function:
         if limit is None or limit > 32:
             return False
         for inner in walk_statements(stmt.body):
-            for name, indices in _accesses(inner):
+            for name, indices in accesses(inner):
                 known = self.storages.get(name)
                 if (
                     known is not None
@@ -1597,14 +1598,6 @@ def _touched(stmt: Stmt) -> frozenset[str]:
     """Buffers that a statement itself reads or writes."""
     reads = {node.tensor for expr in expressions(stmt) for node in walk(expr) if isinstance(node, Read)}
     return frozenset(reads | {stmt.buffer} if isinstance(stmt, Store) else reads)
-
-
-def _accesses(stmt: Stmt) -> Iterator[tuple[str, tuple[Expr, ...]]]:
-    """Buffers that a statement itself reads or writes, with the indices."""
-    if isinstance(stmt, Store):
-        yield stmt.buffer, stmt.indices
-    for expr in expressions(stmt):
-        yield from ((node.tensor, node.indices) for node in walk(expr) if isinstance(node, Read))
 
 
 def _heading(stmt: For) -> str:

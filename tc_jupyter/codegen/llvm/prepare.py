@@ -533,34 +533,51 @@ def _accumulate(stmt: Stmt, scopes: Mapping[str, str]) -> Stmt:
 
 
 def _is_registers(stmt: Allocate) -> bool:
-    """Whether a buffer is small, and each of its elements, as code is printed, a register: only written-out loops choose it."""
+    """Whether a buffer is small, and each of its elements, as code is printed, a register: only written-out loops choose it.
+
+    A sum that other written-out loops run over is not: each of their iterations gets a partial result of its own (`_promote`).
+    """
     buffer = stmt.buffer
     sizes = [constant_value(extent) or 0 for extent in buffer.shape]
     if buffer.scope != "local" or buffer.pad or not 0 < prod(sizes) * buffer.dtype.compute.bytes <= REGISTERS:
         return False
-    loops = [inner for inner in walk_statements(stmt.body) if isinstance(inner, For)]
-    printed = {loop.var for loop in loops if loop.kind in ("unroll", "vectorize")}
-    printed -= {
-        loop.var for loop in loops if loop.kind not in ("unroll", "vectorize") or upper_limit(loop.extent) is None
+    inside = tuple(walk_statements(stmt.body))
+    loops = [inner for inner in inside if isinstance(inner, For)]
+    printed = {
+        loop.var for loop in loops if loop.kind in ("unroll", "vectorize") and upper_limit(loop.extent) is not None
     }
-    places = [
-        where
-        for inner in walk_statements(stmt.body)
-        for where in (
-            *([inner.indices] if isinstance(inner, Store) and inner.buffer == buffer.name else []),
-            *(
-                node.indices
-                for expr in expressions(inner)
-                for node in walk(expr)
-                if isinstance(node, Read) and node.tensor == buffer.name
-            ),
-        )
-    ]
-    return all(
+    printed -= {loop.var for loop in loops if loop.kind not in ("unroll", "vectorize")}
+    places = [indices for inner in inside for name, indices in accesses(inner) if name == buffer.name]
+    chosen = all(
         constant_value(index) is not None or (isinstance(index, IndexVar) and index.name in printed)
         for where in places
         for index in where
     )
+    return chosen and not any(_has_partial_results(*each) for each in _sums_into(buffer.name, stmt.body, ()))
+
+
+def _sums_into(buffer: str, block: Block, path: tuple[For, ...]) -> Iterator[tuple[Store, tuple[For, ...]]]:
+    """Reductions into a buffer, each with the loops around it."""
+    for stmt in block.body:
+        if isinstance(stmt, Store) and stmt.buffer == buffer and stmt.reduce is not None:
+            yield stmt, path
+        for inner in sub_blocks(stmt):
+            yield from _sums_into(buffer, inner, (*path, stmt) if isinstance(stmt, For) else path)
+
+
+def _has_partial_results(store: Store, path: tuple[For, ...]) -> bool:
+    """Whether a loop around a sum is written out and gives each iteration a partial result."""
+    used = frozenset[str]().union(*(variables(index) for index in store.indices))
+    over = {loop.kind for loop in path if loop.var not in used}
+    return "vectorize" in over or {"unroll", "serial"} <= over
+
+
+def accesses(stmt: Stmt) -> Iterator[tuple[str, tuple[Expr, ...]]]:
+    """Buffers that a statement itself reads or writes, with the indices."""
+    if isinstance(stmt, Store):
+        yield stmt.buffer, stmt.indices
+    for expr in expressions(stmt):
+        yield from ((node.tensor, node.indices) for node in walk(expr) if isinstance(node, Read))
 
 
 def _accumulate_rest(promoted: tuple[For, Callable[[Stmt], Stmt], Buffer], scopes: Mapping[str, str]) -> Stmt:
