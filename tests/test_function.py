@@ -158,6 +158,19 @@ def test_out_is_returned_and_accumulated_into(module):
     same(q, (v + 1) * v)
 
 
+def test_a_temporary_whose_length_is_a_scalar():
+    """The number of tasks is one of sizes only."""
+    f = tc.compile(
+        """def f(float(N) A, int64 s) -> (Y) {
+          T(i,j) = A(i)*A(j) where i in 0:s, j in 0:N
+          Y(i) +=! T(j,i) where j in 0:s
+        }""",
+        target="cpu",
+    ).f
+    a = np.arange(5, dtype="f")
+    np.testing.assert_allclose(f(a, 3), a * 3)
+
+
 def test_a_strided_out_whose_rows_have_a_sum_of_sizes():
     """The distance of rows is that of the array, not the length `N + 1` that rows have."""
     f = tc.compile("def f(float(N) X) -> (Y) { Y(i,j) = X(i)*j where i in 0:N, j in 0:N+1 }", target="cpu").f

@@ -113,18 +113,22 @@ TWICE = """def f(float(N,K) A) -> (Y) {
 }"""
 
 
+@pytest.mark.parametrize("inner", [False, True], ids=["own", "of an inner def"])
 @pytest.mark.parametrize("layout", [False, True], ids=["rows", "tiles"])
 @pytest.mark.parametrize("inside", [False, True], ids=["before", "inside"])
 @pytest.mark.parametrize("both", [False, True], ids=["one vectorised", "both vectorised"])
-def test_what_another_statement_wrote_beyond_the_last_row_stays(layout, inside, both):
-    f = tc.compile(TWICE, target="cpu", allow=["TC325"]).f
+def test_what_another_statement_wrote_beyond_the_last_row_stays(layout, inside, both, inner):
+    """Names of tensors of an inner def have a dot, as those of copies that a schedule makes."""
+    text = TWICE if not inner else TWICE.replace("def f", "def h") + "\ndef f(float(N,K) A) -> (Y) { Y = h(A) }"
+    f = tc.compile(text, target="cpu", allow=["TC325"]).f
+    own = "h." if inner else ""
     schedule = f.schedule()
-    for stage in ("T", "T#2"):
+    for stage in (f"{own}T", f"{own}T#2"):
         schedule = schedule.reorder(stage, "k", "i")
-        schedule = (schedule.compute_at(stage, "Y", "t") if inside else schedule).split(stage, "i", 4)
-        schedule = schedule.vectorize(stage, "i.inner") if both or stage == "T" else schedule
+        schedule = (schedule.compute_at(stage, f"{own}Y", "t") if inside else schedule).split(stage, "i", 4)
+        schedule = schedule.vectorize(stage, "i.inner") if both or stage == f"{own}T" else schedule
         schedule = schedule if inside else schedule.reorder(stage, "i.outer", "k", "i.inner")
-    g = f.with_schedule(schedule.storage("T", layout=((1, 0), (0, 0), (1, 4))) if layout else schedule)
+    g = f.with_schedule(schedule.storage(f"{own}T", layout=((1, 0), (0, 0), (1, 4))) if layout else schedule)
     for n in (1, 3, 4, 5, 8, 9):
         for depth in (1, 5, 9):
             a = np.random.default_rng(n).random((n, depth), "f")

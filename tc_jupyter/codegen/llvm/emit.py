@@ -120,11 +120,12 @@ MOST_UNROLLED = 128
 """Iterations of `unroll` loops that are written out."""
 
 
-def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
+def emit_llvm(kernel: Kernel, target: Target, alone: frozenset[str] = frozenset()) -> KernelSource:
     """Return the LLVM IR of one kernel.
 
     Args:
         target: a CPU; `features` and `vector_bits` decide about masks, conversions and the width of strip-mined loops.
+        alone: temporaries of the whole program that no other kernel writes.
 
     Returns:
         `launch.grid[0]` is the number of tasks. `workspace` holds at most one buffer of bytes with scope `local`: the
@@ -134,7 +135,7 @@ def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
         CompileError: TC503, an expression is nested too deeply.
     """
     try:
-        return _emit(kernel, target)
+        return _emit(kernel, target, alone)
     except RecursionError:
         message = f"the expressions of `{kernel.name}` are nested too deeply to generate code"
         diagnostic = Diagnostic(DEVICE_LIMIT, NO_SPAN, message, help="split the statement with a temporary")
@@ -142,7 +143,7 @@ def emit_llvm(kernel: Kernel, target: Target) -> KernelSource:
         raise CompileError((diagnostic,), source, render((diagnostic,), source)) from None
 
 
-def _emit(kernel: Kernel, target: Target) -> KernelSource:
+def _emit(kernel: Kernel, target: Target, alone: frozenset[str]) -> KernelSource:
     """From the kernel as it was lowered to text."""
     kernel = expand(kernel, native_steps(kernel, target))
     own = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
@@ -155,7 +156,7 @@ def _emit(kernel: Kernel, target: Target) -> KernelSource:
     inputs = {buffer.name: buffer for buffer in kernel.buffers}
     buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
     lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
-    body = packed(plan.body, Scope(buffers, flat, lengths, writers(plan.body), target))
+    body = packed(plan.body, Scope(buffers, flat, lengths, writers(plan.body), alone, target))
     body = body if target.free_masks else overlap(body)
     body = blocked(full_tiles(accumulate(body, scopes), bound), inputs, target)
     for buffer in reversed(plan.allocations):

@@ -21,7 +21,7 @@ from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64
 from tc_jupyter.schedule import Target
 
-from .polynomial import has_iterations
+from .polynomial import has_iterations, mentions
 from .prepare import constant_value, minimum, plus, substitute, upper_limit
 from .strips import Flat, in_order
 from .transpose import turned_width
@@ -36,12 +36,14 @@ class Scope:
         flat: see `strips.flat_dimensions`.
         loops: lengths by variable, of those that begin with 0.
         writers: names of the statements that write a buffer.
+        alone: temporaries of the whole program that no other kernel writes.
     """
 
     buffers: Mapping[str, Buffer]
     flat: Flat
     loops: Mapping[str, Expr]
     writers: Mapping[str, set[str]]
+    alone: frozenset[str]
     target: Target
 
 
@@ -111,7 +113,9 @@ def _copy(stmt: Stmt, scope: Scope) -> _Nest | None:
     if target is None or target.scope not in ("global", "local") or target.pad or lanes is None:
         return None
     room = constant_value(target.shape[-1])
-    if room is None or room < lanes or found.store.indices[-1] != IndexVar(found.inner.var):
+    *outer, last = found.store.indices
+    moved = last == IndexVar(found.inner.var) and not any(mentions(index, found.inner.var) for index in outer)
+    if room is None or room < lanes or not moved:
         return None
     return None if in_order(found.store.value, found.inner.var, scope.flat) else found
 
@@ -121,13 +125,10 @@ def _counts(stmt: Stmt) -> TypeGuard[For]:
 
 
 def _repeats(copy: _Nest, scope: Scope) -> bool:
-    """Whether the last row may stand for those that are missing: there is one, and no other statement writes there.
-
-    What the whole program keeps can be written by several kernels; a name with a dot is of a copy that the schedule made.
-    """
+    """Whether the last row may stand for those that are missing: there is one, and no other statement writes there."""
     name = copy.store.buffer
     around = {**scope.loops, **{loop.var: loop.extent for loop in copy.loops if _counts(loop)}}
-    alone = len(scope.writers[name]) == 1 and (scope.buffers[name].scope == "local" or "." in name)
+    alone = len(scope.writers[name]) == 1 and (scope.buffers[name].scope == "local" or name in scope.alone)
     return alone and constant_value(copy.inner.extent) is None and has_iterations(copy.inner.extent, around)
 
 

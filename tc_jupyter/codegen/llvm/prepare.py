@@ -274,7 +274,8 @@ def _bytes(kernel: Kernel) -> Expr:
     total: Expr = int64(0)
     for buffer in kernel.buffers:
         if buffer.scope == "global":
-            total = plus(total, reduce(times, buffer.shape, int64(buffer.dtype.bytes)))
+            lengths = (int64(16) if has_read(extent) else extent for extent in buffer.shape)
+            total = plus(total, reduce(times, lengths, int64(buffer.dtype.bytes)))
     return total
 
 

@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64, walk
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, int64, walk
 
 from .polynomial import Polynomial, moves, polynomial, step, without
 from .prepare import constant_value, fill, has_read, map_block, substitute, upper_limit, variables
@@ -122,7 +122,7 @@ def _row(block: Block, extent: Expr, row: str) -> Block:
     body: list[Stmt] = []
     for stmt in block.body:
         match stmt:
-            case For(kind="unroll", min=Const(value=0)) if stmt.extent == extent:
+            case For(kind="unroll") if stmt.extent == extent and constant_value(stmt.min) == 0:
                 same = map_block(stmt.body, lambda expr, var=stmt.var: substitute(expr, {var: IndexVar(row)}))
                 body += same.body
             case For():
