@@ -94,8 +94,8 @@ def build(
     kernels = tuple(simplify(_fitted(kernel, layout)) for kernel in kernels)
     emitted = target.kind != "interpreter"
     written = Counter(buffer.name for kernel in kernels for buffer in kernel.buffers if buffer.role != "input")
-    alone = frozenset(name for name, count in written.items() if count == 1)
-    sources = tuple(_emit(kernel, target, layout, program, alone) for kernel in kernels) if emitted else ()
+    exclusive = frozenset(name for name, count in written.items() if count == 1)
+    sources = tuple(_emit(kernel, target, layout, program, exclusive) for kernel in kernels) if emitted else ()
     scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
     return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
 
@@ -131,10 +131,10 @@ def _fitted(kernel: Kernel, layout: Layout) -> Kernel:
     return replace(kernel, buffers=buffers)
 
 
-def _emit(kernel: Kernel, target: Target, layout: Layout, program: Program, alone: frozenset[str]) -> KernelSource:
+def _emit(kernel: Kernel, target: Target, layout: Layout, program: Program, exclusive: frozenset[str]) -> KernelSource:
     match target.kind:
         case "cpu":
-            return emit_llvm(kernel, target, alone)
+            return emit_llvm(kernel, target, exclusive)
         case "cuda":
             return emit_cuda(kernel, target, layout.index_bits, source=program.source)
         case _:

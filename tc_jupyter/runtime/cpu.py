@@ -19,7 +19,7 @@ from tc_jupyter.schedule import Target
 
 from . import jit, threads
 from .cache import DiskCache, key_of
-from .launch import EntryPoint, entry_point
+from .launch import EntryPoint, Steps, entry_point, follow
 
 LLC_BYTES_PER_CPU = 4 << 20
 """No more of the last cache counts per processor: a virtual machine tells the cache of the whole chip, which others use too."""
@@ -155,17 +155,12 @@ class LoadedKernel:
             threads.pool().run(self.address, ctypes.addressof(slots), abs(number), thread_count, number < 0)
 
 
-def _counter(text: str) -> Callable[..., int]:
-    """The function of a text; it runs for sizes that were not seen lately."""
-    made: list[Callable[..., int]] = []
+def _counter(steps: Steps) -> Callable[..., int]:
+    """The steps as a function; they are followed for sizes that were not seen lately."""
 
     @lru_cache(maxsize=64)
     def count(*sizes: int) -> int:
-        if not made:
-            scope: dict[str, Any] = {}
-            exec(text, scope)
-            made.append(scope["number"])
-        return made[0](*sizes)
+        return follow(steps, sizes)
 
     return count
 

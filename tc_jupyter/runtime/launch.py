@@ -10,6 +10,7 @@ elements, size, and the bits of `s` in the low half of the last slot.
 from __future__ import annotations
 
 import ctypes
+import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,44 +116,78 @@ def integers(
     return eval(f"lambda v: ({body})")
 
 
-def function_text(expr: Expr, sizes: Sequence[str]) -> str:
-    """An expression as the text of a Python function `number` of sizes; a part that occurs again is computed once.
+Steps: TypeAlias = tuple[tuple[str | int, ...], ...]
+"""Arithmetic on a list that starts with sizes: every step appends `operation(list[k], ...)`, or a number (`"="`)."""
 
-    A quotient by nothing is 0, since both sides of a choice are computed.
+
+def steps_of(expr: Expr, sizes: Sequence[str]) -> Steps:
+    """An integer expression over sizes as steps, which nothing has to compile; a part that occurs again is computed once.
+
+    Raises:
+        TypeError: the expression depends on more than sizes.
     """
-    names: dict[Expr, str] = {Size(name): f"s{k}" for k, name in enumerate(sizes)}
-    lines: list[str] = []
+    places: dict[Expr, int] = {Size(name): k for k, name in enumerate(sizes)}
+    steps: list[tuple[str | int, ...]] = []
 
-    def visit(part: Expr) -> str:
-        match part:
-            case Const():
-                return repr(int(part.value))
-            case Cast():
-                return visit(part.operand)
-            case _ if part in names:
-                return names[part]
-            case Unary(op="-"):
-                text = f"-{visit(part.operand)}"
-            case Select():
-                text = f"{visit(part.then)} if {visit(part.condition)} else {visit(part.otherwise)}"
-            case Binary(op=("min" | "max") as op):
-                text = f"{op}({visit(part.left)}, {visit(part.right)})"
-            case Binary(op=("/" | "//" | "%") as op):
-                left, right = visit(part.left), visit(part.right)
-                text = f"{left} {'%' if op == '%' else '//'} {right}"
-                known = isinstance(part.right, Const) and part.right.value != 0
-                text = text if known else f"{text} if {right} else 0"
-            case Binary():
-                op = {"&&": "and", "||": "or"}.get(part.op, part.op)
-                text = f"{visit(part.left)} {op} {visit(part.right)}"
-            case _:
-                raise TypeError(f"{type(part).__name__} in the number of tasks")
-        names[part] = f"t{len(lines)}"
-        lines.append(f"{names[part]} = {text}")
-        return names[part]
+    def visit(part: Expr) -> int:
+        if isinstance(part, Cast):
+            return visit(part.operand)
+        if part not in places:
+            match part:
+                case Const():
+                    step: tuple[str | int, ...] = ("=", int(part.value))
+                case Unary(op="-"):
+                    step = ("neg", visit(part.operand))
+                case Select():
+                    step = ("?", visit(part.condition), visit(part.then), visit(part.otherwise))
+                case Binary() if part.op in _OPERATIONS:
+                    step = (part.op, visit(part.left), visit(part.right))
+                case _:
+                    raise TypeError(f"{type(part).__name__} in the number of tasks")
+            steps.append(step)
+            places[part] = len(sizes) + len(steps) - 1
+        return places[part]
 
-    result = visit(expr)
-    return "\n    ".join([f"def number({', '.join(names[Size(name)] for name in sizes)}):", *lines, f"return {result}"])
+    last = visit(expr)
+    return (*steps, ("is", last))
+
+
+def follow(steps: Steps, sizes: Sequence[int]) -> int:
+    """What the last step gives. A quotient by nothing is 0, since both sides of a choice are computed."""
+    values: list[Any] = list(sizes)
+    for name, *operands in steps:
+        if name == "=":
+            values.append(operands[0])
+        else:
+            values.append(_OPERATIONS[str(name)](*[values[int(k)] for k in operands]))
+    return int(values[-1])
+
+
+def _quotient(left: int, right: int) -> int:
+    return left // right if right else 0
+
+
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "is": lambda value: value,
+    "neg": operator.neg,
+    "?": lambda condition, then, other: then if condition else other,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "//": _quotient,
+    "%": lambda left, right: left % right if right else 0,
+    "min": min,
+    "max": max,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "&&": lambda left, right: left and right,
+    "||": lambda left, right: left or right,
+}
 
 
 _FORMATS = {
@@ -254,21 +289,20 @@ class EntryPoint:
     Attributes:
         name, arguments: as in `KernelSource`.
         workspace: temporary memory of every thread; bytes.
-        tasks: Python text of a function of the sizes, in the order of their slots: the number of tasks, negative if no thread is
-            worth waking.
+        tasks: from the sizes, in the order of their slots, to the number of tasks, negative if no thread is worth waking.
     """
 
     name: str
     arguments: tuple[Argument, ...]
     workspace: Buffer | None
-    tasks: str
+    tasks: Steps
 
 
 def entry_point(source: KernelSource) -> EntryPoint:
     """The entry point of generated CPU code."""
     sizes = tuple(argument.name for argument in source.arguments if argument.kind == "size")
     workspace = source.workspace[0] if source.workspace else None
-    return EntryPoint(source.entry, source.arguments, workspace, function_text(source.launch.grid[0], sizes))
+    return EntryPoint(source.entry, source.arguments, workspace, steps_of(source.launch.grid[0], sizes))
 
 
 @dataclass(frozen=True, slots=True)

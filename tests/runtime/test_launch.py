@@ -1,4 +1,4 @@
-"""Numbers of a launch as Python text."""
+"""Numbers of a launch, in steps."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Select, Size, Unary, int64
-from tc_jupyter.runtime.launch import function_text
+from tc_jupyter.runtime.launch import follow, steps_of
 
 SIZES = ("N", "M.stride", "lambda")
 
 
 def number(expr: Expr, sizes: tuple[int, ...]) -> int:
-    scope: dict = {}
-    exec(function_text(expr, SIZES), scope)
-    return scope["number"](*sizes)
+    return follow(steps_of(expr, SIZES), sizes)
 
 
 def value(expr: Expr, sizes: tuple[int, ...]) -> int:
@@ -65,7 +63,7 @@ LEAVES = st.builds(Size, st.sampled_from(SIZES)) | st.integers(-9, 9).map(int64)
 
 @given(st.recursive(LEAVES, combined, max_leaves=25), st.tuples(*[st.integers(0, 40)] * 3))
 @settings(max_examples=200, deadline=None)
-def test_text_of_a_number(expr, sizes):
+def test_steps_to_a_number(expr, sizes):
     assert number(expr, sizes) == value(expr, sizes)
 
 
@@ -73,5 +71,6 @@ def test_what_occurs_again_is_computed_once():
     double: Expr = Size("N")
     for _ in range(60):
         double = Binary("+", double, double, DType.INT64)
-    assert function_text(double, SIZES).count("\n") == 61
+    steps = len(steps_of(double, SIZES))
+    assert steps == 61
     assert number(double, (3, 0, 0)) == 3 << 60

@@ -113,8 +113,10 @@ def natural_division(b: Builder, op: str, left: Value, right: Value) -> Value:
     Divided as numbers with a sign: LLVM takes unsigned quotients apart, and then finds no addresses that move with a loop.
     """
     folded = _fold(op, left, right)
+    if folded is not None:
+        return folded
     name, hint = ("srem", "rem") if op == "%" else ("sdiv", "quot")
-    return folded or b.op(f"{name} {left.typed}, {right.text}", left.dtype, left.lanes, hint)
+    return b.op(f"{name} {left.typed}, {right.text}", left.dtype, left.lanes, hint)
 
 
 def _fold(op: str, left: Value, right: Value) -> Value | None:

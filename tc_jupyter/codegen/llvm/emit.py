@@ -120,22 +120,23 @@ MOST_UNROLLED = 128
 """Iterations of `unroll` loops that are written out."""
 
 
-def emit_llvm(kernel: Kernel, target: Target, alone: frozenset[str] = frozenset()) -> KernelSource:
+def emit_llvm(kernel: Kernel, target: Target, exclusive: frozenset[str] = frozenset()) -> KernelSource:
     """Return the LLVM IR of one kernel.
 
     Args:
         target: a CPU; `features` and `vector_bits` decide about masks, conversions and the width of strip-mined loops.
-        alone: temporaries of the whole program that no other kernel writes.
+        exclusive: temporaries of the whole program that no other kernel writes.
 
     Returns:
-        `launch.grid[0]` is the number of tasks. `workspace` holds at most one buffer of bytes with scope `local`: the
-        launcher gives every thread that many (a multiple of 64), 64-byte aligned, one after the other.
+        `launch.grid[0]` is the number of tasks, negative if no thread is worth waking. `workspace` holds at most one buffer of
+        bytes with scope `local`: the launcher gives every thread that many (a multiple of 64), 64-byte aligned, one after the
+        other.
 
     Raises:
         CompileError: TC503, an expression is nested too deeply.
     """
     try:
-        return _emit(kernel, target, alone)
+        return _emit(kernel, target, exclusive)
     except RecursionError:
         message = f"the expressions of `{kernel.name}` are nested too deeply to generate code"
         diagnostic = Diagnostic(DEVICE_LIMIT, NO_SPAN, message, help="split the statement with a temporary")
@@ -143,7 +144,7 @@ def emit_llvm(kernel: Kernel, target: Target, alone: frozenset[str] = frozenset(
         raise CompileError((diagnostic,), source, render((diagnostic,), source)) from None
 
 
-def _emit(kernel: Kernel, target: Target, alone: frozenset[str]) -> KernelSource:
+def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
     """From the kernel as it was lowered to text."""
     kernel = expand(kernel, native_steps(kernel, target))
     own = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
@@ -156,7 +157,7 @@ def _emit(kernel: Kernel, target: Target, alone: frozenset[str]) -> KernelSource
     inputs = {buffer.name: buffer for buffer in kernel.buffers}
     buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
     lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
-    body = packed(plan.body, Scope(buffers, flat, lengths, writers(plan.body), alone, target))
+    body = packed(plan.body, Scope(buffers, flat, lengths, writers(plan.body), exclusive, target))
     body = body if target.free_masks else overlap(body)
     body = blocked(full_tiles(accumulate(body, scopes), bound), inputs, target)
     for buffer in reversed(plan.allocations):
@@ -212,8 +213,8 @@ class _Function:
         self.b = builder
         self.place: Lines = []
         self.levels = [_Level(self.place)]
-        # by identity, with the expression, so that no other one gets its identity
         self.writers: Mapping[str, set[str]] = {}
+        # by identity, with the object, so that no other one gets its identity
         self.vectorizable: dict[int, tuple[For, bool]] = {}
         self.needed: dict[int, tuple[Expr, frozenset[str] | None]] = {}
         self.values: dict[str, Value] = {}

@@ -23,7 +23,7 @@ from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions,
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rebuild, walk
 
-from .polynomial import Polynomial, add, as_expr, coefficient, mentions, multiply, polynomial, without
+from .polynomial import Polynomial, add, as_expr, coefficient, mentions, multiply, polynomial, scaled, without
 from .prepare import SHORT, constant_value, map_block, minimum, plus, times, upper_limit
 
 
@@ -113,7 +113,7 @@ def _by_position(loop: For, tile: For, lanes: int) -> bool:
                 if any(gain is None for gain in gains):
                     return False
                 moved, *rest = (gain for gain in gains if gain is not None)
-                return multiply(reduce(add, rest, Polynomial(())), Polynomial((((), lanes),))) == moved
+                return scaled(reduce(add, rest, Polynomial(())), lanes) == moved
             case _:
                 return all(holds(child) for child in children(expr))
 
@@ -182,5 +182,5 @@ class _Shift:
                 return False
             extent = int64(self.lanes) if loop.extent in self.ragged else loop.extent
             most = add(rest, multiply(gain, polynomial(plus(loop.min, plus(extent, int64(-1))))))
-        room = add(polynomial(right), multiply(most, Polynomial((((), -1),))))
+        room = add(polynomial(right), scaled(most, -1))
         return constant_value(as_expr(room)) is not None and room.constant > 0

@@ -36,14 +36,15 @@ class Scope:
         flat: see `strips.flat_dimensions`.
         loops: lengths by variable, of those that begin with 0.
         writers: names of the statements that write a buffer.
-        alone: temporaries of the whole program that no other kernel writes.
+        exclusive: temporaries of the whole program that no other kernel writes.
+        target: decides which rows are turned in registers.
     """
 
     buffers: Mapping[str, Buffer]
     flat: Flat
     loops: Mapping[str, Expr]
     writers: Mapping[str, set[str]]
-    alone: frozenset[str]
+    exclusive: frozenset[str]
     target: Target
 
 
@@ -85,6 +86,11 @@ class _Nest:
     inner: For
     store: Store
 
+    @property
+    def lanes(self) -> int:
+        """Iterations of the innermost loop at most; 0 if that is not known."""
+        return upper_limit(self.inner.extent) or 0
+
     def around(self, inner: For) -> Stmt:
         """The serial loops around another innermost one."""
         for loop in reversed(self.loops):
@@ -109,13 +115,13 @@ def _copy(stmt: Stmt, scope: Scope) -> _Nest | None:
     found = _nest(stmt)
     if found is None or constant_value(found.inner.min) != 0 or not isinstance(found.store.value, Read):
         return None
-    target, lanes = scope.buffers.get(found.store.buffer), upper_limit(found.inner.extent)
-    if target is None or target.scope not in ("global", "local") or target.pad or lanes is None:
+    target = scope.buffers.get(found.store.buffer)
+    if target is None or target.scope not in ("global", "local") or target.pad or not found.lanes:
         return None
     room = constant_value(target.shape[-1])
     *outer, last = found.store.indices
     moved = last == IndexVar(found.inner.var) and not any(mentions(index, found.inner.var) for index in outer)
-    if room is None or room < lanes or not moved:
+    if room is None or room < found.lanes or not moved:
         return None
     return None if in_order(found.store.value, found.inner.var, scope.flat) else found
 
@@ -128,7 +134,7 @@ def _repeats(copy: _Nest, scope: Scope) -> bool:
     """Whether the last row may stand for those that are missing: there is one, and no other statement writes there."""
     name = copy.store.buffer
     around = {**scope.loops, **{loop.var: loop.extent for loop in copy.loops if _counts(loop)}}
-    alone = len(scope.writers[name]) == 1 and (scope.buffers[name].scope == "local" or name in scope.alone)
+    alone = len(scope.writers[name]) == 1 and (scope.buffers[name].scope == "local" or name in scope.exclusive)
     return alone and constant_value(copy.inner.extent) is None and has_iterations(copy.inner.extent, around)
 
 
@@ -137,18 +143,15 @@ def _repeated(copy: _Nest) -> Stmt:
     inner = copy.inner
     row = minimum(IndexVar(inner.var), plus(inner.extent, int64(-1)))
     store = replace(copy.store, value=substitute(copy.store.value, {inner.var: row}))
-    lanes = upper_limit(inner.extent)
-    assert lanes is not None
-    return copy.around(replace(inner, extent=int64(lanes), body=replace(inner.body, body=(store,))))
+    return copy.around(replace(inner, extent=int64(copy.lanes), body=replace(inner.body, body=(store,))))
 
 
 def _fill(stmt: Stmt, copy: _Nest) -> Stmt | None:
     """What sets a tile with fewer rows to a number before the copy, as the same for the columns beyond the end."""
     if not isinstance(stmt, If) or stmt.otherwise is not None or len(stmt.then.body) != 1:
         return None
-    fill, inner = _nest(stmt.then.body[0]), copy.inner
-    lanes = upper_limit(inner.extent)
-    if fill is None or lanes is None or not isinstance(fill.store.value, Const):
+    fill, inner, lanes = _nest(stmt.then.body[0]), copy.inner, copy.lanes
+    if fill is None or not isinstance(fill.store.value, Const):
         return None
     same = (
         stmt.condition == Binary("<", inner.extent, int64(lanes), DType.BOOL)

@@ -161,7 +161,7 @@ def _is_positive(rest: Polynomial, loops: Mapping[str, Expr]) -> bool:
         match product:
             case (Binary(op="min" | "max" as op, left=left, right=right),) if factor == (1 if op == "min" else -1):
                 others = Polynomial(tuple(term for term in rest.terms if term[0] != product))
-                sides = (multiply(polynomial(side), Polynomial((((), factor),))) for side in (left, right))
+                sides = (scaled(polynomial(side), factor) for side in (left, right))
                 return all(_is_positive(add(others, side), loops) for side in sides)
             case _:
                 pass
@@ -184,7 +184,7 @@ def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:
         case Binary(op="min"):
             return any(_is_rest(rest, name, side) for side in (length.left, length.right))
         case Binary(op="-", left=Binary(op="//", left=top, right=Const(value=width)), right=done):
-            moved = multiply(polynomial(done), Polynomial((((), -int(width)),)))
+            moved = scaled(polynomial(done), -int(width))
             needed = add(add(polynomial(top), moved), Polynomial((((), 1 - int(width)),)))
             return int(width) == -change and dict(needed.terms) == dict(total.terms)
         case _:

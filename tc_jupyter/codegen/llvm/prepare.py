@@ -58,6 +58,8 @@ from tc_jupyter.program import (
 
 from .arith import identity
 
+UNKNOWN = 16
+"""Iterations that a loop, or elements that a dimension, counts as where sizes do not say it."""
 GRAIN = 30_000
 """Operations per task below which handing out a task costs more than it saves (about 10 microseconds); a vector's is one."""
 LOOP = 8
@@ -274,7 +276,7 @@ def _bytes(kernel: Kernel) -> Expr:
     total: Expr = int64(0)
     for buffer in kernel.buffers:
         if buffer.scope == "global":
-            lengths = (int64(16) if has_read(extent) else extent for extent in buffer.shape)
+            lengths = (int64(UNKNOWN) if has_read(extent) else extent for extent in buffer.shape)
             total = plus(total, reduce(times, lengths, int64(buffer.dtype.bytes)))
     return total
 
@@ -337,7 +339,7 @@ def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes, own: Mapping[str,
         case For():
             inner = {**outer, stmt.var: substitute(stmt.min, outer)}
             extent = substitute(stmt.extent, outer)
-            extent = int64(16) if has_read(extent) or variables(extent) else maximum(int64(1), extent)
+            extent = int64(UNKNOWN) if has_read(extent) or variables(extent) else maximum(int64(1), extent)
             if stmt.kind == "vectorize":
                 extent = ceil_div(extent, int64(lanes(stmt)))
             once = stmt.kind == "unroll" or upper_limit(stmt.extent) is not None

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops import Block, For, If, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, int64, walk
+from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64
 
 from .polynomial import Polynomial, moves, polynomial, step, without
-from .prepare import constant_value, fill, has_read, map_block, substitute, upper_limit, variables
+from .prepare import accesses, constant_value, fill, has_read, map_block, substitute, upper_limit, variables
 from .strips import one_loop
 
 
@@ -93,10 +93,7 @@ def _are_apart(owner: list[tuple[Store, str]], own: set[str]) -> bool:
     written = {store.buffer for store, _ in owner}
     places: dict[str, set[tuple[Polynomial | None, ...]]] = {name: set() for name in written}
     for store, row in owner:
-        used = [
-            (node.tensor, node.indices) for expr in expressions(store) for node in walk(expr) if isinstance(node, Read)
-        ]
-        for name, indices in ((store.buffer, store.indices), *used):
+        for name, indices in accesses(store):
             if name in written:
                 places[name].add(tuple(_beside(index, row, own) for index in indices))
     return all(_have_one_in_common(where) for where in places.values())
