@@ -5,6 +5,7 @@ Goes out: `Kernel` values, the last form that both back ends share. `interpret` 
 
 from .expand import expand
 from .ir import (
+    SPARE,
     Allocate,
     Barrier,
     Block,
@@ -26,6 +27,7 @@ from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify
 
 __all__ = [
+    "SPARE",
     "Allocate",
     "Barrier",
     "Block",

@@ -165,6 +165,9 @@ class Block:
     comment: str = ""
 
 
+SPARE = "spare columns: nobody needs results of these"
+"""Comment of a block that sets them to zero, since whole tiles are computed with and other numbers may be slow."""
+
 Stmt: TypeAlias = For | If | Store | Allocate | Barrier | Check | Intrinsic | Block
 
 

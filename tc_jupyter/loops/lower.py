@@ -81,6 +81,7 @@ from tc_jupyter.schedule import (
 )
 
 from .ir import (
+    SPARE,
     Allocate,
     Barrier,
     Block,
@@ -576,7 +577,9 @@ class _StageLoops:
         rest = next(each.extent for each in walk_statements(body) if isinstance(each, For) and each.var == var)
         if isinstance(rest, Const):
             return body
-        zeros = _zeros(body, var, whole)
+        users = self.nest.graph.consumers(self.stage.name)
+        added_up = any(user.storage.whole or user.tensorize is not None for user in users)
+        zeros = replace(_zeros(body, var, whole), comment="" if added_up else SPARE)
         return Block((If(Binary("<", rest, whole, DType.BOOL), zeros), *body.body))
 
     def _zeros_behind(self, leaf: str, loop: Block) -> Block:

@@ -5,7 +5,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm import emit_llvm
-from tc_jupyter.loops import Allocate, Block, Buffer, If, Store
+from tc_jupyter.loops import SPARE, Allocate, Block, Buffer, If, Store
 from tc_jupyter.program import DType, Size, int64
 from tests.codegen.llvm_kernels import F32, ISAS, add, compare, const, kernel, least, loop, mul, op, read, target, var
 
@@ -15,8 +15,11 @@ ROWS = 4
 LEFT = least(op("-", M, mul(t, ROWS)), ROWS)
 
 
-def packing(fill: bool = True, read_by: int = ROWS, dtype: DType = F32, depth=K, rows=ROWS):
-    """Tiles of rows of A as columns of P, which `read_by` columns of the result then read; beyond M they are set to 0."""
+def packing(fill: bool = True, read_by: int = ROWS, dtype: DType = F32, depth=K, rows=ROWS, spare: bool = False):
+    """Tiles of rows of A as columns of P, which `read_by` columns of the result then read; beyond M they are set to 0.
+
+    Where these are `spare`, nobody reads them.
+    """
     left = least(op("-", M, mul(t, rows)), rows)
     place = (int64(0), k, r)
     zeros = loop("k", depth, loop("r", rows, Store("P", place, const(0.0, dtype)), kind="vectorize"))
@@ -26,9 +29,11 @@ def packing(fill: bool = True, read_by: int = ROWS, dtype: DType = F32, depth=K,
         loop("r", left, Store("P", place, read("A", add(r, mul(t, rows)), k, dtype=dtype)), kind="vectorize"),
     )
     use = loop(
-        "c", read_by if fill else left, loop("k", depth, Store("Y", (t, c, k), read("P", int64(0), k, c, dtype=dtype)))
+        "c",
+        read_by if fill and not spare else left,
+        loop("k", depth, Store("Y", (t, c, k), read("P", int64(0), k, c, dtype=dtype))),
     )
-    empty = If(op("<", left, int64(rows)), Block((zeros,)))
+    empty = If(op("<", left, int64(rows)), Block((zeros,), SPARE if spare else ""))
     body = Allocate(
         Buffer("P", dtype, (int64(1), depth, int64(rows)), "local", align=64),
         Block((*([empty] if fill else []), copy, use)),
@@ -47,29 +52,67 @@ def arrays(m: int, depth: int, rows: int = ROWS) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("fill", [True, False], ids=["set", "unused"])
+@pytest.mark.parametrize(
+    ("fill", "spare"), [(True, False), (True, True), (False, False)], ids=["set", "spare", "unused"]
+)
 @pytest.mark.parametrize("rows", [4, 16])
-def test_tiles_with_fewer_rows(isa, fill, rows):
-    made = packing(fill, rows, rows=rows)
+def test_tiles_with_fewer_rows(isa, fill, spare, rows):
+    made = packing(fill, rows, rows=rows, spare=spare)
     for m in (1, rows - 1, rows, rows + 1, 3 * rows - 2):
         for depth in (1, 3, 4, 8, 17):
             compare(made, arrays(m, depth, rows), {"M": m, "K": depth}, isa=isa)
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_one_version_of_the_copy(isa):
-    text = emit_llvm(packing(), target(isa)).text
+@pytest.mark.parametrize("fill", [True, False], ids=["spare", "unused"])
+def test_one_version_of_the_copy(isa, fill):
+    text = emit_llvm(packing(fill, spare=True), target(isa)).text
     assert text.count("(unroll)") == 1
     assert "masked" not in text
     assert "gather" not in text
     assert "A[min(r, min(M - t * 4, 4) + -1) + t * 4, k.o * " in text
+    assert "P[0, k, r] = 0.0" not in text
 
 
-def test_columns_beyond_the_end_are_set_after_the_copy():
+def test_columns_that_must_be_zero_are_set_before_the_copy():
     text = emit_llvm(packing(), target()).text
-    copied, zeros = text.index("= A[min(r,"), text.index("P[0, k, r] = 0.0")
-    assert copied < zeros
-    assert "; for r in min(M - t * 4, 4):" in text
+    zeros, copied = text.index("P[0, k, r] = 0.0"), text.index("P[0, k, r] = A[r + t * 4, k]")
+    assert zeros < copied
+    assert "min(r," not in text
+
+
+def along_rows(dtype: DType = F32, tile: int = 16):
+    """Pieces of rows of A, filled up with zeros, all of which is read."""
+    left = least(op("-", M, mul(t, tile)), tile)
+    zeros = loop("k", K, loop("r", tile, Store("P", (int64(0), k, r), const(0.0, dtype)), kind="vectorize"))
+    piece = Store("P", (int64(0), k, r), read("A", k, add(r, mul(t, tile)), dtype=dtype))
+    copy = loop("k", K, loop("r", left, piece, kind="vectorize"))
+    use = loop("k", K, loop("c", tile, Store("Y", (t, k, c), read("P", int64(0), k, c, dtype=dtype))))
+    body = Allocate(
+        Buffer("P", dtype, (int64(1), K, int64(tile)), "local", align=64),
+        Block((If(op("<", left, int64(tile)), Block((zeros,))), copy, use)),
+    )
+    tiles = op("//", add(M, tile - 1), int64(tile))
+    buffers = [Buffer("A", dtype, (K, M)), Buffer("Y", dtype, (tiles, K, int64(tile)), role="output")]
+    return kernel(buffers, "MK", loop("t", tiles, body, kind="parallel"))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", [F32, DType.INT8, DType.FLOAT16], ids=lambda dtype: dtype.value)
+@pytest.mark.parametrize("tile", [4, 16])
+def test_pieces_of_rows_are_filled_up_with_zeros(isa, dtype, tile):
+    made = along_rows(dtype, tile)
+    for m in (1, tile - 1, tile, tile + 1, 2 * tile, 3 * tile - 2):
+        a = np.random.default_rng(m).integers(-9, 9, (3, m)).astype(dtype.value)
+        compare(made, {"A": a, "Y": np.ones((-(-m // tile), 3, tile), dtype.value)}, {"M": m, "K": 3}, isa=isa)
+
+
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+def test_one_version_of_the_copy_of_pieces(isa):
+    text = emit_llvm(along_rows(), target(isa)).text
+    assert "P[0, k, r] = 0.0" not in text
+    assert text.count("for k in 0:K") == 2
+    assert "masked.store" not in text
 
 
 def test_short_rows_are_copied_one_element_at_a_time():

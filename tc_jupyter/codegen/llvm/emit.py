@@ -78,7 +78,7 @@ from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
 from .narrow import narrow
 from .overlap import overlap
-from .packing import Scope, packed, writers
+from .packing import Scope, packed, writers, written
 from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
 from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_batch, look_up, next_item, next_panel
 from .prepare import (
@@ -157,7 +157,7 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     inputs = {buffer.name: buffer for buffer in kernel.buffers}
     buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
     lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
-    body = packed(plan.body, Scope(buffers, flat, lengths, writers(plan.body), exclusive, target))
+    body = packed(plan.body, Scope(buffers, flat, lengths, written(plan.body), exclusive, target))
     body = body if target.free_masks else overlap(body)
     body = blocked(full_tiles(accumulate(body, scopes), bound), inputs, target)
     for buffer in reversed(plan.allocations):
@@ -436,13 +436,17 @@ class _Function:
         if self.needs(then) is not None and self.needs(otherwise) is not None:
             return arith.select(self.b, test, self.value(then), self.value(otherwise))
         if test.lanes > 1:
-            with self.masked(test):
-                first = self.value(then)
-            with self.masked(arith.invert(self.b, test)):
-                second = self.value(otherwise)
+            first, second = self.under(test, then), self.under(test, otherwise, not_=True)
             return arith.select(self.b, test, first, second)
         lanes = max(self.lanes_of(then), self.lanes_of(otherwise))
         return self.branch(test, then, otherwise, lanes)
+
+    def under(self, test: Value, expr: Expr, not_: bool = False) -> Value:
+        """A value for the lanes that pass a test, or do not; what has no reads is computed for all."""
+        if self.needs(expr) is not None:
+            return self.value(expr)
+        with self.masked(arith.invert(self.b, test) if not_ else test):
+            return self.value(expr)
 
     def branch(self, test: Value, then: Expr, otherwise: Expr, lanes: int) -> Value:
         """A choice by a jump."""

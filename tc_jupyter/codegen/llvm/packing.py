@@ -1,7 +1,9 @@
-"""Copies of rows into the columns of a tile: a tile with fewer rows repeats its last one, so that one version of the loops serves.
+"""Copies into the columns of tiles -> one version of the loops, also for a tile that is not full.
 
-The columns beyond the end are memory of the tile that nobody reads, or that is set to a number: after the copy then, column by
-column, and not before it. A copy across rows that is not turned in registers (see `transpose`) moves its elements one by one.
+Whole tiles are computed with, so `lower` sets one that is not full to zero before the copy: numbers that happen to be in memory may
+be slow. A copy along a row loads its end under a mask instead, with zeros behind it. Across rows the last row is repeated, if
+nobody needs results of those columns (`SPARE`). A copy across rows that is not turned in registers (see `transpose`) moves its
+elements one by one.
 
 Worked example: with tiles of 4 rows
 
@@ -16,9 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from tc_jupyter.loops import Allocate, Block, Buffer, For, If, Stmt, Store, walk_statements
+from tc_jupyter.loops import SPARE, Allocate, Block, Buffer, For, If, Stmt, Store, sub_blocks, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, int64
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, int64
 from tc_jupyter.schedule import Target
 
 from .polynomial import has_iterations, mentions
@@ -35,7 +37,7 @@ class Scope:
         buffers: by name.
         flat: see `strips.flat_dimensions`.
         loops: lengths by variable, of those that begin with 0.
-        writers: names of the statements that write a buffer.
+        written: what writes a buffer, spare columns not counted: statement, and whether it sets it to a number.
         exclusive: temporaries of the whole program that no other kernel writes.
         target: decides which rows are turned in registers.
     """
@@ -43,7 +45,7 @@ class Scope:
     buffers: Mapping[str, Buffer]
     flat: Flat
     loops: Mapping[str, Expr]
-    writers: Mapping[str, set[str]]
+    written: Mapping[str, set[tuple[str, bool]]]
     exclusive: frozenset[str]
     target: Target
 
@@ -57,8 +59,20 @@ def writers(block: Block) -> dict[str, set[str]]:
     return found
 
 
+def written(block: Block) -> dict[str, set[tuple[str, bool]]]:
+    """What writes each buffer; see `Scope`."""
+    found: dict[str, set[tuple[str, bool]]] = {}
+    for stmt in block.body:
+        if isinstance(stmt, Store):
+            found.setdefault(stmt.buffer, set()).add((stmt.statement, isinstance(stmt.value, Const)))
+        for inner in sub_blocks(stmt):
+            for name, more in written(inner).items() if inner.comment != SPARE else ():
+                found.setdefault(name, set()).update(more)
+    return found
+
+
 def packed(block: Block, scope: Scope) -> Block:
-    """Apply the rule to all copies inside."""
+    """Apply the rules to all copies inside."""
     own = {stmt.buffer.name: stmt.buffer for stmt in block.body if isinstance(stmt, Allocate)}
     scope = replace(scope, buffers={**scope.buffers, **own}) if own else scope
     body: list[Stmt] = []
@@ -68,13 +82,15 @@ def packed(block: Block, scope: Scope) -> Block:
             loops = {**scope.loops, stmt.var: stmt.extent} if _counts(stmt) else scope.loops
             inside = replace(scope, loops=loops)
             body.append(with_blocks(stmt, lambda child, inside=inside: packed(child, inside)))
-        elif turned_width(copy.loops[-1], copy.inner, scope.buffers, scope.target) is None:
-            body.append(copy.around(replace(copy.inner, kind="serial")))
-        elif _repeats(copy, scope):
-            fill = _fill(body[-1], copy) if body else None
-            body[-1 if fill else len(body) :] = [_repeated(copy), *([] if fill is None else [fill])]
-        else:
+            continue
+        zeros = _zeros(body[-1], copy) if body else None
+        whole = _whole(copy, zeros, scope)
+        if whole is not None:
+            body[len(body) - (zeros is not None) :] = [whole]
+        elif _in_order(copy, scope) or (_is_turned(copy, scope) and not _is_set(copy, scope)):
             body.append(stmt)
+        else:
+            body.append(copy.around(replace(copy.inner, kind="serial")))
     return with_body(block, body)
 
 
@@ -111,7 +127,7 @@ def _nest(stmt: Stmt) -> _Nest | None:
 
 
 def _copy(stmt: Stmt, scope: Scope) -> _Nest | None:
-    """A nest that copies rows into the last dimension of a temporary, which has room for a whole tile."""
+    """A nest that copies into the last dimension of a temporary, which has room for a whole tile."""
     found = _nest(stmt)
     if found is None or constant_value(found.inner.min) != 0 or not isinstance(found.store.value, Read):
         return None
@@ -121,9 +137,30 @@ def _copy(stmt: Stmt, scope: Scope) -> _Nest | None:
     room = constant_value(target.shape[-1])
     *outer, last = found.store.indices
     moved = last == IndexVar(found.inner.var) and not any(mentions(index, found.inner.var) for index in outer)
-    if room is None or room < found.lanes or not moved:
-        return None
-    return None if in_order(found.store.value, found.inner.var, scope.flat) else found
+    return found if room is not None and room >= found.lanes and moved else None
+
+
+def _in_order(copy: _Nest, scope: Scope) -> bool:
+    """Whether neighbours are copied to neighbours: a piece of one row."""
+    assert isinstance(copy.store.value, Read)
+    return in_order(copy.store.value, copy.inner.var, scope.flat)
+
+
+def _is_turned(copy: _Nest, scope: Scope) -> bool:
+    return turned_width(copy.loops[-1], copy.inner, scope.buffers, scope.target) is not None
+
+
+def _is_set(copy: _Nest, scope: Scope) -> bool:
+    """Whether columns beyond the end have a number that must stay: what is turned in registers may write others there."""
+    return any(number for _, number in scope.written[copy.store.buffer])
+
+
+def _whole(copy: _Nest, zeros: Const | None, scope: Scope) -> Stmt | None:
+    """The copy of a whole tile, which needs nothing before it."""
+    if not _in_order(copy, scope):
+        return _repeated(copy) if _is_turned(copy, scope) and _repeats(copy, scope) else None
+    masks = scope.target.has_masks(scope.buffers[copy.store.buffer].dtype.bits)
+    return _filled_up(copy, zeros) if zeros is not None and masks else None
 
 
 def _counts(stmt: Stmt) -> TypeGuard[For]:
@@ -132,10 +169,10 @@ def _counts(stmt: Stmt) -> TypeGuard[For]:
 
 def _repeats(copy: _Nest, scope: Scope) -> bool:
     """Whether the last row may stand for those that are missing: there is one, and no other statement writes there."""
-    name = copy.store.buffer
+    name, extent = copy.store.buffer, copy.inner.extent
     around = {**scope.loops, **{loop.var: loop.extent for loop in copy.loops if _counts(loop)}}
-    alone = len(scope.writers[name]) == 1 and (scope.buffers[name].scope == "local" or name in scope.exclusive)
-    return alone and constant_value(copy.inner.extent) is None and has_iterations(copy.inner.extent, around)
+    alone = len(scope.written[name]) == 1 and (scope.buffers[name].scope == "local" or name in scope.exclusive)
+    return alone and constant_value(extent) is None and has_iterations(extent, around)
 
 
 def _repeated(copy: _Nest) -> Stmt:
@@ -146,8 +183,16 @@ def _repeated(copy: _Nest) -> Stmt:
     return copy.around(replace(inner, extent=int64(copy.lanes), body=replace(inner.body, body=(store,))))
 
 
-def _fill(stmt: Stmt, copy: _Nest) -> Stmt | None:
-    """What sets a tile with fewer rows to a number before the copy, as the same for the columns beyond the end."""
+def _filled_up(copy: _Nest, zeros: Const) -> Stmt:
+    """The copy of a whole tile, with a number where the row has ended."""
+    inner = copy.inner
+    there = Binary("<", IndexVar(inner.var), inner.extent, DType.BOOL)
+    store = replace(copy.store, value=Select(there, copy.store.value, zeros, copy.store.value.dtype))
+    return copy.around(replace(inner, extent=int64(copy.lanes), body=replace(inner.body, body=(store,))))
+
+
+def _zeros(stmt: Stmt, copy: _Nest) -> Const | None:
+    """The number that a statement sets the tile of a copy to if it is not full."""
     if not isinstance(stmt, If) or stmt.otherwise is not None or len(stmt.then.body) != 1:
         return None
     fill, inner, lanes = _nest(stmt.then.body[0]), copy.inner, copy.lanes
@@ -161,8 +206,4 @@ def _fill(stmt: Stmt, copy: _Nest) -> Stmt | None:
         and (fill.inner.var, fill.store.buffer, fill.store.indices)
         == (inner.var, copy.store.buffer, copy.store.indices)
     )
-    if not same:
-        return None
-    rest = Binary("-", int64(lanes), inner.extent, DType.INT64)
-    after = replace(fill.inner, min=inner.extent, extent=rest, kind="serial")
-    return replace(stmt, then=replace(stmt.then, body=(fill.around(after),)))
+    return Const(fill.store.value.value, copy.store.value.dtype) if same else None
