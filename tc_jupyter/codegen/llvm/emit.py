@@ -79,7 +79,20 @@ from .fusion import fuse_reductions
 from .narrow import narrow
 from .overlap import overlap
 from .packing import Scope, packed, writers, written
-from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, moves, multiply, polynomial, step, without
+from .peeling import peel
+from .polynomial import (
+    Polynomial,
+    add,
+    as_expr,
+    coefficient,
+    has_iterations,
+    mentions,
+    moves,
+    multiply,
+    polynomial,
+    step,
+    without,
+)
 from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_batch, look_up, next_item, next_panel
 from .prepare import (
     PARTIAL,
@@ -159,10 +172,43 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
     body = packed(plan.body, Scope(buffers, flat, lengths, written(plan.body), exclusive, target))
     body = body if target.free_masks else overlap(body)
-    body = blocked(full_tiles(accumulate(body, scopes), bound), inputs, target)
+    body = blocked(full_tiles(peel(accumulate(body, scopes)), bound), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
     return _Module(kernel, target, replace(plan, body=body)).source()
+
+
+SCALES = (1, 2, 4, 8)
+"""What the addresses of a processor multiply a register with."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """A pointer that a loop moves by the same number of elements in every iteration.
+
+    Attributes:
+        name: of the pointer.
+        start: the pointer where the counter is 0.
+        gain: elements per iteration.
+        bytes: the same in bytes, 0 if it is not a constant.
+        element: type of an element.
+        place: for the text that computes it.
+    """
+
+    name: str
+    start: str
+    gain: Value
+    bytes: int
+    element: str
+    place: Lines
+
+
+@dataclass(slots=True)
+class _Counted:
+    """An innermost loop with a counter that is being printed: its variable, and what moves with it."""
+
+    var: str
+    moved: list[_Moved] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -172,6 +218,7 @@ class _Level:
     place: Lines
     memo: dict[object, Value] = field(default_factory=dict)
     pointers: dict[object, str] = field(default_factory=dict)
+    counted: _Counted | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +270,7 @@ class _Function:
         self.constants: dict[str, Expr] = {}
         self.ranges: dict[str, tuple[Expr, Expr]] = {}
         self.extents: dict[str, Expr] = {}
+        self.positive: frozenset[Expr] = frozenset()
         self.item = ""
         self.scalars: dict[str, Value] = {}
         self.storages: dict[str, _Storage] = {}
@@ -509,7 +557,7 @@ class _Function:
                 here.append((product, value))
         pointer = storage.pointer
         for level in sorted(by_level):
-            pointer = self.advance(pointer, element, by_level[level], level, storage.buffer.name)
+            pointer = self.advance(storage, pointer, element, by_level[level], level)
         if here:
             moved = self.value(as_expr(Polynomial(tuple(here))))
             pointer = self.b.raw(f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at")
@@ -520,28 +568,40 @@ class _Function:
         return pointer
 
     def advance(
-        self, pointer: str, element: str, terms: list[tuple[tuple[Expr, ...], int]], level: int, name: str
+        self, storage: _Storage, pointer: str, element: str, terms: list[tuple[tuple[Expr, ...], int]], level: int
     ) -> str:
         """`pointer` plus terms that are known in a level."""
         pointers = self.levels[level].pointers
         key = (pointer, element, frozenset(terms))
         if key not in pointers:
-            moved = self.value(as_expr(Polynomial(tuple(terms))))
+            offset, name = Polynomial(tuple(terms)), f"{storage.buffer.name}.at"
+            loop = self.levels[level].counted if storage.level < level else None
+            gain = None if loop is None else self.gain(offset, loop.var, storage)
+            if loop is not None and gain is not None:
+                place: Lines = []
+                size = storage.buffer.dtype.bytes * storage.lanes * (gain.integer or 0)
+                moved = _Moved("%" + self.b.name(name), pointer, gain, size, element, place)
+                loop.moved.append(moved)
+                self.levels[level].place.append(place)
+                pointers[key] = moved.name
+                return moved.name
+            value = self.value(as_expr(offset))
             with self.at(level):
-                moved = self.fixed(moved, level) if self.turning and self.reduces and level else moved
-                pointers[key] = self.b.raw(f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{name}.at")
+                pointers[key] = self.b.raw(f"getelementptr {element}, ptr {pointer}, {value.typed}", name)
         return pointers[key]
 
-    def fixed(self, moved: Value, level: int) -> Value:
-        """The same number, of which LLVM does not see how it moves with the loop.
+    def gain(self, offset: Polynomial, var: str, storage: _Storage) -> Value | None:
+        """By how much every iteration of an innermost loop moves a position, if a sum is better than a product.
 
-        Rows that are turned are many addresses in one loop, and LLVM searches for better ones for longer than all else takes. In
-        kernels that only move elements the search is off (`_Module.header`); here other loops need it.
+        It is not where addresses of the processor can multiply the counter. LLVM's own search for such sums (loop strength
+        reduction) took a quarter of its time and is off (`_Module.header`).
         """
-        memo, key = self.levels[level].memo, ("fixed", moved.text)
-        if key not in memo:
-            memo[key] = self.b.op(f"freeze {moved.typed}", moved.dtype, 1, "fixed")
-        return memo[key]
+        found = coefficient(offset, var)
+        if found is None or without(offset, var) != Polynomial(()):
+            return None
+        number = constant_value(as_expr(found))
+        scaled = number is not None and number * storage.buffer.dtype.bytes * storage.lanes in SCALES
+        return None if scaled else self.value(as_expr(found))
 
     def first_lane(self, offset: Polynomial) -> Polynomial:
         """The position for the first lane."""
@@ -1051,8 +1111,15 @@ class _Function:
         no = end if stmt.otherwise is None else self.b.name("if.else")
         self.b.branch_if(test, yes, no)
         self.b.label(yes)
+        known = self.positive
+        match stmt.condition:
+            case Binary(op=">", left=left, right=Const(value=0)):
+                self.positive = known | {left}
+            case _:
+                pass
         with self.scope():
             self.block(stmt.then)
+        self.positive = known
         self.b.branch(end)
         if stmt.otherwise is not None:
             self.b.label(no)
@@ -1300,36 +1367,93 @@ class _Function:
             if self.needs(low_expr) is not None and self.needs(extent_expr) is not None
             else arith.binary(self.b, "+", low, count)
         )
-        with self.counted(stmt.var, low, end, low_expr, extent_expr, guard=extent is None):
+        innermost = self.is_innermost(stmt.body)
+        with self.counted(stmt.var, low, end, low_expr, extent_expr, guard=extent is None, innermost=innermost):
             self.block(stmt.body)
+
+    def is_innermost(self, body: Block) -> bool:
+        """Whether no loop inside has a counter."""
+
+        def is_counted(loop: For) -> bool:
+            if loop.kind != "vectorize":
+                return loop.kind != "unroll"
+            limit = upper_limit(self.resolve(loop.extent))
+            return limit is None or limit > WIDEST * native_lanes(loop.body, self.target)
+
+        return not any(isinstance(stmt, For) and is_counted(stmt) for stmt in walk_statements(body))
 
     @contextmanager
     def counted(
-        self, var: str, low: Value, end: Value, low_expr: Expr, extent: Expr, guard: bool, stride: Value | None = None
+        self,
+        var: str,
+        low: Value,
+        end: Value,
+        low_expr: Expr,
+        extent: Expr,
+        guard: bool,
+        stride: Value | None = None,
+        innermost: bool = False,
     ) -> Generator[None]:
         """The blocks of `for var in low : end`; the caller prints the body."""
         body, done = self.b.name(f"for.{var}"), self.b.name(f"end.{var}")
+        loop = _Counted(var) if innermost else None
+        before: Lines = []
+        self.b.lines.append(before)
         if guard:
             some = self.b.op(f"icmp slt i64 {low.text}, {end.text}", DType.BOOL, 1, "some")
             self.b.branch_if(some, body, done)
         else:
             self.b.branch(body)
-        before = self.b.block
+        entered = self.b.block
         self.b.label(body)
         counter = Value("%" + self.b.name(var), DType.INT64)
-        phi_at = len(self.b.lines)
+        phis: Lines = []
         place: Lines = []
-        self.b.lines.append(place)
+        self.b.lines += [phis, place]
         self.enter(var, counter, low_expr, extent, place)
+        self.levels[-1].counted = loop
         with self.scope():
             yield
         self.leave(var)
         after = self.b.op(f"add nsw i64 {counter.text}, {stride.text if stride else 1}", DType.INT64, 1, f"{var}.next")
+        values = [(counter.text, "i64", low.text, after.text)]
+        for together in _alike(loop.moved if loop else []):
+            values.append(self.sum_of(together, low, var, before))
         more = self.b.op(f"icmp slt i64 {after.text}, {end.text}", DType.BOOL, 1, "more")
-        latch = self.b.block
+        for now, kind, first, then in values:
+            phis.append(f"  {now} = phi {kind} [ {first}, %{entered} ], [ {then}, %{self.b.block} ]")
         self.b.branch_if(more, body, done)
-        self.b.lines.insert(phi_at, f"  {counter.text} = phi i64 [ {low.text}, %{before} ], [ {after.text}, %{latch} ]")
         self.b.label(done)
+
+    def sum_of(self, moved: list[_Moved], low: Value, var: str, before: Lines) -> tuple[str, str, str, str]:
+        """Name, type, first and next value of what a loop adds up: a pointer, or an offset that several of them share.
+
+        Args:
+            low: the first value of the counter.
+            before: the place before the loop.
+        """
+        first = moved[0]
+        gain = index(first.bytes) if first.bytes and len(moved) > 1 else first.gain
+        inside, self.b.lines = self.b.lines, before
+        start = arith.binary(self.b, "*", low, gain)
+        if len(moved) == 1:
+            known = start.integer == 0
+            begin = (
+                first.start if known else self.b.raw(f"getelementptr {first.element}, ptr {first.start}, {start.typed}")
+            )
+            self.b.lines = inside
+            step = f"getelementptr {first.element}, ptr {first.name}, {gain.typed}"
+            return first.name, "ptr", begin, self.b.raw(step, f"{first.name[1:]}.next")
+        self.b.lines = inside
+        offset = Value("%" + self.b.name(f"{var}.offset"), DType.INT64)
+        for each in moved:
+            factor = each.bytes // first.bytes if first.bytes else 1
+            self.b.lines = each.place
+            by = offset if factor == 1 else arith.binary(self.b, "*", offset, index(factor))
+            element = "i8" if first.bytes else each.element
+            each.place.append(f"  {each.name} = getelementptr {element}, ptr {each.start}, {by.typed}")
+        self.b.lines = inside
+        return offset.text, "i64", start.text, arith.binary(self.b, "+", offset, gain).text
 
     def enter(self, var: str, counter: Value, low: Expr, extent: Expr, place: Lines) -> None:
         """Make a loop variable known."""
@@ -1438,8 +1562,10 @@ class _Function:
         """Cut a loop into vectors of `lanes` iterations."""
         resolved = replace(stmt, extent=self.resolve(stmt.extent), min=self.resolve(stmt.min))
         outer = cut(resolved, lanes)
-        bound = frozenset(self.level_of) | {outer.var}
-        self.statement(outer if outer.kind == "unroll" else replace(outer, body=full_tiles(outer.body, bound)))
+        if outer.kind == "unroll":
+            self.statement(outer)
+        else:
+            self.block(full_tiles(peel(Block((outer,))), frozenset(self.level_of)))
 
     def stream(self, stmt: For, lanes: int) -> None:
         """Vectors that may overlap: the first one, then from the first aligned position, then the last one again.
@@ -1530,7 +1656,7 @@ class _Function:
             else:
                 self.full_or_serial(stmt, limit, count)
             return
-        if has_iterations(self.resolve(stmt.extent), self.extents):
+        if stmt.extent in self.positive or has_iterations(self.resolve(stmt.extent), self.extents):
             with self.scope():
                 self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count))
             return
@@ -1611,6 +1737,22 @@ def _heading(stmt: For) -> str:
     low = constant_value(stmt.min)
     end = show(stmt.extent) if low == 0 else f"{show(stmt.min)} + {show(stmt.extent)}"
     return f"for {stmt.var} in {show(stmt.min)}:{end}"
+
+
+def _alike(moved: list[_Moved]) -> list[list[_Moved]]:
+    """Pointers that one offset moves: by as many elements, or by a multiple of as many bytes that addresses can multiply with."""
+    groups: list[list[_Moved]] = []
+    for each in sorted(moved, key=lambda each: each.bytes):
+        for group in groups:
+            first = group[0]
+            if (each.bytes == first.bytes == 0 and each.gain == first.gain) or (
+                first.bytes > 0 and each.bytes % first.bytes == 0 and each.bytes // first.bytes in SCALES
+            ):
+                group.append(each)
+                break
+        else:
+            groups.append([each])
+    return groups
 
 
 def _reads(offset: Polynomial) -> bool:
@@ -1809,7 +1951,8 @@ class _Module:
         """Comments at the top. Rows that are turned are many addresses in one loop, which LLVM searches for too long."""
         vector = _only_vectors(self.plan.body)
         moves = turns and not self.reduces
-        lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if moves else ''}"]
+        good = vector and self.target.arch.startswith("x86")
+        lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if good or moves else ''}"]
         lines += [f"; {line}" for line in self.kernel.comment]
         lines.append("; args: " + ", ".join(_argument_text(argument) for argument in arguments))
         return [*lines, ""]

@@ -461,7 +461,7 @@ def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
     """Extents `min(constant, ...)` of vectorised and unrolled loops inside that are known where `block` starts."""
     return frozenset(
         stmt.extent
-        for stmt in walk_statements(block)
+        for stmt in _not_short(block)
         if isinstance(stmt, For)
         and stmt.kind in ("vectorize", "unroll")
         and constant_value(stmt.extent) is None
@@ -469,6 +469,15 @@ def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
         and variables(stmt.extent) <= bound
         and not has_read(stmt.extent)
     )
+
+
+def _not_short(block: Block) -> Iterator[Stmt]:
+    """All statements inside, without those of tiles that are never full."""
+    if block.comment != SHORT:
+        for stmt in block.body:
+            yield stmt
+            for inner in sub_blocks(stmt):
+                yield from _not_short(inner)
 
 
 def _postponed(stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: Block) -> frozenset[Expr]:

@@ -95,7 +95,7 @@ def one_loop(stmt: For) -> For | None:
     inner = stmt.body.body[0] if len(stmt.body.body) == 1 else None
     if stmt.kind != "serial" or not isinstance(inner, For) or inner.kind != "vectorize":
         return None
-    lanes, whole = upper_limit(inner.extent), _whole_extent(stmt, inner)
+    lanes, whole = upper_limit(inner.extent), whole_extent(stmt, inner)
     if lanes is None or whole is None:
         return None
     name = f"{stmt.var}.{inner.var}"
@@ -106,7 +106,7 @@ def one_loop(stmt: For) -> For | None:
     return For(name, int64(0), whole, body, "serial", stmt.axis)
 
 
-def _whole_extent(outer: For, inner: For) -> Expr | None:
+def whole_extent(outer: For, inner: For) -> Expr | None:
     """The number of iterations of both loops together, if the inner one is cut at the end exactly."""
     if constant_value(outer.min) != 0 or constant_value(inner.min) != 0:
         return None
