@@ -283,8 +283,7 @@ class _Function:
         self.workspace: Expr = int64(0)
         self.stack_bytes = 0
         self.streams = False
-        self.turns = self.turning = self.last_rows = False
-        self.reduces = True
+        self.turns = self.last_rows = False
         self.partial = False
         self.fetched: set[str] = set()
         self.statements: list[tuple[str, str]] = []
@@ -992,7 +991,7 @@ class _Function:
         stored = self.to_memory(value, dtype)
         if kind == "load" and mask is None:
             if stmt.streaming and stmt.reduce is None and self.can_stream(storage, value.lanes):
-                self.streaming_store(storage, stored, where[4:])
+                self.streaming_store(stmt, storage, stored, where[4:])
             else:
                 self.b.line(f"store {stored}, {where}, align {dtype.bytes}")
             return
@@ -1008,28 +1007,21 @@ class _Function:
         whole = bits % self.target.vector_bits == 0 and (bits >= 8 * LINE or self.alone is not None)
         return self.target.arch.startswith("x86_64") and not storage.private and whole and not self.last_rows
 
-    def streaming_store(self, storage: _Storage, stored: str, pointer: str) -> None:
+    def streaming_store(self, stmt: Store, storage: _Storage, stored: str, pointer: str) -> None:
         """Past the caches if the output is far larger than they are, its rows are long, and whole lines are written.
 
         The ends of a row share a cache line with its neighbours, and vectors overlap there: a line that is written past a cache
         that has it costs more than it saves. Measured on x86: rows of 1 kB twice as slow past the caches, rows of 4 kB up to 1.4
         times as fast; rows of 4094 floats take 0.91 to 0.93 of the time if what overlaps is written into the cache.
         """
-        extents = _product([Binary("max", extent, int64(0), DType.INT64) for extent in storage.buffer.shape])
-        least = 2 * self.target.llc_bytes // storage.buffer.dtype.bytes
-        enough: Expr = Binary(">=", extents, int64(least), DType.BOOL)
-        long = Binary(">=", storage.buffer.shape[-1], int64(LONG_ROW // storage.buffer.dtype.bytes), DType.BOOL)
-        large = self.value(Binary("&&", enough, long, DType.BOOL))
         assert self.vector is not None
         size, register = storage.buffer.dtype.bytes, self.target.vector_bits // 8
-        number = self.b.op(f"ptrtoint ptr {pointer} to i64", DType.INT64, 1, "address")
         piece = max(register, min(LINE, self.vector.lanes * size))
-        rest = self.b.op(f"and i64 {number.text}, {piece - 1}", DType.INT64, 1, "rest")
-        aligned = arith.compare(self.b, "==", rest, index(0))
-        if self.alone is not None:
-            aligned = arith.logical(self.b, "and", aligned, self.alone)
+        large = self.is_large(storage)
         past, plain, end = (self.b.name(hint) for hint in ("past", "cached", "stored"))
-        self.b.branch_if(arith.logical(self.b, "and", large, aligned), past, plain)
+        self.b.branch_if(
+            self.whole_lines(stmt, storage, piece, large) or self.whole_line(pointer, piece, large), past, plain
+        )
         self.b.label(past)
         self.b.line(f"store {stored}, ptr {pointer}, align {register}, !nontemporal !0")
         self.b.branch(end)
@@ -1038,6 +1030,45 @@ class _Function:
         self.b.branch(end)
         self.b.label(end)
         self.streams = True
+
+    def is_large(self, storage: _Storage) -> Value:
+        """Whether an output is far larger than the caches, and its rows are long."""
+        extents = _product([Binary("max", extent, int64(0), DType.INT64) for extent in storage.buffer.shape])
+        least = 2 * self.target.llc_bytes // storage.buffer.dtype.bytes
+        enough: Expr = Binary(">=", extents, int64(least), DType.BOOL)
+        long = Binary(">=", storage.buffer.shape[-1], int64(LONG_ROW // storage.buffer.dtype.bytes), DType.BOOL)
+        return self.value(Binary("&&", enough, long, DType.BOOL))
+
+    def whole_lines(self, stmt: Store, storage: _Storage, piece: int, large: Value) -> Value | None:
+        """`large`, and all stores of a statement begin with a piece of a line: so do the rows, and places in them are multiples."""
+        size = storage.buffer.dtype.bytes
+        within = polynomial(self.resolve(stmt.indices[-1]))
+        assert self.vector is not None
+        start = without(within, self.vector.var)
+        even = start is not None and all(factor * size % piece == 0 for _, factor in start.terms)
+        if storage.level or self.alone is not None or not even or constant_value(as_expr(storage.strides[-1])) != 1:
+            return None
+        memo, key = self.levels[0].memo, ("whole lines", storage.buffer.name, piece)
+        if key not in memo:
+            strides = [
+                self.value(as_expr(multiply(stride, Polynomial((((), size),))))) for stride in storage.strides[:-1]
+            ]
+            with self.at(0):
+                bits = self.b.op(f"ptrtoint ptr {storage.pointer} to i64", DType.INT64, 1, "address")
+                for stride in strides:
+                    bits = self.b.op(f"or i64 {bits.text}, {stride.text}", DType.INT64, 1, "steps")
+                rest = self.b.op(f"and i64 {bits.text}, {piece - 1}", DType.INT64, 1, "rest")
+                memo[key] = arith.logical(self.b, "and", large, arith.compare(self.b, "==", rest, index(0)))
+        return memo[key]
+
+    def whole_line(self, pointer: str, piece: int, large: Value) -> Value:
+        """`large`, and a vector at this place is whole lines that nothing else writes."""
+        number = self.b.op(f"ptrtoint ptr {pointer} to i64", DType.INT64, 1, "address")
+        rest = self.b.op(f"and i64 {number.text}, {piece - 1}", DType.INT64, 1, "rest")
+        aligned = arith.compare(self.b, "==", rest, index(0))
+        if self.alone is not None:
+            aligned = arith.logical(self.b, "and", aligned, self.alone)
+        return arith.logical(self.b, "and", large, aligned)
 
     def atomic_store(self, stmt: Store, storage: _Storage, offset: Polynomial, value: Value) -> None:
         """Compare and exchange until nobody interfered."""
@@ -1203,7 +1234,7 @@ class _Function:
         """The body once per iteration, with numbers in the place of the variable."""
         first = self.resolve(stmt.min)
         self.b.comment(f"{_heading(stmt)}  (unroll)")
-        before, turning = frozenset(self.loads[-1]), self.turning
+        before = frozenset(self.loads[-1])
         self.turn_blocks(stmt, extent)
         self.halve_rows(stmt, extent)
         turned = [key for key in self.loads[-1] if key not in before]
@@ -1216,7 +1247,6 @@ class _Function:
             self.b.quiet += iteration == 0
         self.b.quiet -= extent > 0
         self.constants.pop(stmt.var, None)
-        self.turning = turning
         for key in turned:
             del self.loads[-1][key]
 
@@ -1240,7 +1270,7 @@ class _Function:
             return
         inputs = {name: storage.buffer for name, storage in self.storages.items()}
         for read in dict.fromkeys(crossing_reads(inner, stmt.var, inputs)):
-            self.turns = self.turning = True
+            self.turns = True
             self.turn_block(read, stmt, inner.var, extent, lanes, inner.extent)
 
     def turn_block(self, read: Read, stmt: For, lane: str, extent: int, lanes: int, length: Expr) -> None:
@@ -1858,7 +1888,7 @@ class _Module:
         for reserved in ("workspace", "errors", "first", "last", "entry", "args", "index", "thread"):
             builder.name(reserved)
         function = _Function(self.kernel, self.target, builder)
-        function.reduces, function.writers = self.reduces, writers(self.plan.body)
+        function.writers = writers(self.plan.body)
         self.names = self.bind(function, builder)
         lines: Lines = [function.place]
         builder.lines = lines
@@ -1948,11 +1978,15 @@ class _Module:
             function.block(self.plan.body)
 
     def header(self, arguments: tuple[Argument, ...], turns: bool) -> list[str]:
-        """Comments at the top. Rows that are turned are many addresses in one loop, which LLVM searches for too long."""
+        """Comments at the top.
+
+        Addresses in vector code are good as written for x86. Those of other processors add and multiply less, so LLVM may search
+        for better ones, but not among the many of a kernel that only turns rows.
+        """
         vector = _only_vectors(self.plan.body)
-        moves = turns and not self.reduces
         good = vector and self.target.arch.startswith("x86")
-        lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if good or moves else ''}"]
+        good = good or (turns and not self.reduces)
+        lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if good else ''}"]
         lines += [f"; {line}" for line in self.kernel.comment]
         lines.append("; args: " + ", ".join(_argument_text(argument) for argument in arguments))
         return [*lines, ""]
