@@ -2,8 +2,8 @@
 
 The first line of a text names its passes: `; passes: vector` (the code is vectors already: a short list) or `; passes: loops`
 (plain loops: LLVM's full pipeline with its vectoriser). With `, addresses as written` LLVM does not search for better ones when it
-makes machine code (loop strength reduction): that took a quarter of its time, of a transpose two thirds, and is done already (`gain`
-in `codegen.llvm.emit`).
+makes machine code (loop strength reduction): that took a quarter of its time, of a transpose two thirds, and is done already
+(`gain` in `codegen.llvm.emit`).
 
 Worked example: `load_object(emit_object(text), symbols).address("mv")` is the address of the function `mv`.
 """

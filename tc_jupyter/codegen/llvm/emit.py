@@ -74,6 +74,7 @@ from .builder import (
     register_type,
     vector_type,
 )
+from .collapse import collapse
 from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
 from .narrow import narrow
@@ -160,9 +161,12 @@ def emit_llvm(kernel: Kernel, target: Target, exclusive: frozenset[str] = frozen
 def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
     """From the kernel as it was lowered to text."""
     kernel = expand(kernel, native_steps(kernel, target))
-    own = (stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
+    own = tuple(stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
-    kernel = replace(kernel, body=strip(join(narrow(find(fuse_reductions(one_by_one(kernel.body)), flat))), target))
+    kernel = replace(kernel, body=join(narrow(find(fuse_reductions(one_by_one(kernel.body)), flat))))
+    kernel = collapse(kernel, target)
+    flat = flat_dimensions((*kernel.buffers, *own))
+    kernel = replace(kernel, body=strip(kernel.body, target))
     plan = tasks(kernel, lambda loop: operation_lanes(loop, flat, target))
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
@@ -435,6 +439,9 @@ class _Function:
                 return arith.invert(self.b, self.value(expr.operand))
             case Unary():
                 return arith.negate(self.b, self.value(expr.operand))
+            case Binary(op="&&" | "||") if self.may_evaluate_both(expr.left, expr.right):
+                operands = arith.same_lanes(self.b, self.value(expr.left), self.value(expr.right))
+                return arith.logical(self.b, "and" if expr.op == "&&" else "or", *operands)
             case Binary(op="&&"):
                 return self.choose(expr.left, expr.right, Const(False, DType.BOOL))
             case Binary(op="||"):
@@ -460,6 +467,24 @@ class _Function:
             case Const() | Size() | IndexVar():
                 return self.value(expr)
         assert_never(expr)
+
+    def may_evaluate_both(self, first: Expr, second: Expr) -> bool:
+        """Whether the second operand of a condition can be computed whatever the first one is.
+
+        It reads elements at the same places as the first one, in arrays of the same shape, and divides by nothing that could be 0.
+        """
+        known = {(self.storages[n.tensor].buffer.shape, n.indices) for n in walk(first) if isinstance(n, Read)}
+        for node in walk(second):
+            match node:
+                case Read() if (self.storages[node.tensor].buffer.shape, node.indices) not in known:
+                    return False
+                case Binary(op="/" | "//" | "%") if not node.dtype.is_float:
+                    return False
+                case Call():
+                    return False
+                case _:
+                    pass
+        return bool(known)
 
     def lanes_below(self, position: Expr, end: Expr) -> Value | None:
         """Which lanes have a position below an end, if neighbours have neighbouring positions: a comparison of narrow numbers."""
