@@ -29,7 +29,8 @@ Buffers = Mapping[str, Buffer]
 
 def collapse(kernel: Kernel, target: Target) -> Kernel:
     """Apply the rule to a kernel that is one nest of loops around assignments."""
-    *around, inner = _nest(kernel.body) or [None]
+    around = _nest(kernel.body)
+    inner = around.pop() if around else None
     if inner is None or inner.kind != "vectorize" or not is_stream(inner):
         return kernel
     buffers: Buffers = {buffer.name: buffer for buffer in kernel.buffers}
