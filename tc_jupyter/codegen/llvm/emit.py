@@ -473,10 +473,15 @@ class _Function:
 
         It reads elements at the same places as the first one, in arrays of the same shape, and divides by nothing that could be 0.
         """
-        known = {(self.storages[n.tensor].buffer.shape, n.indices) for n in walk(first) if isinstance(n, Read)}
+
+        def place(read: Read) -> tuple[object, ...]:
+            return self.storages[read.tensor].buffer.shape, read.indices
+
+        reads = [node for node in walk(first) if isinstance(node, Read) and node.tensor in self.storages]
+        known = {place(read) for read in reads}
         for node in walk(second):
             match node:
-                case Read() if (self.storages[node.tensor].buffer.shape, node.indices) not in known:
+                case Read() if node.tensor in self.storages and place(node) not in known:
                     return False
                 case Binary(op="/" | "//" | "%") if not node.dtype.is_float:
                     return False
