@@ -455,8 +455,13 @@ class Function:
         made = self._build(cuda.cuda_target(), arrays, sizes if given else {})
         return resources(made, self._numbers(arrays, sizes) if given else {})
 
-    def simulate(self, *arrays: Any) -> Simulation:
+    def simulate(self, *arrays: Any, seconds: float | None = 60.0) -> Simulation:
         """Run the generated CUDA on the CPU with every access checked; needs NVRTC, but no GPU. For small arrays.
+
+        Args:
+            arrays: the arguments of the call.
+            seconds: a simulation that is estimated to take longer is refused before it begins; `None` begins it all the same.
+                Interrupting the kernel (Ctrl-C) stops it; the arrays are as before.
 
         The PTX that NVRTC makes of the kernels is executed. Findings are accesses outside of arrays, misaligned or uninitialised
         ones, races inside a block and between blocks, barriers and shuffles that not all threads reach, missing waits, results
@@ -467,7 +472,7 @@ class Function:
         Example: `examples/cuda_without_a_gpu.ipynb`.
 
         Raises:
-            CallError: the arguments do not fit.
+            CallError: the arguments do not fit, or TC507, the simulation would take longer than `seconds`.
             BackendError: NVRTC is not installed.
         """
         from tc_jupyter.compiler.gpu import simulate  # noqa: PLC0415  (loads the simulator)
@@ -477,7 +482,7 @@ class Function:
         numbers = definition.numbers_at(inputs.sizes)
         layout = replace(ROW_MAJOR, most=definition.most(inputs.sizes, "cuda"))
         made = definition.build(cuda.cuda_target("sm_80"), layout)
-        return simulate(made, inputs, numbers, definition.numbers)
+        return simulate(made, inputs, numbers, definition.numbers, seconds)
 
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
         return self._known(arrays).numbers_at(self._sizes(arrays, sizes)).sizes

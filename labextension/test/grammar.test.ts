@@ -69,6 +69,52 @@ test('a statement that is not finished leaves the colours of the other lines as 
   }
 });
 
+const half = (line: string): string[] => Array.from(line, (_, end) => line.slice(0, end));
+const without = (line: string): string[] =>
+  [...line.matchAll(/\w+|[^\w\s]/g)].map(found => line.slice(0, found.index) + line.slice(found.index + found[0].length));
+
+// as above: what a line lacks is put in before the next one that begins with `name =`, `return` or `pattern ->`
+test('a line of sac that is not finished leaves the colours of the other lines as they are', () => {
+  const lines = [
+    'double[.], double[.] f(double[.] a, double[.] b) {',
+    '  x = a + b;',
+    '  y = x * (b[[1]] + 1.0) + { [i] -> a[i] | [i] < [3] };',
+    '  größe = take([3], y) - with { ([0] <= iv < [3]) : a[iv]; } : genarray([3], 0.0);',
+    '  z = {',
+    '    [i, j] -> x[i] * y[j] | [1,1] <= [i,j] < [3,4];',
+    '    iv -> largest(size, (a[iv] + 1)) | iv < [5,6]',
+    '  };',
+    '  return (z, x);',
+    '}'
+  ];
+  const colours = (at: number, changed: string): string[] => {
+    const found: string[] = [];
+    const text = lines.map((line, n) => (n === at ? changed : line)).join('\n');
+    highlightTree(languages.sac.parser.parse(text), classHighlighter, (from, to, name) => {
+      if (text.slice(0, from).split('\n').length - 1 !== at) {
+        found.push(`${text.slice(from, to)}: ${name}`);
+      }
+    });
+    return found;
+  };
+  for (const at of [1, 2, 3]) {
+    for (const changed of [...half(lines[at]), ...without(lines[at])]) {
+      assert.deepEqual(colours(at, changed), colours(at, lines[at]), changed);
+    }
+  }
+  const part = lines[5];
+  for (const changed of half(part).slice(part.indexOf('->') + 2)) {
+    assert.deepEqual(colours(5, changed), colours(5, part), changed);
+  }
+});
+
+test('what is put in is a problem, one for every place', () => {
+  const found = (text: string): string[][] => problems('sac', text).map(p => [p.code, text.slice(p.from)]);
+  assert.deepEqual(found('int f(int a) {\n  x = a\n  y = x;\n  return y;\n}'), [['TC101', 'y = x;\n  return y;\n}']]);
+  assert.deepEqual(found('int f(int a) {\n  x = g((a +\n  return x;\n}'), [['TC101', 'return x;\n}']]);
+  assert.deepEqual(found('int[*] f() { return {\n iv -> 1 | iv < [3]\n [i] -> 2 | [i] < [5] };\n}'), [['TC101', '[i] -> 2 | [i] < [5] };\n}']]);
+});
+
 test('token classes of sac', () => {
   const found = classes('sac', '%%sac\nfloat[*] f(float[*] A) { return { iv -> A[iv] + 1 }; } // end');
   assert.equal(found['%%sac'], 'tok-meta');

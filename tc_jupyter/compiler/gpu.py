@@ -17,9 +17,10 @@ import numpy as np
 
 from tc_jupyter.codegen import Argument, KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
+from tc_jupyter.diagnostics import codes
 from tc_jupyter.loops import Buffer, Kernel
 from tc_jupyter.runtime import cuda
-from tc_jupyter.runtime.arguments import call_error
+from tc_jupyter.runtime.arguments import call_error, fail
 from tc_jupyter.runtime.arrays import NDArray, copied, host_array, numpy_dtype, storage_dtype, view_of
 from tc_jupyter.runtime.cubin import Occupancy, Resources, occupancy, read_resources
 from tc_jupyter.runtime.kernel import CallNumbers, Inputs, Numbers, refuse_larger, root_of
@@ -28,6 +29,7 @@ from tc_jupyter.simulator import DeviceMemory, Finding, GlobalArray
 from tc_jupyter.simulator import simulate as simulate_launch
 
 from .build import Build
+from .simulation_time import in_words, simulation_seconds
 
 Triple = tuple[int, int, int]
 
@@ -128,14 +130,21 @@ def _threads(kernel: Kernel, source: KernelSource, sizes: Mapping[str, int], own
         return own.max_threads or 256
 
 
-def simulate(made: Build, inputs: Inputs, numbers: Numbers, call: CallNumbers) -> Simulation:
+def simulate(
+    made: Build, inputs: Inputs, numbers: Numbers, call: CallNumbers, seconds: float | None = None
+) -> Simulation:
     """Run the generated CUDA code on the CPU, with every access checked.
 
+    Args:
+        seconds: how long it may take, as estimated before it begins; `None` for any time.
+
     Raises:
-        CallError: TC604, a check at a point failed.
+        CallError: TC507, it takes longer; TC604, a check at a point failed.
         BackendError: NVRTC is not installed.
         SimulationError: the call is too large, or the PTX has something that the simulator does not know.
     """
+    if seconds is not None:
+        _refuse_longer(seconds, made, numbers)
     run = _SimulatedCall(made, inputs, numbers, call)
     for kernel, source in zip(made.kernels, made.sources, strict=True):
         refuse_larger(kernel.most, numbers.sizes, made.program)
@@ -145,6 +154,18 @@ def simulate(made: Build, inputs: Inputs, numbers: Numbers, call: CallNumbers) -
     results = {root_of(made.program, name) for name in made.program.results}
     missing = tuple(finding for finding in run.memory.unwritten() if finding.array in results)
     return Simulation(outputs, (*run.findings, *missing), "\n\n".join(run.reports))
+
+
+def _refuse_longer(seconds: float, made: Build, numbers: Numbers) -> None:
+    launched = zip(made.kernels, made.sources, strict=True)
+    shapes = [(kernel, *launch_shape(kernel, source, numbers.sizes)) for kernel, source in launched]
+    estimate = sum(simulation_seconds(kernel, numbers.sizes, grid, block) for kernel, grid, block in shapes)
+    if estimate > seconds:
+        message = f"the simulation of this call would take about {in_words(estimate)}; the limit is {in_words(seconds)}"
+        help = (
+            "use smaller arrays: about 100 elements along each dimension reach most branches; `seconds=None` begins it"
+        )
+        fail(codes.LONG_SIMULATION, message, made.program.source, made.program.span, help=help)
 
 
 class _SimulatedCall:
@@ -182,7 +203,7 @@ class _SimulatedCall:
         buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *source.workspace)}
         arguments = [self.argument(argument, buffers, kernel, record) for argument in source.arguments]
         done = simulate_launch(
-            compiled.ptx, source.entry, grid, block, arguments, source.launch.shared, memory=self.memory
+            compiled.ptx, source.entry, grid, block, arguments, source.launch.shared, memory=self.memory, ends=True
         )
         self.findings += done.findings
         self.reports.append(f"{source.entry}:\n{done.report}")

@@ -101,6 +101,7 @@ DEVICE_LIMIT = Code("TC503", "device-limit", _E, "a limit of the compiler or dev
 DEVICE_TYPE = Code("TC504", "device-type", _E, "the element type does not exist on the device")
 MATCH_IGNORED = Code("TC505", "match-ignored", _W, "`<=> library(...)` has no effect")
 PROOF_SKIPPED = Code("TC506", "proof-skipped", _N, "a proof was left to the call")
+LONG_SIMULATION = Code("TC507", "long-simulation", _E, "the simulation of a call would take too long")
 
 PRECONDITION_FAILED = Code("TC601", "precondition-failed", _E, "a precondition on sizes is false")
 NEGATIVE_RANGE_AT_CALL = Code("TC602", "negative-range", _E, "a range ends before it starts, at these sizes")

@@ -29,7 +29,7 @@ from tc_jupyter.program import (
 )
 
 from .convert import Scope, from_expr, to_condition
-from .display import to_python
+from .display import element_text, to_python
 from .interval import Box, IndexBox, interval
 from .size_expr import Condition, Datum, Opaque, SizeExpr, conjunction, nonnegative
 
@@ -53,6 +53,7 @@ class Access:
     guards: tuple[Guard, ...] = ()
     exists: bool = False
     span: Span = field(default=NO_SPAN, compare=False)
+    brackets: str = "()"
 
     @property
     def condition(self) -> Condition:
@@ -61,8 +62,8 @@ class Access:
 
     @property
     def text(self) -> str:
-        """The access as it would be written: `B(i + k)`, `X(i/2)`."""
-        return f"{self.tensor}({', '.join(map(as_written, self.index))})"
+        """The access as it would be written: `B(i + k)`, `X(i/2)`; in `%%sac` `B[i + k]`."""
+        return element_text(self.tensor, map(as_written, self.index), self.brackets)
 
 
 def as_written(e: SizeExpr) -> str:
@@ -101,7 +102,7 @@ def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
     for expr, exists in places:
         for read, guards in _reads(expr, (), scope):
             index = tuple(from_expr(i, scope) for i in read.indices)
-            access = Access(read.tensor, index, read, guards, exists, read.span)
+            access = Access(read.tensor, index, read, guards, exists, read.span, scope.brackets)
             found.setdefault((read.tensor, index, tuple(g.meaning for g in guards), exists), access)
     return tuple(found.values())
 
@@ -147,7 +148,8 @@ def write_access(statement: Statement, scope: Scope) -> Access:
     """The write of a later statement as an access to its target, so that "fits into the box" is a bound like others."""
     variables = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
     read = Read(statement.target, variables, DType.INT64, statement.span)
-    return Access(statement.target, tuple(from_expr(v, scope) for v in variables), read, span=statement.span)
+    index = tuple(from_expr(v, scope) for v in variables)
+    return Access(statement.target, index, read, span=statement.span, brackets=scope.brackets)
 
 
 def discharge(bound: Bound, where_box: IndexBox) -> bool:

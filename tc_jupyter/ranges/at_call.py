@@ -18,7 +18,7 @@ from tc_jupyter.program import Expr, Program, Size, Statement, walk
 
 from .accesses import Access, Bound, has_data
 from .data import DataCheck, PointCheck, condition_numbers, data_checks, numbered
-from .display import condition_text, range_text, to_python
+from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
 from .interval import Box
 from .preconditions import EqualityCheck, Precondition, Preconditions
@@ -545,14 +545,14 @@ def _witness(bind: Bind, item: Precondition, values: Mapping[str, int]) -> str |
     box = {name: (value, value) for name, value in found.items()}
     at = Point(values, box)
     used = [name for name in found if any(name in e.indices for e in access.index)]
-    index = ", ".join(str(span(e, at)[0]) for e in access.read.indices)
+    element = element_text(access.tensor, (str(span(e, at)[0]) for e in access.read.indices), access.brackets)
     where = ", ".join(f"{name} = {found[name]}" for name in used)
     extent = subscript.upper - subscript.lower
     inside = f"{subscript.lower} to {subscript.upper - 1}" if extent > 0 else "no elements"
     verb = "writes" if item.subject == "write" else "reads"
     dimension = f"dimension {bound.dimension} of `{access.tensor}`" if len(access.index) > 1 else f"`{access.tensor}`"
     prefix = f"at {where} it" if where else "it"
-    return f"{prefix} {verb} `{access.tensor}({index})`, but {dimension} has {inside}"
+    return f"{prefix} {verb} `{element}`, but {dimension} has {inside}"
 
 
 def at_sizes(ranges: Ranges, constants: Mapping[str, int]) -> Ranges:

@@ -66,12 +66,14 @@ class Scope:
         scalars: integer rank-0 parameters; every other read of rank 0 is data. `None`: every integer of rank 0 is a parameter.
         indices: index variables of the statement.
         divisors: collects every divisor that is not a positive constant, for the check at the call (TC603); `None`: nobody asks.
+        brackets: what stands around the indices of an element: `()`, in `%%sac` `[]`.
     """
 
     sizes: Mapping[str, SizeExpr] = field(default_factory=dict)
     scalars: Mapping[str, SizeExpr] | None = None
     indices: Mapping[str, SizeExpr] = field(default_factory=dict)
     divisors: list[SizeExpr] | None = None
+    brackets: str = "()"
 
 
 EMPTY = Scope()
@@ -117,7 +119,8 @@ def _read(expr: Read, scope: Scope) -> SizeExpr:
         return scalar(expr.tensor, expr.dtype)
     if not expr.indices and scope.scalars and expr.tensor in scope.scalars:
         return scope.scalars[expr.tensor]
-    return of_atom(Datum(expr.tensor, tuple(from_expr(i, scope) for i in expr.indices), expr.dtype, expr))
+    index = tuple(from_expr(i, scope) for i in expr.indices)
+    return of_atom(Datum(expr.tensor, index, expr.dtype, expr, scope.brackets))
 
 
 def _binary(expr: Binary, scope: Scope) -> SizeExpr:

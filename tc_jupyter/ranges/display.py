@@ -6,7 +6,7 @@ Worked example: the condition `J - I - K + 1 >= 0` prints `I + K <= J + 1`; the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias, assert_never
 
 from .size_expr import (
@@ -36,8 +36,8 @@ KINDS = {"index": 0, "extreme": 0, "size": 1, "scalar": 1, "symbol": 1}
 def to_python(e: SizeExpr) -> str:
     """The Python expression of `e`; evaluating it with integers for the names gives the value.
 
-    The only exceptions are elements of tensors, which print as in the program (`C(i)`). The text is kept with `e`: expressions
-    inside of expressions are asked for again by everything around them.
+    The only exceptions are elements of tensors, which print as in the program (`C(i)`, in `%%sac` `C[i]`). The text is kept with
+    `e`: expressions inside of expressions are asked for again by everything around them.
     """
     if e.text is None:
         e.text = _text(e)
@@ -206,12 +206,17 @@ def _new_atom_text(atom: Atom) -> str:
         case Product():
             return "*".join(_factor(factor) for factor in sorted(atom.factors, key=_factor_order))
         case Datum():
-            return f"{atom.tensor}({', '.join(map(to_python, atom.index))})" if atom.index else atom.tensor
+            return element_text(atom.tensor, map(to_python, atom.index), atom.brackets) if atom.index else atom.tensor
         case Choice():
             return f"({to_python(atom.then)} if {condition_python(atom.condition)} else {to_python(atom.otherwise)})"
         case Opaque():
             return atom.text
     assert_never(atom)
+
+
+def element_text(tensor: str, subscripts: Iterable[str], brackets: str) -> str:
+    """An element in the language of the text: `C(i, j)`, in `%%sac` `C[i, j]`."""
+    return f"{tensor}{brackets[0]}{', '.join(subscripts)}{brackets[1]}"
 
 
 def _factor_order(e: SizeExpr) -> tuple[int, list[Order]]:

@@ -154,7 +154,7 @@ class Ranges:
 
 def _index_scope(scope: Scope, statement: Statement) -> Scope:
     indices = {item.name: index(item.name, position) for position, item in enumerate(statement.indices)}
-    return Scope(scope.sizes, scope.scalars, indices, [])
+    return replace(scope, indices=indices, divisors=[])
 
 
 def infer_ranges(program: Program) -> Ranges:
@@ -203,7 +203,7 @@ class _Inference:
         self.program = program
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
         self.sizes, scalars = signature_scope(program)
-        self.scope = Scope(self.sizes, scalars, {}, [])
+        self.scope = Scope(self.sizes, scalars, {}, [], "[]" if program.language == "sac" else "()")
         self.boxes: dict[str, Box] = {}
         self.indices: dict[str, tuple[IndexRange, ...]] = {}
         self.accesses: dict[str, tuple[Access, ...]] = {}

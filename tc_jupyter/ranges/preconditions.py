@@ -9,7 +9,7 @@ Source: `docs/ranges.md`, 'Preconditions'.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, Span, codes
@@ -407,7 +407,7 @@ def _replaced_atom(atom: Atom, old: Choice, new: SizeExpr) -> SizeExpr:
             then, otherwise = _replaced(atom.then, old, new), _replaced(atom.otherwise, old, new)
             return of_atom(Choice(atom.condition, then, otherwise))
         case Datum():
-            return of_atom(Datum(atom.tensor, tuple(_replaced(i, old, new) for i in atom.index), atom.dtype, atom.expr))
+            return of_atom(replace(atom, index=tuple(_replaced(i, old, new) for i in atom.index)))
     assert_never(atom)
 
 

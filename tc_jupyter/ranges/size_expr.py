@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from tc_jupyter.program import DType, Expr
@@ -140,12 +140,17 @@ class Product(_Keyed):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Datum(_Keyed):
-    """An element of a tensor used as an index; a floating one is truncated toward zero."""
+    """An element of a tensor used as an index; a floating one is truncated toward zero.
+
+    Attributes:
+        brackets: what stands around `index` in the language of the text; equal elements are equal whatever stands there.
+    """
 
     tensor: str
     index: tuple[SizeExpr, ...]
     dtype: DType
     expr: Expr
+    brackets: str = "()"
     key: Key = field(init=False)
     hash: int = field(init=False)
     limits: Limits = field(init=False)
@@ -990,7 +995,7 @@ def atom_substitute(atom: Atom, values: Mapping[str, SizeExpr]) -> SizeExpr:
                 result = result * factor.substitute(values)
             return result
         case Datum():
-            return of_atom(Datum(atom.tensor, tuple(i.substitute(values) for i in atom.index), atom.dtype, atom.expr))
+            return of_atom(replace(atom, index=tuple(i.substitute(values) for i in atom.index)))
         case Choice():
             then, otherwise = atom.then.substitute(values), atom.otherwise.substitute(values)
             return choose(atom.condition.substitute(values), then, otherwise)

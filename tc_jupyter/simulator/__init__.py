@@ -11,7 +11,7 @@ Example:
 
 from tc_jupyter.simulator.memory import DeviceMemory, Finding, GlobalArray
 from tc_jupyter.simulator.ptx import PtxKernel, PtxModule, SimulationError, parse
-from tc_jupyter.simulator.simulate import Simulation, simulate
+from tc_jupyter.simulator.simulate import Simulation, group_count, group_lanes, simulate
 from tc_jupyter.simulator.traffic import AccessSite
 
 __all__ = [
@@ -23,6 +23,8 @@ __all__ = [
     "PtxModule",
     "Simulation",
     "SimulationError",
+    "group_count",
+    "group_lanes",
     "parse",
     "simulate",
 ]

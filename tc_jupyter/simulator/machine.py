@@ -10,6 +10,7 @@ Every instruction is turned once into a Python function that works on arrays; ru
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,8 +79,13 @@ class Block:
 class Limits:
     """How much work one launch may be: memory accesses by single threads, and executed array operations."""
 
-    accesses: int
-    operations: int = 20_000_000
+    accesses: float
+    operations: float = 20_000_000
+
+    @classmethod
+    def none(cls) -> Limits:
+        """However much it is."""
+        return cls(math.inf, math.inf)
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ Example:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,9 +32,11 @@ from tc_jupyter.simulator.arithmetic import I64, Array
 from tc_jupyter.simulator.machine import Launch, Limits, Machine
 from tc_jupyter.simulator.memory import DeviceMemory, Finding, GlobalArray
 from tc_jupyter.simulator.ptx import SimulationError, parse
+from tc_jupyter.simulator.state import GROUP_LANES, Triple
 from tc_jupyter.simulator.traffic import AccessSite
 
-Triple = tuple[int, int, int]
+LIMIT = 10_000_000
+"""Accesses to memory by single threads after which a launch goes on with a sample of its blocks."""
 
 NOT_MODELLED = (
     "not modelled: time, caches, ptxas (it may merge or reorder accesses and reports its own errors), memory ordering beyond "
@@ -70,9 +73,10 @@ def simulate(
     block: Triple,
     arguments: Sequence[GlobalArray | int | float | np.generic[Any] | np.ndarray[Any, Any] | bytes],
     shared_bytes: int = 0,
-    limit: int = 10_000_000,
+    limit: int = LIMIT,
     sample: bool = True,
     memory: DeviceMemory | None = None,
+    ends: bool = False,
 ) -> Simulation:
     """Run one launch of a kernel.
 
@@ -86,6 +90,7 @@ def simulate(
         sample: False to refuse.
         memory: shared by several launches on the same arrays; then `memory.unwritten()` tells at the end which outputs were
             never written. Without it this launch stands alone and its findings include them.
+        ends: whether the kernel is known to end; else one that does far too much work is stopped.
 
     Raises:
         SimulationError: PTX that the simulator does not know (it names opcode and line), arguments that do not fit, an
@@ -100,7 +105,8 @@ def simulate(
         )
     _check_launch(grid, block, shared_bytes)
     device = DeviceMemory() if memory is None else memory
-    launch = Launch(module, module.kernels[kernel], grid, block, shared_bytes, tuple(arguments), Limits(limit))
+    limits = Limits.none() if ends else Limits(limit)
+    launch = Launch(module, module.kernels[kernel], grid, block, shared_bytes, tuple(arguments), limits)
     machine = Machine(launch, device)
     ran = _run(machine, limit, sample)
     total = machine.total_blocks
@@ -112,6 +118,20 @@ def simulate(
     mix = machine.instruction_mix()
     report = _report(machine, findings, sites, mix, (ran, total))
     return Simulation(findings, sites, mix, report, (ran, total))
+
+
+def group_lanes(grid: Triple, block: Triple) -> int:
+    """Lanes that execute together: the padded threads of the blocks of a group."""
+    padded = -(-math.prod(block) // 32) * 32
+    return padded * max(1, min(math.prod(grid), GROUP_LANES // padded))
+
+
+def group_count(grid: Triple, block: Triple, accesses: float, limit: int = LIMIT) -> int:
+    """About how many groups of blocks a launch runs, one after the other, given the accesses of one thread."""
+    lanes = group_lanes(grid, block)
+    groups = -(-math.prod(grid) * math.prod(block) // lanes)
+    sampled = 1 + math.ceil(max(0.0, limit - accesses * lanes) / max(1.0, accesses * lanes))
+    return max(1, min(groups, sampled))
 
 
 def _check_launch(grid: Triple, block: Triple, shared_bytes: int) -> None:

@@ -25,6 +25,19 @@ def test_declared_ranks_are_analysed_and_open_ones_listed():
     assert analysis.open_functions["increment"][0].signature == "float[*] increment(float[*] A)"
 
 
+def test_elements_are_written_as_in_the_cell():
+    text = "float[.] g(float[.,.] b, int[.] c, int[.] d) { return { [i] -> b[[c[i], d[i] + c[i]]] | [i] < shape(c) }; }"
+    module = tc.compile(text, "sac")
+    f = module.g
+    found = [item.text for item in f.preconditions]
+    assert "b[c[i], c[i] + d[i]] stays inside b" in found
+    messages = " ".join(str(item) for item in module.analysis.diagnostics)
+    assert "`b[c[i], c[i] + d[i]]` reads where the values of `c` say" in messages
+    assert "c(i)" not in messages
+    with pytest.raises(tc.CallError, match=r"`b\[c\[i\], c\[i\] \+ d\[i\]\]` leaves `b`"):
+        f(floats(2, 2), np.array([0, 1], np.int32), np.array([0, 1], np.int32))
+
+
 def test_mistakes_are_diagnostics():
     analysis = tc.analyze(
         "float[*] f(float[*] A) { return B; }\nfloat[*] g(float[*] A) { return { iv -> A[jv] }; }", "sac"

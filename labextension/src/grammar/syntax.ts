@@ -38,7 +38,7 @@ function errorNodes(tree: Tree, slice: Slice): Problem[] {
   let last = -1;
   tree.iterate({
     enter: ref => {
-      if (!ref.type.isError || found.length >= LIMIT) {
+      if (!(ref.type.isError || ref.name === 'Missing') || found.length >= LIMIT) {
         return;
       }
       // neighbouring error nodes of one broken place are one problem

@@ -2,11 +2,13 @@
  * Numbers and names that start with a digit: a run is a number if it is a valid one, else a name.
  *
  * Names that are assigned to: they stand in no expression. So the parser knows where the next statement begins while a bracket of this
- * one is still open, and what a person types in one line changes no colour in the others.
+ * one is still open, and what a person types in one line changes no colour in the others. In `%%sac`, where statements end with `;`,
+ * a line that begins with such a name, with `return` or with a pattern tells what the lines above lack: tokens without a text are put in.
  */
 import { ExternalTokenizer, type InputStream } from '@lezer/lr';
-import { vocabularies } from './vocabulary.js';
+import * as sac from './sac.parser.terms.js';
 import { assignedName, DigitName, name, Number as NumberTerm } from './tc.parser.terms.js';
+import { vocabularies } from './vocabulary.js';
 
 const FLOAT = /^(?:(?:\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)[fF]?|0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+[fF]?)(?!\w)/;
 const INTEGER = /^(?:0[xX][\da-fA-F]+|0[bB][01]+|0|[1-9]\d*)(?:[uU](?:[lL]{1,2})?|[lL]{1,2})?(?!\w)/;
@@ -56,9 +58,69 @@ export const tcNames = new ExternalTokenizer(input => {
   input.acceptToken(assigned ? assignedName : name, length);
 });
 
-function wordLength(input: InputStream): number {
+const SAC_RESERVED = new Set([...vocabularies.sac.keywords, ...vocabularies.sac.constants, ...vocabularies.sac.types]);
+const LETTER = /\p{L}/u;
+const isSacWord = (code: number): boolean => isWord(code) || (code > 127 && LETTER.test(String.fromCharCode(code)));
+
+// in the midst of a line a token is a plain one: there the parser recovers by itself; what can be put in depends on its state
+export const sacTokens = new ExternalTokenizer(
+  (input, stack) => {
+    const length = input.next === 91 ? 1 : isDigit(input.next) ? 0 : wordLength(input, isSacWord);
+    if (length === 0) {
+      return;
+    }
+    const plain: First = { token: input.next === 91 ? sac.open : sac.name, missing: [] };
+    const { token, missing } = beginsLine(input) ? (first(input, length) ?? plain) : plain;
+    const lacking = missing.find(term => stack.canShift(term));
+    input.acceptToken(lacking ?? token, lacking === undefined ? length : 0);
+  },
+  { contextual: true }
+);
+
+/** A token that begins a line, and what may be put in before it. */
+interface First {
+  readonly token: number;
+  readonly missing: readonly number[];
+}
+
+const BEFORE_STATEMENT = [sac.missingClose, sac.missingEnd, sac.missingOperand];
+const BEFORE_PART = [sac.missingPart, sac.missingClose, sac.missingOperand];
+
+function first(input: InputStream, length: number): First | null {
+  if (input.next === 91) {
+    return opensPattern(input) ? { token: sac.patternOpen, missing: BEFORE_PART } : null;
+  }
+  const text = word(input, 0, length);
+  if (SAC_RESERVED.has(text)) {
+    return text === 'return' ? { token: sac.name, missing: BEFORE_STATEMENT } : null;
+  }
+  const after = word(input, afterSpace(input, length), 2);
+  if (after === '->') {
+    return { token: sac.patternName, missing: BEFORE_PART };
+  }
+  return after[0] === '=' && after[1] !== '=' ? { token: sac.assignedName, missing: BEFORE_STATEMENT } : null;
+}
+
+function beginsLine(input: InputStream): boolean {
+  let at = -1;
+  while (input.peek(at) !== 10 && isSpace(input.peek(at))) {
+    at--;
+  }
+  return input.peek(at) === 10;
+}
+
+// the `[` of `[i, .., k] ->`, in which no other bracket stands
+function opensPattern(input: InputStream): boolean {
+  let at = 1;
+  while (at < WIDEST && (isSacWord(input.peek(at)) || isSpace(input.peek(at)) || input.peek(at) === 44 || input.peek(at) === 46)) {
+    at++;
+  }
+  return input.peek(at) === 93 && word(input, afterSpace(input, at + 1), 2) === '->';
+}
+
+function wordLength(input: InputStream, isPart: (code: number) => boolean = isWord): number {
   let length = 0;
-  while (isWord(input.peek(length))) {
+  while (isPart(input.peek(length))) {
     length++;
   }
   return length;

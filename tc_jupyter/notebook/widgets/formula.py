@@ -66,8 +66,11 @@ def _node(node: ast.expr, around: float) -> str:
                 around > binds,
             )
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            inner = _operator(",").join(_node(each, 0) for each in arguments)
-            return f"<mi>{escape(name)}</mi>{_operator('(')}{inner}{_operator(')')}"
+            return _applied(name, arguments, "()")
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=indices)):
+            return _applied(name, indices, "[]")
+        case ast.Subscript(value=ast.Name(id=name), slice=place):
+            return _applied(name, [place], "[]")
         case ast.IfExp(test=test, body=body, orelse=orelse):
             inner = f"{_node(body, 0)}<mtext> if </mtext>{_node(test, 0)}<mtext>, else </mtext>{_node(orelse, 0)}"
             return _closed(inner, around > 0)
@@ -78,6 +81,11 @@ def _node(node: ast.expr, around: float) -> str:
             return "".join(parts)
         case _:
             return f"<mtext>{escape(ast.unparse(node))}</mtext>"
+
+
+def _applied(name: str, arguments: list[ast.expr], brackets: str) -> str:
+    inner = _operator(",").join(_node(each, 0) for each in arguments)
+    return f"<mi>{escape(name)}</mi>{_operator(brackets[0])}{inner}{_operator(brackets[1])}"
 
 
 def _closed(inner: str, needed: bool) -> str:

@@ -52,10 +52,10 @@ function enliven(body, view) {
     readout.textContent = `${name}: ${parts.join('; ')}`;
   }
   function elementName(tensor, number) {
-    const [origin, shape] = data.tensors[tensor];
+    const [origin, shape, [open, close]] = data.tensors[tensor];
     const place = [];
     for (let k = shape.length - 1; k >= 0; k--) { place.unshift((number % shape[k]) + origin[k]); number = Math.floor(number / shape[k]); }
-    return `${tensor}(${place.join(', ')})`;
+    return `${tensor}${open}${place.join(', ')}${close}`;
   }
   function light(tensor, number, write) {
     const picture = body.querySelector(`svg[data-tensor="${CSS.escape(tensor)}"]`);

@@ -209,7 +209,7 @@ class IterationSpace(Picture):
             "total": space.total,
             "turn": turn_of(space, self.coloured(space)),
             "layout": layout.data(),
-            "tensors": {name: [list(b.origin), list(b.shape)] for name, b in space.tensors.items()},
+            "tensors": {name: [list(b.origin), list(b.shape), b.brackets] for name, b in space.tensors.items()},
             "fixed": dict(space.fixed),
         }
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tc_jupyter.compiler import FunctionAnalysis
 from tc_jupyter.program import Expr, IndexVar, Read, Statement, walk
+from tc_jupyter.ranges import element_text
 from tc_jupyter.schedule.visits import evaluate, reached
 
 Ints = NDArray[np.int64]
@@ -49,12 +50,18 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class TensorBox:
-    """A tensor at these sizes: `origin` is the logical index of its first element."""
+    """A tensor at these sizes.
+
+    Attributes:
+        origin: the logical index of its first element.
+        brackets: what stands around the indices of an element in the language of the cell.
+    """
 
     name: str
     kind: str
     origin: tuple[int, ...]
     shape: tuple[int, ...]
+    brackets: str = "()"
 
     @property
     def count(self) -> int:
@@ -62,12 +69,12 @@ class TensorBox:
         return math.prod(self.shape)
 
     def element(self, number: int) -> str:
-        """`B(3, 1)` for an element number."""
+        """`B(3, 1)` for an element number; in `%%sac` `B[3, 1]`."""
         place: list[int] = []
         for extent, start in zip(reversed(self.shape), reversed(self.origin), strict=True):
             place.append(number % max(extent, 1) + start)
             number //= max(extent, 1)
-        return f"{self.name}({', '.join(map(str, reversed(place)))})"
+        return element_text(self.name, map(str, reversed(place)), self.brackets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,7 @@ def tensor_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> dict[st
         if box is not None:
             origin = tuple(low.evaluate(numbers) for low in box.origin)
             shape = tuple(max(0, extent.evaluate(numbers)) for extent in box.shape)
-            boxes[tensor.name] = TensorBox(tensor.name, tensor.kind, origin, shape)
+            boxes[tensor.name] = TensorBox(tensor.name, tensor.kind, origin, shape, found.ranges.scope.brackets)
     return boxes
 
 
@@ -207,7 +214,8 @@ def _touches(
     if statement.target in boxes:
         written = tuple(IndexVar(index.name) for index in statement.output_indices)
         place = [evaluate(each, columns, numbers, count) for each in written]
-        text = f"{statement.target}({', '.join(i.name for i in statement.output_indices)})"
+        names = (index.name for index in statement.output_indices)
+        text = element_text(statement.target, names, boxes[statement.target].brackets)
         made = np.ones(count, np.bool_)
         touches.append(Touch(text, statement.target, True, _numbers(place, made, boxes[statement.target], count)))
     seen: set[str] = set()

@@ -363,7 +363,7 @@ def boxes_svg(boxes: list[TensorBox]) -> str:
         height = min(max(shape[0] * scale, 8), 110)
         x = start + (origin[1] - left) * scale
         width = max(shape[1] * scale, 1)
-        said = f"{box.element(0)[len(box.name) :]}{last_of(box)}"
+        said = f"{_tuple(box.origin)}{last_of(box)}"
         widest = max(widest, x + 5.5 * len(said))
         dash = ' stroke-dasharray="4 3"' if box.kind == "input" else ""
         parts.append(

@@ -156,6 +156,14 @@ def test_what_one_point_touches():
     assert picture.ask({"point": ["x"]}) is None
 
 
+def test_elements_are_written_as_in_the_cell():
+    text = "int[.,.] f(int[.,.] a) { return { [i, j] -> 2 * a[i, j] }; }"
+    (f,) = tc.compile(text, language="sac").values()
+    space = IterationSpace(f, a_0=2, a_1=3).space()
+    assert [touch.text for touch in space.touches] == ["result[i, j]", "a[i, j]"]
+    assert space.tensors["a"].element(5) == "a[1, 2]"
+
+
 def test_arrows_from_what_an_earlier_statement_wrote():
     f = function("def h(float(N) X) -> (O) { T(i) = X(i-1)+X(i+1) \n O(i) = T(i) + T(i+2) }")
     picture = IterationSpace(f, N=8)

@@ -100,7 +100,7 @@ def test_formulas_are_typeset_and_read_the_same_without_tags():
     ("python", "read"),
     [
         ("N - K + 1", "N−K+1"), ("N - (K + 1)", "N−(K+1)"), ("-2 * N", "−2·N"), ("N - -K", "N−(−K)"), ("min(N, M - 1)", "min(N,M−1)"),
-        ("(N + 1) // 2 % 3", "⌊(N+1)/2⌋mod3"), ("N if K > 0 else 0", "N if K&gt;0, else 0"), ("N // (2 * K)", "⌊N/(2·K)⌋"),
+        ("(N + 1) // 2 % 3", "⌊(N+1)/2⌋mod3"), ("N if K > 0 else 0", "N if K&gt;0, else 0"), ("N // (2 * K)", "⌊N/(2·K)⌋"), ("c[i + 1]", "c[i+1]"), ("2 * c[i, j // 2]", "2·c[i,⌊j/2⌋]"),
     ],
 )  # fmt: skip
 def test_every_operator_is_typeset(python, read):
