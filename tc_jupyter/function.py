@@ -17,7 +17,6 @@ import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,6 +45,7 @@ from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import cpu, cuda
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
+from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target, candidates
 
@@ -99,8 +99,9 @@ def compile(
     if target not in TARGETS:
         raise ValueError(f"target={target!r}: expected one of {', '.join(map(repr, TARGETS))}")
     options = Options(text, language, target, strict, allowed_codes(allow), check, specialize, known, tf32=tf32)
-    analysis = _analysis(options)
-    module = module_of(analysis, options)
+    with MAKING:
+        analysis = _analysis(options)
+        module = module_of(analysis, options)
     warn(analysis.diagnostics, analysis.source)
     return module
 
@@ -236,6 +237,7 @@ class Function:
         self._options = options
         self._source = source
         self._call = definition.dispatcher()
+        self._write: Callable[..., Any] | None = None
         name = definition.name
         self.__name__ = self.__qualname__ = python_name(name)
         self.__doc__ = document(definition.found) if isinstance(definition, Definition) else definition.text
@@ -258,12 +260,16 @@ class Function:
         """
         if named:
             args = self._definition.positional(args, named)
-        return self._call(*args) if out is None else self._write(args, out)
+        return self._call(*args) if out is None else (self._write or self._writer())(args, out)
 
-    @cached_property
-    def _write(self) -> Callable[..., Any]:
-        """What runs a call with `out=`; few functions are called so."""
-        return self._definition.writer()
+    def _writer(self) -> Callable[..., Any]:
+        """What runs a call with `out=`, made for the first one; few functions are called so.
+
+        Not a `cached_property`: those of Python 3.11 have a lock, which a forked child could find taken.
+        """
+        if self._write is None:
+            self._write = self._definition.writer()
+        return self._write
 
     def __repr__(self) -> str:
         return f"<tc function {self._definition.text}>"

@@ -15,6 +15,7 @@ from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes, nearest, render
 from tc_jupyter.program import Callee, Program, check_tc
+from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
 
 from .analysis_json import open_json, to_json
@@ -91,7 +92,13 @@ def analyze(
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
         raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`")
     silent = frozenset(allowed_codes(allow))
-    source = SourceText(text, name)
+    with MAKING:
+        return _analysis(SourceText(text, name), language, strict, silent, known)
+
+
+def _analysis(
+    source: SourceText, language: str, strict: bool, silent: frozenset[str], known: Mapping[str, Any] | None
+) -> Analysis:
     if language == "sac":
         sac = analyze_sac(source, known)
         shown = finish(sac.messages, strict, silent, sac.allow)

@@ -35,6 +35,7 @@ from tc_jupyter.runtime.arrays import ArrayView, numpy_dtype
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.cubin import sass
 from tc_jupyter.runtime.fast_call import HIGH, LOW, FastCall, FastPlan, FastScan
+from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.kernel import (
     BoundKernel,
     Inputs,
@@ -267,7 +268,7 @@ class Definition:
         found = self._ready.get((engine, layout))
         if found is not None:
             return found
-        with self._lock:
+        with MAKING, self._lock:
             found = self._ready.get((engine, layout))
             if found is None:
                 found = self._make(engine, layout)

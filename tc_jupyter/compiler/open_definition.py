@@ -30,6 +30,7 @@ from tc_jupyter.runtime.arguments import (
     read_scalar,
 )
 from tc_jupyter.runtime.arrays import ArrayView, host_values, library_of, numpy_dtype
+from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_tree import SacType
 
@@ -179,9 +180,16 @@ class OpenDefinition:
         read = [self._read(position, value) for position, value in enumerate(values)]
         arguments = [_argument_type(item) for item in read]
         key = tuple((argument.dtype, argument.rank) for argument in arguments)
-        with self._lock:
-            entries = self._entries.setdefault(key, [])
-            entry = next((entry for entry in entries if _serves(entry.signature, arguments, read)), None)
+        entries = self._entries.setdefault(key, [])
+
+        def serving() -> _Entry | None:
+            return next((entry for entry in entries if _serves(entry.signature, arguments, read)), None)
+
+        found = serving()
+        if found is not None:
+            return found
+        with MAKING, self._lock:
+            entry = serving()
             if entry is None:
                 entry = self._specialize(arguments, read)
                 entries.append(entry)

@@ -21,6 +21,7 @@ import numpy as np
 from tc_jupyter.program import DType
 
 from .address import numpy_address
+from .forks import MAKING
 from .memory import empty
 
 NDArray = np.ndarray[Any, Any]
@@ -223,7 +224,8 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any] | None:
     found = _NUMPY.get(dtype)
     if found is None:
         try:
-            import ml_dtypes  # noqa: PLC0415  optional
+            with MAKING:
+                import ml_dtypes  # noqa: PLC0415  optional
         except ImportError:
             return None
         found = _NUMPY.setdefault(dtype, np.dtype(ml_dtypes.bfloat16))
@@ -236,7 +238,7 @@ def storage_dtype(dtype: DType) -> np.dtype[Any]:
 
 
 def _numpy_view(array: NDArray) -> ArrayView:
-    if isinstance(array, np.ma.MaskedArray):
+    if type(array) is not np.ndarray and _is_masked(array):
         raise ArgumentProblem("device", "a masked array", "pass `.filled(value)`: masks are not known here")
     dtype, name, native = _described(array.dtype)
     return ArrayView(
@@ -251,6 +253,11 @@ def _numpy_view(array: NDArray) -> ArrayView:
         NUMPY,
         native,
     )
+
+
+def _is_masked(array: NDArray) -> bool:
+    """Whether this is an array of `numpy.ma`, which NumPy loads when it is named, and who has such an array has loaded."""
+    return isinstance(array, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))
 
 
 @lru_cache(maxsize=256)

@@ -24,6 +24,8 @@ from tc_jupyter.codegen.llvm import EXTERNAL
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic
 from tc_jupyter.diagnostics.codes import BACKEND_FAILED, DEVICE_LIMIT
 
+from .forks import MAKING
+
 _LOCK = Lock()
 LAST_KNOWN = 22
 """LLVM up to this version is known to have the switch of `_addresses`; one that does not know a switch may end the process."""
@@ -84,7 +86,8 @@ def available() -> bool:
 @lru_cache(maxsize=1)
 def binding() -> Any:
     """Llvmlite's binding, initialised."""
-    import llvmlite.binding as llvm  # noqa: PLC0415  (slow: at the first compilation only)
+    with MAKING:
+        import llvmlite.binding as llvm  # noqa: PLC0415  (slow: at the first compilation only)
 
     for step in (llvm.initialize, llvm.initialize_native_target, llvm.initialize_native_asmprinter):
         try:
@@ -92,6 +95,15 @@ def binding() -> Any:
         except RuntimeError:  # newer versions do the first step themselves and say so
             continue
     return llvm
+
+
+def _library_lock() -> Any:
+    """Llvmlite's lock around every call of its library, which others use too; `None` where it is not loaded."""
+    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    return getattr(getattr(library, "_lock", None), "_lock", None)
+
+
+MAKING.others.append(_library_lock)
 
 
 def version() -> str:
@@ -203,7 +215,7 @@ def emit_object(text: str, options: Options = Options()) -> bytes:
     Raises:
         Refused: LLVM does not accept the text (TC903).
     """
-    with _LOCK:
+    with MAKING, _LOCK:
         module, machine = _optimized(text, options)
         with _addresses(text):
             return machine.emit_object(module)
@@ -211,7 +223,7 @@ def emit_object(text: str, options: Options = Options()) -> bytes:
 
 def assembly(text: str, options: Options = Options()) -> str:
     """The assembly text of a module."""
-    with _LOCK:
+    with MAKING, _LOCK:
         module, machine = _optimized(text, options)
         with _addresses(text):
             return machine.emit_assembly(module)
@@ -231,8 +243,13 @@ def load_object(code: bytes, symbols: Iterable[str] = ()) -> Loaded:
     Raises:
         Refused: a library that has one of them is not installed (TC503).
     """
-    for symbol in symbols:
-        _resolve(symbol)
+    with MAKING:
+        for symbol in symbols:
+            _resolve(symbol)
+        return _load(code)
+
+
+def _load(code: bytes) -> Loaded:
     llvm = binding()
     with _LOCK:
         machine = _machine.__wrapped__(Options())  # an engine owns its machine

@@ -23,6 +23,8 @@ from importlib.util import find_spec
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, SourceText, Span, codes
 
+from .forks import MAKING
+
 BASE_OPTIONS = (
     "-std=c++17",
     "-lineinfo",
@@ -141,9 +143,9 @@ def compile_cuda(
     _check(library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None))
     try:
         flags = [f"-arch={arch}", *BASE_OPTIONS, *options]
-        status = library.nvrtcCompileProgram(
-            program, len(flags), (ctypes.c_char_p * len(flags))(*map(str.encode, flags))
-        )
+        words = (ctypes.c_char_p * len(flags))(*map(str.encode, flags))
+        with MAKING:
+            status = library.nvrtcCompileProgram(program, len(flags), words)
         log = _without_times(_fetch(program, "ProgramLog").rstrip(b"\0").decode(errors="replace"))
         if status != 0:
             raise BackendError(_refusal(status, arch, log, text), log)
@@ -180,7 +182,7 @@ _lock = threading.Lock()
 
 def _library() -> ctypes.CDLL:
     """The loaded library; the first call loads it (NVRTC's own builtins library is found by `cuda.pathfinder`)."""
-    with _lock:
+    with MAKING, _lock:
         return _load()
 
 

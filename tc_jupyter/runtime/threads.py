@@ -27,6 +27,7 @@ from typing import Any
 
 from . import cpus, jit
 from .cpus import available_cpus
+from .forks import MAKING
 from .kept import kept
 
 MOST_THREADS = 1024
@@ -671,7 +672,7 @@ def pool() -> Pool:
     found = _Shared.pool
     if found is not None:
         return found
-    with _Shared.lock:
+    with MAKING, _Shared.lock:
         if _Shared.pool is None:
             _Shared.pool = Pool()
         return _Shared.pool

@@ -117,7 +117,7 @@ class LeafDomain:
     Attributes:
         roots: the reduction indices of the partial result: the leaves that come from the same roots, and all other roots.
         values: the old reduction indices in terms of the new ones.
-        limits: `value < limit`, what tails leave to check, in terms of the new indices.
+        limits: `value < limit`, what tails of these leaves leave to check, in terms of the new indices.
     """
 
     roots: tuple[IterVar, ...]
@@ -140,7 +140,8 @@ def leaf_domain(stage: Stage, axis: str) -> LeafDomain:
     old = [root for root in stage.roots if root.kind == "reduction" and root.name in family]
     roots += [root for root in stage.roots if root.kind == "reduction" and root.name not in family]
     leaves = {leaf for leaf in stage.leaves if leaf in family}
-    limits = tuple((value, limit) for value, limit in related.constraints if value.indices & leaves)
+    tails = related.constraints[: len(related.constraints) - len(stage.limits)]  # `rfactor` moves the limits itself
+    limits = tuple((value, limit) for value, limit in tails if value.indices & leaves)
     return LeafDomain(tuple(roots), {root.name: to_expr(related.values[root.name]) for root in old}, limits)
 
 

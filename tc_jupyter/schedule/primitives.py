@@ -922,15 +922,18 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         exists=(),
         text=f"{statement.target}{_subscripts(outputs)} {_sign(statement)} {name}{_subscripts((factored, *outputs))}",
     )
-    limits = tuple((_substituted(value, domain.values), limit) for value, limit in old.limits)
+    limits = (*domain.limits, *((_substituted(value, domain.values), limit) for value, limit in old.limits))
+    # a partial result that combines nothing is the start value, but one that a limit leaves out, whatever is left to reduce, is not
+    # written at all
+    reduced = {root.name for root in rest}
+    written = tuple((value, limit) for value, limit in limits if not value.indices & reduced)
     combined = replace(
         _keep_output(old),
         statement=combine,
         roots=(*outputs, replace(factored, kind="reduction")),
         evaluates="",
         positions=(),
-        # partial results beyond the limits are the start value, but where nothing is left to reduce, nobody writes them
-        limits=() if rest else (*domain.limits, *limits),
+        limits=written,
     )
     combined = replace(combined, leaves=(*combined.leaves, factored.name))
     box = Box((factored.dom, *(root.dom for root in outputs)))
@@ -938,7 +941,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     new = Stage(
         partial,
         (replace(factored, kind="output"), *outputs, *rest),
-        limits=(*domain.limits, *limits),
+        limits=limits,
         evaluates=old.evaluates,
         positions=tuple(moved.items()),
     )

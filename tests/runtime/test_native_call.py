@@ -56,7 +56,7 @@ def together(work):
 
 def writing(function):
     """The native entry point of calls with `out=`."""
-    return inspect.getclosurevars(function._write).nonlocals["short"]
+    return inspect.getclosurevars(function._writer()).nonlocals["short"]
 
 
 def python_calls(call, monkeypatch):

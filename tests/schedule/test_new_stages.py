@@ -1,10 +1,11 @@
 """`cache_read`, `cache_write`, `rfactor`, `tensorize`, `storage`: values, bounds and refusals."""
 
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import CompileError
 from tests.running import default, run
 
@@ -96,6 +97,75 @@ def test_partial_results_of_partial_results_are_those_that_exist(axes):
     deeper = default(PRODUCT).split("C", "k", 6).split("C", "k.outer", 3).rfactor("C", "k.inner")
     deeper = deeper.rfactor("C.rf", "k.outer.inner").rfactor("C.rf.rf", "k.outer.outer")
     is_product(deeper)
+
+
+ROWS = "def f({type}(N,M,L) X) -> (Y) {{ Y(i) {operator} X(i,j,k) }}"
+TWICE = {
+    "the parts of one split": lambda s, n: s.split("Y", "k", n).rfactor("Y", "k.outer").rfactor("Y.rf", "k.inner"),
+    "the parts the other way round": lambda s, n: s.split("Y", "k", n).rfactor("Y", "k.inner").rfactor("Y.rf", "k.outer"),
+    "parts of the other index": lambda s, n: s.split("Y", "j", n).rfactor("Y", "j.outer").rfactor("Y.rf", "j.inner"),
+    "a part of each index": (
+        lambda s, n: s.split("Y", "k", n).rfactor("Y", "k.outer").split("Y.rf", "j", n + 1).rfactor("Y.rf", "j.inner")
+    ),
+    "a number of parts": (
+        lambda s, n: s.split("Y", "k", nparts=n).rfactor("Y", "k.outer").rfactor("Y.rf", "k.inner")
+    ),
+    "parts of both indices in one": (
+        lambda s, n: s.fuse("Y", "j", "k").split("Y", "j.k.fused", n)
+        .rfactor("Y", "j.k.fused.outer").rfactor("Y.rf", "j.k.fused.inner")
+    ),
+    "a split that was split again": (
+        lambda s, n: s.split("Y", "k", n).split("Y", "k.outer", 2).rfactor("Y", "k.outer.outer").rfactor("Y.rf", "k.inner")
+    ),
+    "a split after the first time": (
+        lambda s, n: s.split("Y", "k", n).rfactor("Y", "k.outer").split("Y.rf", "k.inner", 2)
+        .rfactor("Y.rf", "k.inner.outer").rfactor("Y.rf.rf", "k.inner.inner")
+    ),
+    "a split of another index after the first time": (
+        lambda s, n: s.split("Y", "k", n).rfactor("Y", "k.outer").split("Y.rf", "k.outer", 2).rfactor("Y.rf", "j")
+    ),
+    "three parts": (
+        lambda s, n: s.split("Y", "k", 2 * n).split("Y", "k.inner", n).rfactor("Y", "k.outer")
+        .split("Y.rf", "k.inner.outer", 2).rfactor("Y.rf", "k.inner.inner")
+    ),
+    "in the loops of the sum": (
+        lambda s, n: s.split("Y", "k", n).rfactor("Y", "k.outer").rfactor("Y.rf", "k.inner")
+        .compute_at("Y.rf.rf", "Y.rf", "k.outer").compute_at("Y.rf", "Y", "i")
+    ),
+    "in another order": (
+        lambda s, n: s.split("Y", "k", n).rfactor("Y", "k.outer").rfactor("Y.rf", "k.inner")
+        .reorder("Y.rf.rf", "j", "i", "k.outer", "k.inner").reorder("Y.rf", "k.inner", "i", "k.outer")
+    ),
+}  # fmt: skip
+
+
+def rows(kind, operator, shape):
+    """Numbers, and their sums, minima or maxima, which the zeros of fresh memory would change."""
+    away = 0 if operator == "+" else 100 if operator == "min" else -100
+    x = np.random.default_rng(3).integers(-9, 10, shape).astype(kind) + np.array(away, kind)
+    return x, {"+": np.sum, "min": np.min, "max": np.max}[operator](x, axis=(1, 2))
+
+
+@pytest.mark.parametrize("chain", TWICE)
+@pytest.mark.parametrize(("kind", "operator"), [("int32", "+"), ("float32", "+"), ("float32", "max"), ("int32", "min")])
+def test_nothing_is_read_of_partial_results_that_nobody_writes(chain, kind, operator):
+    # beyond the tail of the first split there are no partial results of partial results, although `j` is left to reduce
+    text = ROWS.format(type=kind.replace("float32", "float"), operator=f"{operator}=!")
+    for factor, (m, length) in product((2, 3), ((3, 5), (1, 6), (5, 7), (2, 1), (4, 2))):
+        schedule = TWICE[chain](default(text), factor)
+        x, expected = rows(kind, operator, (3, m, length))
+        np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": 3, "M": m, "L": length})["Y"], expected)
+
+
+@pytest.mark.parametrize("chain", TWICE)
+@pytest.mark.parametrize(("kind", "operator"), [("int32", "+"), ("float32", "max")])
+def test_machine_code_reads_nothing_that_nobody_writes(chain, kind, operator):
+    text = ROWS.format(type=kind.replace("float32", "float"), operator=f"{operator}=!")
+    f = tc.compile(text, target="cpu").f
+    changed = f.with_schedule(TWICE[chain](f.schedule(), 3))
+    for m, length in ((3, 5), (1, 6), (5, 7), (2, 1), (40, 101)):
+        x, expected = rows(kind, operator, (8, m, length))
+        np.testing.assert_array_equal(changed(x), expected)
 
 
 @pytest.mark.parametrize("operator", ["max=!", "min=!", "*=!", "max=", "+="])
