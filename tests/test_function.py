@@ -680,3 +680,31 @@ def test_a_simulated_call_keeps_short_rows_in_registers():
         done = f.simulate(a)
         assert done.findings == ()
         np.testing.assert_allclose(done.outputs[0], a - a.sum(1, keepdims=True), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "shape", "window"),
+    [
+        ("x + 2*u", "y + 2*v", (4, 32, 32, 3), (3, 3)),
+        ("x + u", "2*y + v", (4, 32, 32, 3), (3, 3)),
+        ("1*x + 1*u", "1*y + 1*v", (3, 8, 24, 4), (3, 3)),
+        ("2*x + u", "y + 3*v", (2, 17, 30, 5), (3, 2)),
+    ],
+)
+def test_convolutions_with_gaps_and_strides(x, y, shape, window):
+    """Sets that the set library does not count within its limit."""
+    f = tc.compile(
+        f"def op(float(B,H,W,C) I, float(KH,KW,C,O) F) -> (Y) {{ Y(b,x,y,o) +=! I(b, {x}, {y}, c) * F(u,v,c,o) }}"
+    ).op
+    image, kernel = floats(*shape), floats(*window, shape[-1], 4, seed=1)
+    found = f(image, kernel)
+    rows, columns = found.shape[1:3]
+    expected = np.zeros(found.shape)
+    for u, v in np.ndindex(window):
+        at = {"u": u, "v": v}
+        taken = image[:, [eval(x, {"x": i, **at}) for i in range(rows)]]
+        taken = taken[:, :, [eval(y, {"y": j, **at}) for j in range(columns)]]
+        expected += taken @ kernel[u, v].astype(float)
+    same(found, expected)
+    assert eval(x, {"x": rows, "u": window[0] - 1}) >= shape[1], "all rows there are"
+    assert eval(y, {"y": columns, "v": window[1] - 1}) >= shape[2], "all columns there are"

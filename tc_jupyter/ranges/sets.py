@@ -117,18 +117,42 @@ def operation_limit(operations: int) -> Generator[None]:
 
 
 def _limited(query: Callable[[], T]) -> T:
-    """Run a query of the library under the operation limit."""
-    isl, context = _isl(), _context()
+    """Run a query of the library under the operation limit.
+
+    Not every function of the library reports the limit: `count_val` gives a number that is none, `to_str` gives `None`. So the
+    limit is looked at after every query, whatever came out of it.
+    """
+    context = _context()
     context.set_max_operations(_LOCAL.limit)
     context.reset_operations()
     try:
-        return query()
-    except isl.Error as error:
-        if "operations exceeded" in str(error):
-            raise Unknown("the limit of the set library is reached", True) from None
+        result = query()
+    except Unknown:
         raise
+    except Exception:
+        if _is_exhausted():
+            raise Unknown(_EXHAUSTED, True) from None
+        raise
+    else:
+        if _is_exhausted():
+            raise Unknown(_EXHAUSTED, True)
+        return result
     finally:
         context.set_max_operations(0)
+        context.reset_operations()
+
+
+_EXHAUSTED = "the limit of the set library is reached"
+
+
+def _is_exhausted() -> bool:
+    """Whether this thread's context refuses further operations: making a number is one."""
+    isl = _isl()
+    try:
+        isl.Val.int_from_si(_context(), 0)
+    except isl.Error:
+        return True
+    return False
 
 
 # --- expressions -> the library ----------------------------------------------------------------------------------------
@@ -274,9 +298,15 @@ def _copied(value: Any, read: Callable[[Any, str], Any]) -> Any:
     isl = _isl()
     count = value.dim(isl.dim_type.param)
     names = [value.get_dim_name(isl.dim_type.param, place) for place in range(count)]
-    for place in range(count):
-        value = value.set_dim_name(isl.dim_type.param, place, f"p{place}")
-    value = read(_context(), value.to_str())
+    try:
+        for place in range(count):
+            value = value.set_dim_name(isl.dim_type.param, place, f"p{place}")
+        text = value.to_str()
+    except isl.Error:
+        text = None
+    if text is None:  # its thread is in a query that reached the limit
+        raise Unknown(_EXHAUSTED, True)
+    value = read(_context(), text)
     for place, name in enumerate(names):
         here = value.find_dim_by_name(isl.dim_type.param, f"p{place}")
         if here >= 0:
@@ -516,15 +546,17 @@ class IntegerSet:
         """All points for given parameters, in lexicographic order."""
         fixed = self.fix(values or {})
         kind = _isl().dim_type.set
-        found: list[tuple[int, ...]] = []
+        found: list[Any] = []
 
-        def visit(point: Any) -> None:
-            found.append(
+        def query() -> list[tuple[int, ...]]:
+            # the coordinates are read afterwards: the library prints and forgets what is raised inside
+            _bounded(fixed.here()).foreach_point(found.append)
+            return sorted(
                 tuple(int(point.get_coordinate_val(kind, place).to_python()) for place in range(len(self.dims)))
+                for point in found
             )
 
-        _limited(lambda: _bounded(fixed.here()).foreach_point(visit))
-        return sorted(found)
+        return _limited(query)
 
     def sample(self) -> dict[str, int] | None:
         """One point with values for all dimensions and parameters (a witness), or `None` for the empty set."""

@@ -165,6 +165,75 @@ def test_prove():
     assert prove([N - M, floor_div(M, 3) - 2], floor_div(N + M, 2) - M) is Answer.YES
 
 
+def worked_out(query):
+    try:
+        return query()
+    except Unknown:
+        return Answer.UNKNOWN
+
+
+BAND = IntegerSet.build(("i", "j"), [i, N - 1 - i, j - floor_div(i, 2), i + 2 - j], [mod(i + j, 3)])
+OTHER = IntegerSet.build(("i", "j"), [i, N - 1 - i, j, 2 * i - j, mod(i, 4) - 1])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda: BAND.count({"N": 40}),
+        lambda: BAND.points({"N": 9}),
+        lambda: BAND.hull({"N": 9}),
+        lambda: BAND.boxes({"N": 5}),
+        lambda: BAND.intersect(OTHER).is_empty(),
+        lambda: BAND.is_subset(OTHER),
+        lambda: BAND.equals(BAND.union(OTHER)),
+        lambda: BAND.smallest(),
+        lambda: BAND.symbolic_hull(),
+        lambda: BAND.project_out(["i"]).points({"N": 9}),
+        lambda: BAND.subtract(OTHER).points({"N": 9}),
+        lambda: BAND.union(OTHER).simplified(OTHER).intersect(OTHER).count({"N": 9}),
+        lambda: BAND.as_map(["i"]).is_injective(),
+        lambda: BAND.as_map(["i"]).reverse().is_single_valued(),
+        lambda: IntegerSet.build(("i", "j"), [minimum(N, M + 2) - 1 - mod(i, 3)]).pieces(),
+        lambda: list(scanned(scan(BAND), {"N": 9})),
+        lambda: prove([N - M, floor_div(M, 3) - 2], floor_div(N + M, 2) - M),
+    ],
+)
+def test_a_query_that_reaches_the_limit_says_so(query, capfd):
+    truth = query()
+    answers = []
+    for limit in (*range(1, 60), *range(60, 600, 9), *range(600, 6000, 250)):
+        with operation_limit(limit):
+            answers.append(worked_out(query))
+        assert answers[-1] in (Answer.UNKNOWN, truth), limit
+        assert limit % 10 or query() == truth, "one query that reached the limit spoils the next"
+    assert answers[0] is Answer.UNKNOWN
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_set_of_a_thread_that_reached_its_limit():
+    made, ready, done = [], threading.Event(), threading.Event()
+
+    def other():
+        made.append(IntegerSet.build(("i", "j"), TRIANGLE))
+        context = sets._context()
+        context.reset_operations()
+        context.set_max_operations(1)
+        made[0].raw.count_val()
+        ready.set()
+        done.wait(60)
+        context.set_max_operations(0)
+
+    worker = threading.Thread(target=other)
+    worker.start()
+    assert ready.wait(60)
+    try:
+        assert worked_out(lambda: made[0].count({"N": 4})) is Answer.UNKNOWN
+    finally:
+        done.set()
+        worker.join()
+    assert made[0].count({"N": 4}) == 10
+
+
 def test_numbers_beyond_64_bits():
     i = index("i")
     wide = IntegerSet.build(("i",), [i + 2**70, -i - 2**70 + 2])
