@@ -16,7 +16,7 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
@@ -316,12 +316,15 @@ class _Function:
     # --- places ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def at(self, level: int) -> Generator[None]:
-        """Print into the start of a loop body instead of here."""
-        saved = self.b.lines
-        self.b.lines = self.levels[level].place
+    def printing(self, place: Lines) -> Generator[None]:
+        """Print there instead of here."""
+        saved, self.b.lines = self.b.lines, place
         yield
         self.b.lines = saved
+
+    def at(self, level: int) -> AbstractContextManager[None]:
+        """Print into the start of a loop body instead of here."""
+        return self.printing(self.levels[level].place)
 
     @contextmanager
     def scope(self) -> Generator[None]:
@@ -1451,7 +1454,6 @@ class _Function:
         low_expr: Expr,
         extent: Expr,
         guard: bool,
-        stride: Value | None = None,
         innermost: bool = False,
     ) -> Generator[None]:
         """The blocks of `for var in low : end`; the caller prints the body."""
@@ -1475,7 +1477,7 @@ class _Function:
         with self.scope():
             yield
         self.leave(var)
-        after = self.b.op(f"add nsw i64 {counter.text}, {stride.text if stride else 1}", DType.INT64, 1, f"{var}.next")
+        after = self.b.op(f"add nsw i64 {counter.text}, 1", DType.INT64, 1, f"{var}.next")
         values = [(counter.text, "i64", low.text, after.text)]
         for together in _alike(loop.moved if loop else []):
             values.append(self.sum_of(together, low, var, before))
@@ -1492,27 +1494,23 @@ class _Function:
             low: the first value of the counter.
             before: the place before the loop.
         """
-        first = moved[0]
-        gain = index(first.bytes) if first.bytes and len(moved) > 1 else first.gain
-        inside, self.b.lines = self.b.lines, before
-        start = arith.binary(self.b, "*", low, gain)
-        if len(moved) == 1:
-            known = start.integer == 0
-            begin = (
-                first.start if known else self.b.raw(f"getelementptr {first.element}, ptr {first.start}, {start.typed}")
-            )
-            self.b.lines = inside
-            step = f"getelementptr {first.element}, ptr {first.name}, {gain.typed}"
-            return first.name, "ptr", begin, self.b.raw(step, f"{first.name[1:]}.next")
-        self.b.lines = inside
+        first, *others = moved
+        in_bytes = bool(others and first.bytes)
+        gain = index(first.bytes) if in_bytes else first.gain
+        with self.printing(before):
+            start = arith.binary(self.b, "*", low, gain)
+        if not others:
+            step = f"getelementptr {first.element}, ptr"
+            with self.printing(before):
+                begin = first.start if start.integer == 0 else self.b.raw(f"{step} {first.start}, {start.typed}")
+            return first.name, "ptr", begin, self.b.raw(f"{step} {first.name}, {gain.typed}", f"{first.name[1:]}.next")
         offset = Value("%" + self.b.name(f"{var}.offset"), DType.INT64)
         for each in moved:
-            factor = each.bytes // first.bytes if first.bytes else 1
-            self.b.lines = each.place
-            by = offset if factor == 1 else arith.binary(self.b, "*", offset, index(factor))
-            element = "i8" if first.bytes else each.element
-            each.place.append(f"  {each.name} = getelementptr {element}, ptr {each.start}, {by.typed}")
-        self.b.lines = inside
+            with self.printing(each.place):
+                factor = each.bytes // first.bytes if in_bytes else 1
+                by = offset if factor == 1 else arith.binary(self.b, "*", offset, index(factor))
+                element = "i8" if in_bytes else each.element
+                self.b.line(f"{each.name} = getelementptr {element}, ptr {each.start}, {by.typed}")
         return offset.text, "i64", start.text, arith.binary(self.b, "+", offset, gain).text
 
     def enter(self, var: str, counter: Value, low: Expr, extent: Expr, place: Lines) -> None:
