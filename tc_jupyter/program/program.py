@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
 
@@ -163,7 +163,7 @@ class Partition:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Program:
     """One def, checked.
 
@@ -194,14 +194,16 @@ class Program:
 
     def tensor(self, name: str) -> Tensor:
         """The tensor of that name; raises `KeyError`."""
-        for tensor in self.tensors:
-            if tensor.name == name:
-                return tensor
-        raise KeyError(name)
+        return self._tensors[name]
 
     def statement(self, name: str) -> Statement:
         """The statement (stage) of that name; raises `KeyError`."""
-        for statement in self.statements:
-            if statement.name == name:
-                return statement
-        raise KeyError(name)
+        return self._statements[name]
+
+    @cached_property
+    def _tensors(self) -> dict[str, Tensor]:
+        return {tensor.name: tensor for tensor in reversed(self.tensors)}
+
+    @cached_property
+    def _statements(self) -> dict[str, Statement]:
+        return {statement.name: statement for statement in reversed(self.statements)}

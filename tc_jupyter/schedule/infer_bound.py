@@ -467,11 +467,7 @@ def limited(most: tuple[tuple[str, int], ...]) -> dict[str, SizeExpr]:
 
 def scope_of(graph: StageGraph) -> Scope:
     """The extents `T.k` of computed tensors as expressions of the sizes."""
-    sizes = dict(limited(graph.most))
-    for name, box in graph.boxes.items():
-        for k, (low, high) in enumerate(box.bounds):
-            sizes[f"{name}.{k}"] = high - low
-    return Scope(sizes=sizes)
+    return Scope(sizes={**limited(graph.most), **graph.extents})
 
 
 def _relax(

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
-from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, rewrite
+from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, rewrite, walk
 from tc_jupyter.ranges import constant, to_expr
 
-from .infer_bound import path_points, scope_of, view_shift
+from .infer_bound import path_points, view_shift
 from .stage import Attach, Stage, StageGraph
 
 
@@ -45,7 +46,7 @@ def runs_before_launch(graph: StageGraph, stage: Stage) -> bool:
 
 def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:
     storage = graph.storage_name(inlined.target)
-    extents = {name: to_expr(value) for name, value in scope_of(graph).sizes.items() if name.startswith(f"{storage}.")}
+    extents = {f"{storage}.{k}": to_expr(high - low) for k, (low, high) in enumerate(graph.boxes[storage].bounds)}
 
     def substitute(expr: Expr) -> Expr | None:
         if isinstance(expr, Size) and expr.name in extents:
@@ -56,10 +57,17 @@ def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:
 
     stages: list[Stage] = []
     for stage in graph.stages:
-        if stage.name != inlined.name:
+        if storage in graph.reads(stage) or _sizes(stage.statement.value) & extents.keys():
             value = rewrite(stage.statement.value, substitute)
             stages.append(replace(stage, statement=replace(stage.statement, value=value)))
-    return graph.with_stages(tuple(stages))
+        else:
+            stages.append(stage)
+    return graph.with_stages(tuple(stage for stage in stages if stage.name != inlined.name))
+
+
+@lru_cache(maxsize=1 << 10)
+def _sizes(value: Expr) -> frozenset[str]:
+    return frozenset(node.name for node in walk(value) if isinstance(node, Size))
 
 
 def _value_at(graph: StageGraph, inlined: Stage, read: Read) -> Expr:

@@ -129,6 +129,8 @@ def _stage_problem(graph: StageGraph, stage: Stage) -> Problem | None:
 def _overwritten(graph: StageGraph, stage: Stage) -> Problem | None:
     """Why all statements on a tensor cannot run before its first reader: a later one changes what that one reads."""
     family = graph.stages_on(stage.target)
+    if len(family) == 1:
+        return None
     last = graph.position(family[-1].name)
     readers = [user for user in graph.consumers(family[0].name) if graph.position(user.name) < last]
     for reader in readers:

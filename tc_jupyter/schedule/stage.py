@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from tc_jupyter.program import Expr, Program, Statement
@@ -197,7 +198,7 @@ def parents_of(relation: Relation) -> tuple[str, ...]:
             return (relation.outer, relation.inner)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StageGraph:
     """The stages of a program in order of execution, and the program that they compute.
 
@@ -217,12 +218,9 @@ class StageGraph:
 
     def stage(self, name: str) -> Stage:
         """The stage of that name; raises `KeyError`."""
-        for stage in self.stages:
-            if stage.name == name:
-                return stage
-        raise KeyError(name)
+        return self.stages[self.position(name)]
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[str, ...]:
         """Names of the stages that write a result."""
         results = {self.storage_name(name) for name in self.program.results}
@@ -236,8 +234,7 @@ class StageGraph:
 
     def stages_on(self, tensor: str) -> tuple[Stage, ...]:
         """All stages that write the storage of `tensor`, in order."""
-        storage = self.storage_name(tensor)
-        return tuple(stage for stage in self.stages if self.storage_name(stage.target) == storage)
+        return tuple(self._writers.get(self.storage_name(tensor), ()))
 
     def reads(self, stage: Stage) -> tuple[str, ...]:
         """Storage names of the tensors that a stage reads (its own target too, if it does), in order of occurrence."""
@@ -245,16 +242,49 @@ class StageGraph:
 
     def consumers(self, name: str) -> tuple[Stage, ...]:
         """The later stages that read what `name` writes, stages on the same tensor excluded."""
-        storage = self.storage_name(self.stage(name).target)
+        storage, first = self.storage_name(self.stage(name).target), self.position(name)
         return tuple(
             stage
-            for stage in self.stages[self.position(name) + 1 :]
-            if self.storage_name(stage.target) != storage and storage in self.reads(stage)
+            for stage in self._readers.get(storage, ())
+            if self.position(stage.name) > first and self.storage_name(stage.target) != storage
         )
 
     def position(self, name: str) -> int:
-        """Place of a stage in program order."""
-        return next(number for number, stage in enumerate(self.stages) if stage.name == name)
+        """Place of a stage in program order; raises `KeyError`."""
+        return self._positions[name]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {stage.name: number for number, stage in reversed(tuple(enumerate(self.stages)))}
+
+    @cached_property
+    def _writers(self) -> dict[str, list[Stage]]:
+        """The stages on every storage, in order."""
+        found: dict[str, list[Stage]] = {}
+        for stage in self.stages:
+            found.setdefault(self.storage_name(stage.target), []).append(stage)
+        return found
+
+    @cached_property
+    def _readers(self) -> dict[str, list[Stage]]:
+        """The stages that read every storage, in order."""
+        found: dict[str, list[Stage]] = {}
+        for stage in self.stages:
+            for storage in self.reads(stage):
+                found.setdefault(storage, []).append(stage)
+        return found
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The stages whose loops others share."""
+        return frozenset(stage.attach.stage for stage in self.stages if stage.attach.kind == "with")
+
+    @cached_property
+    def extents(self) -> Mapping[str, SizeExpr]:
+        """The extents `T.k` of all tensors as expressions of the sizes."""
+        return {
+            f"{name}.{k}": high - low for name, box in self.boxes.items() for k, (low, high) in enumerate(box.bounds)
+        }
 
     def is_interleaved(self, name: str) -> bool:
         """Whether a later statement writes the stage's tensor again after somebody has read it."""
@@ -265,8 +295,7 @@ class StageGraph:
     def computes_all(self, name: str) -> bool:
         """Whether a stage computes every element, whatever is read: results, and stages whose loops others share."""
         stage = self.stage(name)
-        family = {each.name for each in self.stages_on(stage.target)}
-        shared = any(each.attach.kind == "with" and each.attach.stage in family for each in self.stages)
+        shared = any(each.name in self._shared for each in self.stages_on(stage.target))
         return name in self.outputs or stage.attach.kind == "with" or shared or self.is_interleaved(name)
 
     def runs_in(self, name: str) -> str:

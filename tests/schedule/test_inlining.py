@@ -9,10 +9,10 @@ import tc_jupyter as tc
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import lower
-from tc_jupyter.program import walk
+from tc_jupyter.program import rewrite, walk
 from tc_jupyter.runtime.cpu import cpu_target
 from tc_jupyter.runtime.cuda import cuda_target
-from tc_jupyter.schedule import default_schedule, infer_symbolic
+from tc_jupyter.schedule import default_schedule, infer_symbolic, inline
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.templates.inlining import LARGEST, MOST_STAGES
 from tests.running import program_of
@@ -98,3 +98,27 @@ def test_a_def_of_many_statements_keeps_its_temporaries():
     """The time that the choice takes grows faster than the number of statements."""
     lines = [f"T{k}(i) = T{k - 1}(i) + 1" for k in range(1, MOST_STAGES + 1)]
     assert inlined(f"def f(float(N) X) -> (T{MOST_STAGES}) {{ T0(i) = X(i)  {'  '.join(lines)} }}") == []
+
+
+def chain(statements: int) -> str:
+    lines = [f"T{k}(i) = T{k - 1}(i) * 0.5 + X(i)" for k in range(1, statements)]
+    return f"def f(float(N) X) -> (Y) {{ T0(i) = X(i)  {'  '.join(lines)}  Y(i) = T{statements - 1}(i) }}"
+
+
+def test_a_long_chain_is_a_few_loops():
+    graph = inject_inline(on_cpu(chain(120)).graph)
+    assert len(graph.stages) <= 4
+
+
+def test_a_temporary_is_written_into_its_users_only(monkeypatch):
+    """Otherwise the time to compile a chain grows with the square of its length."""
+    graph = on_cpu(chain(40)).graph
+    visited: list[str] = []
+
+    def counted(expr, rule):
+        visited.append(str(expr))
+        return rewrite(expr, rule)
+
+    monkeypatch.setattr(inline, "rewrite", counted)
+    assert len(inject_inline(graph).stages) < 5
+    assert len(visited) <= 2 * len(graph.stages), "the value of the temporary, and its only user"

@@ -8,6 +8,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.prefetch import LINE
 from tc_jupyter.runtime.cpu import cpu_target
+from tc_jupyter.schedule.templates import sharing
 
 pytest.importorskip("llvmlite")
 
@@ -68,3 +69,18 @@ def test_only_the_first_of_them_fetches_its_rows_ahead():
 def test_a_statement_without_loops_shares_none(statements):
     function = tc.compile(f"def f(float(N) A) -> (s) {{ {statements} }}")["f"]
     assert function(np.ones(3, np.float32)) == 0
+
+
+def test_the_rows_of_a_statement_are_looked_for_once(monkeypatch):
+    """Every statement is compared with all before it; what is compared is found once."""
+    found: list[str] = []
+
+    def counted(stage, depth):
+        found.append(stage.name)
+        return rows(stage, depth)
+
+    rows = sharing._rows
+    monkeypatch.setattr(sharing, "_rows", counted)
+    lines = "  ".join(f"T{k}(i) = T{k - 1}(i) + T{k - 1}(i + 1)" for k in range(1, 30))
+    assert kernels(f"def f(float(N) X) -> (T29) {{ T0(i) = X(i)  {lines} }}") == 30
+    assert len(found) == len(set(found)) == 30

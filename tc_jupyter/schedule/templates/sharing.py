@@ -7,6 +7,8 @@ Loops that reduce over one input then become one (`codegen.llvm.fusion`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Expr, IndexVar, walk
 from tc_jupyter.schedule.schedule import Schedule
@@ -15,29 +17,47 @@ from tc_jupyter.schedule.stage import Split, Stage
 
 def share_rows(schedule: Schedule) -> Schedule:
     """Let every stage at root share its parallel loops with the nearest one before it that reads the same rows."""
+    known: dict[str, _Tasks] = {}
     for name in schedule.stages:
-        late = schedule.graph.stage(name)
-        for other in reversed(schedule.stages[: schedule.stages.index(name)]):
-            early = schedule.graph.stage(other)
+        late = _tasks_of(schedule.graph.stage(name), known)
+        for other in reversed(schedule.stages[: schedule.graph.position(name)]):
+            early = _tasks_of(schedule.graph.stage(other), known)
             depth = _same_tasks(early, late)
-            if depth and _same_rows(early, late, depth):
-                schedule = _shared(schedule, late, early, early.leaves[depth - 1])
+            if depth and early.rows & late.rows:
+                schedule = _shared(schedule, late.stage, early.stage, early.stage.leaves[depth - 1])
                 break
     return schedule
 
 
-def _same_tasks(early: Stage, late: Stage) -> int:
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """The loops of a stage that are tasks: their ranges, `None` where one is not known or not among the outermost loops.
+
+    `rows` are the tensors, each with the dimension that the innermost task moves along, whose other elements the loops inside read.
+    """
+
+    stage: Stage
+    ranges: tuple[tuple[object, int | None], ...] | None
+    rows: frozenset[tuple[str, int]]
+
+
+def _tasks_of(stage: Stage, known: dict[str, _Tasks]) -> _Tasks:
+    """The tasks of a stage, found once as long as the stage stays as it is."""
+    if stage.name not in known or known[stage.name].stage is not stage:
+        tasks = [leaf for leaf in stage.leaves if stage.annotation(leaf) == "parallel"]
+        found = [_range(stage, leaf) for leaf in tasks]
+        ranges = tuple(each for each in found if each is not None)
+        whole = list(stage.leaves[: len(tasks)]) == tasks and len(ranges) == len(tasks)
+        rows = _rows(stage, len(tasks)) if whole and tasks else frozenset[tuple[str, int]]()
+        known[stage.name] = _Tasks(stage, ranges if whole else None, rows)
+    return known[stage.name]
+
+
+def _same_tasks(early: _Tasks, late: _Tasks) -> int:
     """How many loops, the outermost, are tasks of both stages and run over the same range; 0 if any task differs."""
-    if late.attach.kind != "root" or early.attach.kind not in ("root", "with"):
+    if late.stage.attach.kind != "root" or early.stage.attach.kind not in ("root", "with"):
         return 0
-    tasks = [_tasks(stage) for stage in (early, late)]
-    whole = all(list(stage.leaves[: len(found)]) == found for stage, found in zip((early, late), tasks, strict=True))
-    ranges = [[_range(stage, leaf) for leaf in found] for stage, found in zip((early, late), tasks, strict=True)]
-    return len(tasks[0]) if whole and ranges[0] == ranges[1] and None not in ranges[0] else 0
-
-
-def _tasks(stage: Stage) -> list[str]:
-    return [leaf for leaf in stage.leaves if stage.annotation(leaf) == "parallel"]
+    return len(late.ranges) if late.ranges is not None and early.ranges == late.ranges else 0
 
 
 def _range(stage: Stage, leaf: str) -> tuple[object, int | None] | None:
@@ -54,21 +74,15 @@ def _parts(stage: Stage, leaf: str) -> tuple[str, int | None]:
     return (found[0].parent, found[0].factor) if found else (leaf, None)
 
 
-def _same_rows(early: Stage, late: Stage, depth: int) -> bool:
-    """Whether both read one tensor at the index of the innermost task, with more of it inside than a single element."""
-    return bool(_rows(early, depth) & _rows(late, depth))
-
-
-def _rows(stage: Stage, depth: int) -> set[tuple[str, int]]:
-    """Tensors, each with the dimension that the innermost task moves along, whose other elements the loops inside read."""
+def _rows(stage: Stage, depth: int) -> frozenset[tuple[str, int]]:
     tasks = [_parts(stage, leaf)[0] for leaf in stage.leaves[:depth]]
     row, inside = tasks[-1], {root.name for root in stage.roots} - set(tasks)
-    return {
+    return frozenset(
         (read.tensor, place)
         for read in stage.statement.reads()
         for place, index in enumerate(read.indices)
         if _follows(stage, index, row) and any(_mentions(each, inside) for each in read.indices)
-    }
+    )
 
 
 def _follows(stage: Stage, index: Expr, row: str) -> bool:
