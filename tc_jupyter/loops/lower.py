@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
 
+from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText, render
+from tc_jupyter.diagnostics.codes import DEVICE_LIMIT
 from tc_jupyter.program import (
     Binary,
     Cast,
@@ -574,11 +576,13 @@ class _StageLoops:
         if split is None or tile == 1 or split.factor != tile or not self._is_packed_copy:
             return body
         var, whole = self.nest.names[variable(self.stage.name, split.inner)], to_expr(constant(tile))
-        rest = next(each.extent for each in walk_statements(body) if isinstance(each, For) and each.var == var)
-        if isinstance(rest, Const):
-            return body
+        rest = next((each.extent for each in walk_statements(body) if isinstance(each, For) and each.var == var), None)
         users = self.nest.graph.consumers(self.stage.name)
         added_up = any(user.storage.whole or user.tensorize is not None for user in users)
+        if rest is None and added_up:
+            raise _across_tiles(self.stage)
+        if rest is None or isinstance(rest, Const):  # a copy that walks across tiles fills none
+            return body
         zeros = replace(_zeros(body, var, whole), comment="" if added_up else SPARE)
         return Block((If(Binary("<", rest, whole, DType.BOOL), zeros), *body.body))
 
@@ -1173,6 +1177,16 @@ def _tile_inside(layout: tuple[tuple[int, int], ...], place: int) -> int:
     """Elements of its dimension that one position at `place` of a layout stands for: all tiles inside it together."""
     dimension, tile = layout[place]
     return prod(t for d, t in (layout[place + 1 :] if tile else layout) if d == dimension and t)
+
+
+def _across_tiles(stage: Stage) -> CompileError:
+    """A copy that does not fill one tile after the other leaves no place for the zeros that are added up there."""
+    message = f"the copy `{stage.name}` walks across the tiles of its layout, whose ends must be zero"
+    found = Diagnostic(
+        DEVICE_LIMIT, NO_SPAN, message, help=f"leave the loops inside of a tile of `{stage.name}` innermost"
+    )
+    source = SourceText("")
+    return CompileError((found,), source, render((found,), source))
 
 
 def _zeros(block: Block, var: str, whole: Expr) -> Block:

@@ -16,7 +16,7 @@ i, c, b = var("i"), var("c"), var("b")
 def doubled(shape=(N, C), indices=(i, c), value=None, **more):
     """`Y[...] = 2 * X[...]` over rows."""
     value = op("*", const(2.0), read("X", *indices)) if value is None else value
-    buffers = [Buffer("X", F32, shape, **more), Buffer("Y", F32, shape, role="output"), *([Buffer("w", F32, (C,))] * 1)]
+    buffers = [Buffer("X", F32, shape, **more), Buffer("Y", F32, shape, role="output"), Buffer("w", F32, (C,))]
     body = loop("c", C, Store("Y", indices, value), kind="vectorize")
     for name, extent in [("i", N), ("b", B)][: len(indices) - 1]:
         body = loop(name, extent, body, kind="parallel")
@@ -60,6 +60,16 @@ def test_all_dimensions():
 )
 def test_rows_that_stay(made):
     assert not is_collapsed(emit_llvm(made, target()).text)
+
+
+def test_an_outer_loop_may_have_the_name_of_the_new_one():
+    outer = var("i.c")
+    value = add(read("X", outer, i, c), read("w", outer))
+    store = Store("Y", (outer, i, c), value)
+    rows = loop("i", N, loop("c", C, store, kind="vectorize"), kind="parallel")
+    buffers = [Buffer("X", F32, (B, N, C)), Buffer("w", F32, (B,)), Buffer("Y", F32, (B, N, C), role="output")]
+    made = kernel(buffers, "BNC", loop("i.c", B, rows, kind="parallel"))
+    compare(made, {**arrays(3, 5, 4), "w": np.arange(3, dtype="f")}, {"B": 3, "N": 5, "C": 4})
 
 
 def test_parts_of_rows_are_right():

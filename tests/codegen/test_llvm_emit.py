@@ -941,3 +941,29 @@ def test_the_second_side_of_a_condition_is_not_read_where_it_might_not_be():
 
     made = pointwise(large, {"A": DType.INT32}, DType.BOOL, 0)
     compare(made, {"A": np.arange(-8, 60, dtype=np.int32), "Y": np.zeros(68, bool)}, {"N": 68})
+
+
+def test_what_a_condition_read_only_sometimes_is_no_proof():
+    """`g && A[k] && B[k]`: whether `B[k]` exists is known only where `A[k]` was read."""
+    text = "def f(int32(N) Id, bool(V) A, bool(V) B) -> (Y) { Y(i) = Id(i) >= 0 && Id(i) < V && A(Id(i)) && B(Id(i)) }"
+    f = tc.compile(text, target="cpu", allow=["TC322", "TC325", "TC326"]).f
+    for n in (1, 5, 64):
+        places = np.full(n, 2**31 - 1, np.int32)
+        places[0] = 0
+        assert f(places, np.ones(10, bool), np.ones(10, bool)).tolist() == [True] + [False] * (n - 1)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("low", [0, 3, 16])
+def test_vectors_that_begin_elsewhere_are_written_past_the_caches_only_where_lines_begin(isa, low):
+    store = Store("Y", (j, i), read("X", j, i), streaming=True)
+    body = loop("j", M, loop("i", 32, store, kind="vectorize", low=low))
+    made = kernel([Buffer("X", F32, (M, N)), Buffer("Y", F32, (M, N), role="output")], "MN", body)
+    small = replace(target(isa), llc_bytes=4096)
+    loaded = cpu.load(emit_llvm(made, small), None, small)
+    room = np.zeros(4 * 2048 + 16, np.float32)
+    first = -(room.ctypes.data // 4) % 16
+    y = room[first : first + 4 * 2048].reshape(4, 2048)
+    x = np.random.default_rng(0).random((4, 2048), dtype=np.float32)
+    loaded.run((ctypes.c_int64 * 4)(x.ctypes.data, y.ctypes.data, 4, 2048))
+    assert (y[:, low : low + 32] == x[:, low : low + 32]).all()

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, Buffer, For, Kernel, Stmt, Store, walk_statements
-from tc_jupyter.program import Const, Expr, IndexVar, Read, Size, int64, rewrite
+from tc_jupyter.program import Expr, IndexVar, Read, rewrite
 from tc_jupyter.schedule import Target
 
 from .polynomial import mentions
-from .prepare import accesses, constant_value, maximum, times
+from .prepare import accesses, constant_value, natural, times
 from .strips import cut, is_stream, native_lanes
 
 Buffers = Mapping[str, Buffer]
@@ -36,6 +36,8 @@ def collapse(kernel: Kernel, target: Target) -> Kernel:
     buffers: Buffers = {buffer.name: buffer for buffer in kernel.buffers}
     merged = inner
     while around and (found := _merged(around[-1], merged, buffers)) is not None:
+        if any(loop.var == found[0].var for loop in around):
+            break
         merged, buffers = found
         around.pop()
     if merged is inner:
@@ -70,12 +72,12 @@ def _merged(outer: For, inner: For, buffers: Buffers) -> tuple[For, Buffers] | N
         """Whether this is the element of a row, and the rows have the length of the inner loop."""
         known = buffers.get(buffer)
         rows = known is not None and not known.strided and not known.pad and known.shape[-1:] == (inner.extent,)
-        return rows and indices[-2:] == pair and not any(_moves(each) for each in indices[:-2])
+        return rows and indices[-2:] == pair and not any(moves(each) for each in indices[:-2])
 
-    def _moves(expr: Expr) -> bool:
+    def moves(expr: Expr) -> bool:
         return mentions(expr, outer.var) or mentions(expr, inner.var)
 
-    def flat(expr: Expr) -> Expr | None:
+    def shorter(expr: Expr) -> Expr | None:
         match expr:
             case Read() if is_row(expr.tensor, expr.indices):
                 return replace(expr, indices=(*expr.indices[:-2], place))
@@ -90,8 +92,8 @@ def _merged(outer: For, inner: For, buffers: Buffers) -> tuple[For, Buffers] | N
             (used if is_row(buffer, indices) else kept).add(buffer)
         match stmt:
             case Store() if is_row(stmt.buffer, stmt.indices):
-                value = rewrite(stmt.value, flat)
-                if _moves(value):
+                value = rewrite(stmt.value, shorter)
+                if moves(value):
                     return None
                 stores.append(replace(stmt, indices=(*stmt.indices[:-2], place), value=value))
             case Block():
@@ -100,16 +102,10 @@ def _merged(outer: For, inner: For, buffers: Buffers) -> tuple[For, Buffers] | N
                 return None
     if used & kept:
         return None
-    shorter = {
+    flat = {
         buffer: replace(known, shape=(*known.shape[:-2], times(*known.shape[-2:]))) if buffer in used else known
         for buffer, known in buffers.items()
     }
-    extent = times(_count(outer.extent), _count(inner.extent))
-    return replace(
-        inner, var=name, extent=extent, body=replace(inner.body, body=tuple(stores)), kind=outer.kind
-    ), shorter
-
-
-def _count(extent: Expr) -> Expr:
-    """An extent that is not negative."""
-    return extent if isinstance(extent, Size | Const) else maximum(int64(0), extent)
+    body = replace(inner.body, body=tuple(stores))
+    extent = times(natural(outer.extent), natural(inner.extent))
+    return replace(inner, var=name, extent=extent, body=body, kind=outer.kind), flat

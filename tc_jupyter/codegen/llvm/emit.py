@@ -117,7 +117,7 @@ from .remainder import one_by_one
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
-from .transpose import PIECE_BITS, apart, blocked, crossing_reads, halving_reads, joined, turn
+from .transpose import PIECE_BITS, apart, blocked, crossing_reads, halving_reads, joined, plain_reads, turn
 from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
@@ -480,8 +480,7 @@ class _Function:
         def place(read: Read) -> tuple[object, ...]:
             return self.storages[read.tensor].buffer.shape, read.indices
 
-        reads = [node for node in walk(first) if isinstance(node, Read) and node.tensor in self.storages]
-        known = {place(read) for read in reads}
+        known = {place(read) for read in plain_reads(first) if read.tensor in self.storages}
         for node in walk(second):
             match node:
                 case Read() if node.tensor in self.storages and place(node) not in known:
@@ -1073,13 +1072,11 @@ class _Function:
         return self.value(Binary("&&", enough, long, DType.BOOL))
 
     def whole_lines(self, stmt: Store, storage: _Storage, piece: int, large: Value) -> Value | None:
-        """`large`, and all stores of a statement begin with a piece of a line: so do the rows, and places in them are multiples."""
+        """`large`, and all stores of a statement begin with a piece of a line: so do rows, and a multiple of it lies before."""
         size = storage.buffer.dtype.bytes
-        within = polynomial(self.resolve(stmt.indices[-1]))
-        assert self.vector is not None
-        start = without(within, self.vector.var)
-        even = start is not None and all(factor * size % piece == 0 for _, factor in start.terms)
-        if storage.level or self.alone is not None or not even or constant_value(as_expr(storage.strides[-1])) != 1:
+        start = self.first_lane(polynomial(self.resolve(stmt.indices[-1])))
+        even = all(factor * size % piece == 0 for _, factor in start.terms)
+        if self.alone is not None or not even or constant_value(as_expr(storage.strides[-1])) != 1:
             return None
         memo, key = self.levels[0].memo, ("whole lines", storage.buffer.name, piece)
         if key not in memo:
@@ -1175,12 +1172,9 @@ class _Function:
         no = end if stmt.otherwise is None else self.b.name("if.else")
         self.b.branch_if(test, yes, no)
         self.b.label(yes)
-        known = self.positive
-        match stmt.condition:
-            case Binary(op=">", left=left, right=Const(value=0)):
-                self.positive = known | {left}
-            case _:
-                pass
+        known, tested = self.positive, stmt.condition
+        if isinstance(tested, Binary) and tested.op == ">" and constant_value(tested.right) == 0:
+            self.positive = known | {tested.left}  # as written: so do loops inside ask for their length
         with self.scope():
             self.block(stmt.then)
         self.positive = known
@@ -2012,8 +2006,7 @@ class _Module:
         for better ones, but not among the many of a kernel that only turns rows.
         """
         vector = _only_vectors(self.plan.body)
-        good = vector and self.target.arch.startswith("x86")
-        good = good or (turns and not self.reduces)
+        good = (vector and self.target.arch.startswith("x86")) or (turns and not self.reduces)
         lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if good else ''}"]
         lines += [f"; {line}" for line in self.kernel.comment]
         lines.append("; args: " + ", ".join(_argument_text(argument) for argument in arguments))

@@ -20,7 +20,7 @@ from tc_jupyter.loops import Block, For, If, Stmt, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, DType, int64
 
-from .prepare import SHORT, constant_value, fill, map_block, substitute, upper_limit
+from .prepare import SHORT, constant_value, fill, map_block, natural, substitute, upper_limit
 from .strips import whole_extent
 
 
@@ -36,7 +36,7 @@ def _peel(stmt: Stmt) -> tuple[Stmt, ...]:
     whole = whole_extent(stmt, part) if isinstance(stmt, For) and part is not None else None
     if not isinstance(stmt, For) or part is None or whole is None:
         return (with_blocks(stmt, peel),)
-    number = Binary("//", whole, int64(upper_limit(part.extent) or 1), DType.INT64)
+    number = Binary("//", natural(whole), int64(upper_limit(part.extent) or 1), DType.INT64)
     full = replace(stmt, extent=number, body=fill(stmt.body, frozenset({part.extent})))
     last = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: number}))
     some = Binary(">", substitute(part.extent, {stmt.var: number}), int64(0), DType.BOOL)

@@ -203,6 +203,11 @@ def has_read(expr: Expr) -> bool:
     return any(isinstance(node, Read) for node in walk(expr))
 
 
+def natural(extent: Expr) -> Expr:
+    """An extent as a number of iterations: not negative."""
+    return extent if isinstance(extent, Size | Const) else maximum(int64(0), extent)
+
+
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Replace loop variables; what has none of them stays the same object."""
     match expr:
@@ -370,8 +375,8 @@ def _operations(expr: Expr) -> int:
 # --- full tiles ------------------------------------------------------------------------------------------------------
 
 
-SHORT = "rows shorter than a tile"
-"""Comment of a block whose tiles are never full (`overlap`): `full_tiles` makes no second version of them."""
+SHORT = "less than a tile"
+"""Comment of a block whose tiles are hardly ever full (`overlap`, `peel`): `full_tiles` makes no second version of them."""
 
 
 def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozenset[Expr] = frozenset()) -> Block:

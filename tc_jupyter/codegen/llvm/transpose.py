@@ -103,7 +103,7 @@ def crossing_reads(inner: For, var: str, buffers: Mapping[str, Buffer]) -> Itera
     written = {stmt.buffer for stmt in walk_statements(inner.body) if isinstance(stmt, Store)}
     for stmt in walk_statements(inner.body):
         if isinstance(stmt, Store):
-            for read in _plain_reads(stmt.value):
+            for read in plain_reads(stmt.value):
                 buffer = buffers.get(read.tensor)
                 if buffer is not None and read.tensor not in written and _crosses(read, buffer, inner.var, var):
                     yield read
@@ -114,19 +114,21 @@ def halving_reads(inner: For) -> Iterator[Read]:
     written = {stmt.buffer for stmt in walk_statements(inner.body) if isinstance(stmt, Store)}
     for stmt in walk_statements(inner.body):
         if isinstance(stmt, Store):
-            yield from (read for read in _plain_reads(stmt.value) if read.tensor not in written)
+            yield from (read for read in plain_reads(stmt.value) if read.tensor not in written)
 
 
-def _plain_reads(expr: Expr) -> Iterator[Read]:
+def plain_reads(expr: Expr) -> Iterator[Read]:
     """Reads that happen in any case."""
     match expr:
         case Read():
             yield expr
-        case Select() | Binary(op="&&" | "||"):
-            return
+        case Select():
+            yield from plain_reads(expr.condition)
+        case Binary(op="&&" | "||"):
+            yield from plain_reads(expr.left)
         case _:
             for child in children(expr):
-                yield from _plain_reads(child)
+                yield from plain_reads(child)
 
 
 def _crosses(read: Read, buffer: Buffer, lane: str, var: str) -> bool:
