@@ -383,6 +383,13 @@ def test_wrong_values_are_told_in_a_sentence(module, use, error, said):
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.parametrize("method", ["cost", "shapes", "kernels"])
+def test_a_size_that_is_missing_is_told_with_those_there_are(module, method):
+    with pytest.raises(tc.CompileError, match=r"TC411.*`R` is not given") as caught:
+        getattr(module.mv, method)(C=3)
+    assert "the sizes are `R`, `C`" in str(caught.value)
+
+
 def test_sizes_are_integers_of_any_kind_and_scalars_may_be_negative():
     text = "def g(float(N) X, int k) -> (o) { o(i) = X(i + k) where i in 0:N - k }"
     g = tc.compile(text, allow="tc322").g
