@@ -146,6 +146,9 @@ def _check_specialize(analysis: Analysis, options: Options) -> None:
     unknown = [name for name in wanted if name not in sizes]
     if unknown and not analysis.open_functions:
         raise ValueError(f"specialize: no def has a size {unknown[0]!r}; there are {', '.join(sorted(sizes))}")
+    for name, value in wanted.items():
+        if value < 0:
+            raise ValueError(f"specialize: {name}={value}: a size is not negative")
 
 
 class Module(Mapping[str, "Function"]):

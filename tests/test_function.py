@@ -390,6 +390,11 @@ def test_a_size_that_is_missing_is_told_with_those_there_are(module, method):
     assert "the sizes are `R`, `C`" in str(caught.value)
 
 
+def test_a_size_is_not_fixed_to_a_negative_number():
+    with pytest.raises(ValueError, match="specialize: N=-4: a size is not negative"):
+        tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) }", specialize={"N": -4})
+
+
 def test_sizes_are_integers_of_any_kind_and_scalars_may_be_negative():
     text = "def g(float(N) X, int k) -> (o) { o(i) = X(i + k) where i in 0:N - k }"
     g = tc.compile(text, allow="tc322").g
