@@ -395,6 +395,19 @@ def test_a_size_is_not_fixed_to_a_negative_number():
         tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) }", specialize={"N": -4})
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("language", ["tc", "sac"])
+def test_a_comment_may_hold_half_a_character(language, target):
+    text = {
+        "tc": "def f(float(N) X) -> (Y) { Y(i) = X(i) # \ud800\n * 2 }",
+        "sac": "float[*] f(float[*] X) { return X // \ud800\n * 2; }",
+    }
+    f = tc.compile(text[language], language=language, target=target).f
+    x = np.full(3, 3, np.float32)
+    same(f(x), 2 * x)
+    assert f.source("cuda", x).isascii()
+
+
 def test_sizes_are_integers_of_any_kind_and_scalars_may_be_negative():
     text = "def g(float(N) X, int k) -> (o) { o(i) = X(i + k) where i in 0:N - k }"
     g = tc.compile(text, allow="tc322").g

@@ -64,7 +64,8 @@ def interpret(
 def _compiled(kernel: Kernel) -> Callable[..., tuple[int, ...] | None]:
     lines = _Printer().kernel(kernel)
     scope: dict[str, Any] = dict(_RUNTIME)
-    exec(compile("\n".join(lines), f"<loops of {kernel.name}>", "exec"), scope)
+    text = "\n".join(lines).encode("utf-8", "backslashreplace")  # a comment of the user may hold half a character
+    exec(compile(text, f"<loops of {kernel.name}>", "exec"), scope)
     return scope["run"]
 
 
