@@ -408,6 +408,21 @@ def test_a_comment_may_hold_half_a_character(language, target):
     assert f.source("cuda", x).isascii()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["half", "float", "double"])
+def test_powers_of_special_values_are_those_of_c(dtype, target):
+    f = tc.compile(f"def f({dtype}(N) X, {dtype}(M) P) -> (Y) {{ Y(i,j) = pow(X(i), P(j)) }}", target=target).f
+    type_ = {"half": np.float16, "float": np.float32, "double": np.float64}[dtype]
+    found = f(np.array([-np.inf, -0.0, -2], type_), np.array([0.5, 1.5, 2.5, 3, -0.5, -3, 2], type_))
+    expected = [
+        [np.inf, np.inf, np.inf, -np.inf, 0.0, -0.0, np.inf],
+        [0.0, 0.0, 0.0, -0.0, np.inf, -np.inf, 0.0],
+        [np.nan, np.nan, np.nan, -8, np.nan, -0.125, 4],
+    ]
+    np.testing.assert_array_equal(found, np.array(expected, type_))
+    np.testing.assert_array_equal(np.signbit(found[:2]), np.signbit(np.array(expected, type_)[:2]))
+
+
 def test_sizes_are_integers_of_any_kind_and_scalars_may_be_negative():
     text = "def g(float(N) X, int k) -> (o) { o(i) = X(i + k) where i in 0:N - k }"
     g = tc.compile(text, allow="tc322").g
