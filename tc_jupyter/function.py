@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, cast
@@ -35,7 +36,7 @@ from tc_jupyter.compiler.definition import (
     gpu_available,
     target_of,
 )
-from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, render, warn
+from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program
 from tc_jupyter.program.check_tc import python_name
@@ -146,6 +147,9 @@ def _check_specialize(analysis: Analysis, options: Options) -> None:
     unknown = [name for name in wanted if name not in sizes]
     if unknown and not analysis.open_functions:
         raise ValueError(f"specialize: no def has a size {unknown[0]!r}; there are {', '.join(sorted(sizes))}")
+    for name, value in wanted.items():
+        if value < 0:
+            raise ValueError(f"specialize: {name}={value}: a size is not negative")
 
 
 class Module(Mapping[str, "Function"]):
@@ -387,23 +391,25 @@ class Function:
 
         Raises:
             CallError: a condition on sizes is false.
-            KeyError: a size is missing.
+            CompileError: TC411, a size is missing.
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
-        numbers = definition.numbers_at(self._sizes(arrays, sizes))
+        with _all_given(definition.program):
+            numbers = definition.numbers_at(self._sizes(arrays, sizes))
         return {name: tuple(numbers.shapes[name]) for name in definition.program.results}
 
     def cost(self, **sizes: int) -> Counts:
         """Operations and bytes: SymPy expressions over the sizes, or numbers if all sizes are given.
 
         Raises:
-            KeyError: a size is missing.
+            CompileError: TC411, some but not all sizes are given.
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         cost = cost_of(self.program, self.analysis.ranges)
         if sizes:
-            return cost.at(_checked_sizes(self.program, sizes))
+            with _all_given(self.program):
+                return cost.at(_checked_sizes(self.program, sizes))
         parts = (to_sympy(part) for part in (cost.operations, cost.read, cost.written))
         return Counts(*parts)
 
@@ -441,7 +447,7 @@ class Function:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
 
         Raises:
-            KeyError: a size is missing.
+            CompileError: TC411, a size is missing.
         """
         from tc_jupyter.compiler.gpu import launches  # noqa: PLC0415  (loads the simulator)
 
@@ -491,7 +497,9 @@ class Function:
         return simulate(made, inputs, numbers, definition.numbers, seconds)
 
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
-        return self._known(arrays).numbers_at(self._sizes(arrays, sizes)).sizes
+        definition = self._known(arrays)
+        with _all_given(definition.program):
+            return definition.numbers_at(self._sizes(arrays, sizes)).sizes
 
     def _build(self, target: Target, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Build:
         """Every stage for a call with these arrays, else for row-major ones of these sizes, else for those of any size."""
@@ -648,6 +656,21 @@ def _checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]
         if name not in scalars and value < 0:
             raise ValueError(f"{name}={value}: a size is not negative")
     return {name: index(value) for name, value in sizes.items()}
+
+
+@contextmanager
+def _all_given(program: Program) -> Generator[None]:
+    """A size, or an integer scalar, that is looked for inside and missing is TC411."""
+    try:
+        yield
+    except KeyError as missing:
+        name, scalars = missing.args[0], {each.name for each in parameters_of(program) if not each.rank}
+        if name not in program.sizes and name not in scalars:
+            raise
+        known = ", ".join(f"`{each}`" for each in program.sizes) or "none"
+        message = f"`{name}` is not given"
+        diagnostic = Diagnostic(codes.FOREIGN_SCHEDULE, program.span, message, help=f"the sizes are {known}")
+        raise CompileError((diagnostic,), program.source, render((diagnostic,), program.source)) from None
 
 
 def rewrites_text(found: Rewrites) -> str:

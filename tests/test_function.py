@@ -383,6 +383,46 @@ def test_wrong_values_are_told_in_a_sentence(module, use, error, said):
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.parametrize("method", ["cost", "shapes", "kernels"])
+def test_a_size_that_is_missing_is_told_with_those_there_are(module, method):
+    with pytest.raises(tc.CompileError, match=r"TC411.*`R` is not given") as caught:
+        getattr(module.mv, method)(C=3)
+    assert "the sizes are `R`, `C`" in str(caught.value)
+
+
+def test_a_size_is_not_fixed_to_a_negative_number():
+    with pytest.raises(ValueError, match="specialize: N=-4: a size is not negative"):
+        tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) }", specialize={"N": -4})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("language", ["tc", "sac"])
+def test_a_comment_may_hold_half_a_character(language, target):
+    text = {
+        "tc": "def f(float(N) X) -> (Y) { Y(i) = X(i) # \ud800\n * 2 }",
+        "sac": "float[*] f(float[*] X) { return X // \ud800\n * 2; }",
+    }
+    f = tc.compile(text[language], language=language, target=target).f
+    x = np.full(3, 3, np.float32)
+    same(f(x), 2 * x)
+    assert f.source("cuda", x).isascii()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["half", "float", "double"])
+def test_powers_of_special_values_are_those_of_c(dtype, target):
+    f = tc.compile(f"def f({dtype}(N) X, {dtype}(M) P) -> (Y) {{ Y(i,j) = pow(X(i), P(j)) }}", target=target).f
+    type_ = {"half": np.float16, "float": np.float32, "double": np.float64}[dtype]
+    found = f(np.array([-np.inf, -0.0, -2], type_), np.array([0.5, 1.5, 2.5, 3, -0.5, -3, 2], type_))
+    expected = [
+        [np.inf, np.inf, np.inf, -np.inf, 0.0, -0.0, np.inf],
+        [0.0, 0.0, 0.0, -0.0, np.inf, -np.inf, 0.0],
+        [np.nan, np.nan, np.nan, -8, np.nan, -0.125, 4],
+    ]
+    np.testing.assert_array_equal(found, np.array(expected, type_))
+    np.testing.assert_array_equal(np.signbit(found[:2]), np.signbit(np.array(expected, type_)[:2]))
+
+
 def test_sizes_are_integers_of_any_kind_and_scalars_may_be_negative():
     text = "def g(float(N) X, int k) -> (o) { o(i) = X(i + k) where i in 0:N - k }"
     g = tc.compile(text, allow="tc322").g

@@ -52,7 +52,17 @@ def explain(code: str) -> str:
     for number, known in ALL.items():
         if known.name == wanted.lower():
             return sections[number]
-    raise KeyError(code)
+    raise KeyError(f"there is no message {code!r}; the codes are {_all_codes()}")
+
+
+def _all_codes() -> str:
+    """The codes, those that follow each other as `first to last`."""
+    numbers = [int(number[2:]) for number in sorted(ALL)]
+    starts = [n for n in numbers if n - 1 not in numbers]
+    ends = [n for n in numbers if n + 1 not in numbers]
+    return ", ".join(
+        f"TC{low}" if low == high else f"TC{low} to TC{high}" for low, high in zip(starts, ends, strict=True)
+    )
 
 
 @cache

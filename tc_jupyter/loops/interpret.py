@@ -64,7 +64,8 @@ def interpret(
 def _compiled(kernel: Kernel) -> Callable[..., tuple[int, ...] | None]:
     lines = _Printer().kernel(kernel)
     scope: dict[str, Any] = dict(_RUNTIME)
-    exec(compile("\n".join(lines), f"<loops of {kernel.name}>", "exec"), scope)
+    text = "\n".join(lines).encode("utf-8", "backslashreplace")  # a comment of the user may hold half a character
+    exec(compile(text, f"<loops of {kernel.name}>", "exec"), scope)
     return scope["run"]
 
 
@@ -365,6 +366,14 @@ def _ufunc(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: function(*(np.float64(argument) for argument in arguments))
 
 
+def _power(base: float, exponent: float) -> float:
+    """As in C: NumPy takes roots for some exponents, and the root of -inf or -0 is another number."""
+    base, exponent = float(base), float(exponent)
+    if exponent % 2 != 1 and (base == -math.inf or base == 0):
+        base = abs(base)
+    return np.power(np.float64(base), np.float64(exponent))
+
+
 def _norm(*arguments: float) -> float:
     return math.hypot(*arguments)
 
@@ -456,7 +465,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _ufunc(getattr(np, name)) for name in _SAME_NAME},
     **{name: _ufunc(getattr(np, "arc" + name[1:])) for name in _ARC},
     "atan2": _ufunc(np.arctan2),
-    "pow": _ufunc(np.power),
+    "pow": _power,
     "fdivide": _ufunc(np.divide),
     "cospi": _cos_pi,
     "sinpi": _sin_pi,

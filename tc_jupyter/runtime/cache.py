@@ -39,7 +39,7 @@ def key_of(*parts: str | bytes) -> str:
     """The key of an entry: SHA-256 of the parts, each with its length, in hexadecimal."""
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()

@@ -48,7 +48,7 @@ from .tree import (
 MAX_BRACKETS = 64
 """Nested brackets. The stages that follow recurse over expressions, most deeply over reads inside reads."""
 MAX_DEPTH = 150
-"""Nested operators of one expression, brackets included."""
+"""Levels of operators of one expression: a sum of 100 terms has 100, what its terms are made of comes on top."""
 MAX_TOKENS = 20_000
 """Tokens of one statement."""
 MOST_MESSAGES = 1000
@@ -326,7 +326,11 @@ class _CellParser:
     def fits(self, tokens: list[Token]) -> bool:
         """Whether a piece is small enough to be parsed and walked."""
         if bracket_depth(tokens) > MAX_BRACKETS:
-            self.too_deep(Span(tokens[0].start, tokens[0].end), f"{MAX_BRACKETS} brackets")
+            help = (
+                f"the limit is {MAX_BRACKETS} brackets; split the expression with lets (`where v = ...`) or temporaries"
+            )
+            span = Span(tokens[0].start, tokens[0].end)
+            self.report(codes.SYNTAX_ERROR, span, "the expression is nested too deeply", help=help)
             return False
         if len(tokens) > MAX_TOKENS:
             message = f"the statement has {len(tokens)} words and symbols; the limit is {MAX_TOKENS}"
@@ -334,9 +338,14 @@ class _CellParser:
             return False
         return True
 
-    def too_deep(self, span: Span, limit: str) -> None:
-        help = f"the limit is {limit}; split the expression with lets (`where v = ...`) or temporaries"
-        self.report(codes.SYNTAX_ERROR, span, "the expression is nested too deeply", help=help)
+    def too_long(self, span: Span, levels: int) -> None:
+        """More operators in a row than later stages can walk: `a + b + c` is a sum inside a sum."""
+        message = f"the expression has {levels} levels of operators; the limit is {MAX_DEPTH}"
+        help = (
+            "in `a + b + c` every operator is a level: write a part as a temporary, "
+            "or what repeats as a reduction, as in `Y(i) +=! X(i + k) where k in 0:200`"
+        )
+        self.report(codes.DEVICE_LIMIT, span, message, help=help)
 
     def broken(self, tokens: list[Token]) -> Broken:
         targets: list[str] = []
@@ -360,8 +369,8 @@ class _CellParser:
         node = replace(node, clauses=tuple(clauses))
         parts = _expressions(node)
         for part in parts:
-            if depth(part) > MAX_DEPTH:
-                self.too_deep(Span(part.span.start, part.span.start + 1), f"{MAX_DEPTH} operators")
+            if (levels := depth(part)) > MAX_DEPTH:
+                self.too_long(Span(part.span.start, part.span.start + 1), levels)
                 return self.broken(tokens)
         if any(isinstance(item, Binary) and item.op.startswith(CHAIN) for part in parts for item in walk(part)):
             return self.broken_chain(node)

@@ -594,9 +594,10 @@ class _Parser:
             stack.extend((child, level + 1) for child in sac_children(current))
         if deepest > _DEEPEST:
             self.fail(
-                f"the expression nests {deepest} levels deep, {_DEEPEST} are allowed",
+                f"the expression has {deepest} levels of operators; the limit is {_DEEPEST}",
+                code=codes.DEVICE_LIMIT,
                 span=node.span,
-                help="give parts of it a name",
+                help="in `a + b + c` every operator is a level: give parts of it a name",
             )
         return node
 

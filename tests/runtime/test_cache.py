@@ -23,6 +23,10 @@ def test_what_was_put_is_found(cache):
     assert cache.get(key) is None
 
 
+def test_keys_of_any_text():
+    assert key_of("\ud800") not in (key_of("\ud801"), key_of(""))
+
+
 def test_keys_depend_on_where_parts_end():
     assert key_of("ab", "c") != key_of("a", "bc")
 

@@ -247,7 +247,7 @@ def test_brackets_up_to_the_limit():
 
 def test_operators_up_to_the_limit():
     assert not body("Y(i) = " + " + ".join(["a"] * MAX_DEPTH))
-    assert body("Y(i) = " + " + ".join(["a"] * (MAX_DEPTH + 1))) == ["TC101"]
+    assert body("Y(i) = " + " + ".join(["a"] * (MAX_DEPTH + 1))) == ["TC503"]
 
 
 @pytest.mark.parametrize(
