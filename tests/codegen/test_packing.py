@@ -178,3 +178,20 @@ def test_what_another_statement_wrote_beyond_the_last_row_stays(layout, inside, 
             expected = np.full(((n + 3) // 4 * 4, depth), 5, "f")
             expected[:n] = a
             np.testing.assert_array_equal(g(a), expected.reshape(-1, 4, depth))
+
+
+def test_a_copy_that_walks_across_its_tiles():
+    """The loop inside of a tile stands outside: no tile is filled one after the other, and none with zeros."""
+    f = tc.compile("def f(float(N,K) A, float(K,M) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", target="cpu").f
+    s = (
+        f.schedule()
+        .split("C", "i", 4)
+        .cache_read("A", "C")
+        .compute_at("A.cache", "C", "i.outer")
+        .split("A.cache", "i", 4)
+    )
+    s = s.storage("A.cache", "local", layout=((0, 0), (1, 0), (0, 4))).reorder("A.cache", "i.inner", "i.outer", "k")
+    g = f.with_schedule(s)
+    for n in (1, 4, 5, 11):
+        a, b = np.random.default_rng(n).random((n, 3), "f"), np.ones((3, 2), "f")
+        np.testing.assert_allclose(g(a, b), a @ b, rtol=1e-6)
