@@ -967,3 +967,11 @@ def test_vectors_that_begin_elsewhere_are_written_past_the_caches_only_where_lin
     x = np.random.default_rng(0).random((4, 2048), dtype=np.float32)
     loaded.run((ctypes.c_int64 * 4)(x.ctypes.data, y.ctypes.data, 4, 2048))
     assert (y[:, low : low + 32] == x[:, low : low + 32]).all()
+
+
+def test_a_length_that_is_a_scalar_is_not_known_before_the_loops():
+    text = "long[*] f(long[*] a, long n) { return { v -> (a + a) | v < [n, 1, 1] }; }"
+    f = tc.compile(text, language="sac", target="cpu").f
+    for n in (1, 4):
+        got = f(np.arange(8).reshape(2, 4), n)
+        np.testing.assert_array_equal(got, np.broadcast_to(2 * np.arange(8).reshape(2, 4), (n, 1, 1, 2, 4)))

@@ -1078,6 +1078,8 @@ class _Function:
         even = all(factor * size % piece == 0 for _, factor in start.terms)
         if self.alone is not None or not even or constant_value(as_expr(storage.strides[-1])) != 1:
             return None
+        if any(has_read(extent) for extent in storage.buffer.shape):  # a scalar: not known before the loops
+            return None
         memo, key = self.levels[0].memo, ("whole lines", storage.buffer.name, piece)
         if key not in memo:
             strides = [
