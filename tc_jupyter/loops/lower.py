@@ -121,6 +121,9 @@ def lower(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Ke
 
     Returns:
         One kernel per stage at root. Temporaries at root are buffers of scope `global`, which the launcher allocates.
+
+    Raises:
+        CompileError: TC503, the ends of packed tiles must be zero, and a copy does not fill one tile after the other.
     """
     checks = tuple(checks)
     bounds = with_safe_padding(bounds, frozenset(check.statement for check in checks))

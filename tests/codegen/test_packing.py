@@ -195,3 +195,15 @@ def test_a_copy_that_walks_across_its_tiles():
     for n in (1, 4, 5, 11):
         a, b = np.random.default_rng(n).random((n, 3), "f"), np.ones((3, 2), "f")
         np.testing.assert_allclose(g(a, b), a @ b, rtol=1e-6)
+
+
+def test_a_copy_whose_zeros_a_matrix_step_may_need_fills_one_tile_after_the_other():
+    f = tc.compile("def f(float(N,K) A, float(K,M) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", target="cpu").f
+    s = f.schedule().tile("C", "i", "j", 6, 16).reorder("C", "i.outer", "j.outer", "k", "i.inner", "j.inner")
+    s = s.cache_read("A", "C").compute_at("A.cache", "C", "i.outer").split("A.cache", "i", 6)
+    s = s.storage("A.cache", "local", layout=((0, 0), (1, 0), (0, 6)), padded=True)
+    s = s.tensorize("C", ("i.inner", "j.inner"), "fma_6x16_f32")
+    a, b = np.random.default_rng(0).random((13, 5), "f"), np.random.default_rng(1).random((5, 20), "f")
+    np.testing.assert_allclose(f.with_schedule(s)(a, b), a @ b, rtol=1e-5)
+    with pytest.raises(tc.CompileError, match=r"TC503.*walks across the tiles"):
+        f.with_schedule(s.reorder("A.cache", "i.inner", "i.outer", "k"))(a, b)

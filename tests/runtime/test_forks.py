@@ -129,13 +129,11 @@ def passes(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_child_forked_while_a_thread_is(point):
     passes(POINTS[point])
 
 
-@pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed")
 @pytest.mark.parametrize(
     "stage", ["definition.Definition, '_make'", "jit, '_parse'", "analysis, 'parse_tc'", "threads, '_code'"]
 )
@@ -158,7 +156,6 @@ assert good and os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
 """)
 
 
-@pytest.mark.skipif(not jit.available(), reason="llvmlite is not installed")
 def test_forks_while_several_threads_make_code():
     passes("""
 texts = [f"def f(float(N,M) X) -> (Y) {{ Y(i) +=! X(i,j) * {n} }}" for n in range(6)]
@@ -226,8 +223,8 @@ def test_nobody_enters_during_a_fork(gate):
     assert entered.is_set()
 
 
-def test_a_fork_does_not_wait_for_ever(gate, monkeypatch):
-    monkeypatch.setattr(forks, "PATIENCE", 0.05)
+def one_inside(gate):
+    """A thread in the gate, and what lets it leave."""
     inside, leave = threading.Event(), threading.Event()
 
     def work():
@@ -237,6 +234,12 @@ def test_a_fork_does_not_wait_for_ever(gate, monkeypatch):
 
     thread = in_thread(work)
     assert inside.wait(60)
+    return thread, leave
+
+
+def test_a_fork_does_not_wait_for_ever(gate, monkeypatch):
+    monkeypatch.setattr(forks, "PATIENCE", 0.05)
+    thread, leave = one_inside(gate)
     gate.before_fork()
     gate.after_fork()
     leave.set()
@@ -246,15 +249,7 @@ def test_a_fork_does_not_wait_for_ever(gate, monkeypatch):
 
 def test_a_child_forgets_threads_that_it_does_not_have(gate, monkeypatch):
     monkeypatch.setattr(forks, "PATIENCE", 0.05)
-    inside, leave = threading.Event(), threading.Event()
-
-    def work():
-        with gate:
-            inside.set()
-            leave.wait(60)
-
-    thread = in_thread(work)
-    assert inside.wait(60)
+    thread, leave = one_inside(gate)
     with gate:
         gate.before_fork()
         gate.after_fork_in_child()

@@ -8,7 +8,7 @@ Worked example: with `X` and `Y` of shape `[N, C]`
       for c in 0:C (vectorize)               ->       for c.i in 0:min(16, N*C - 16*i.c.o) (vectorize)
         Y[i, c] = 2 * X[i, c]                           Y[16*i.c.o + c.i] = 2 * X[16*i.c.o + c.i]
 
-and `X` and `Y` have the shape `[N*C]`. Measured on two threads: 100000 rows of 3 elements take 0.06 of the time.
+and `X` and `Y` have the shape `[N*C]`. Measured on two threads, rows of 2 to 10 elements: 0.08 to 0.28 of the time.
 """
 
 from __future__ import annotations

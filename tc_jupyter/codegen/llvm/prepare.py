@@ -477,7 +477,7 @@ def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
 
 
 def _not_short(block: Block) -> Iterator[Stmt]:
-    """All statements inside, without those of tiles that are never full."""
+    """All statements inside, without those of tiles that are hardly ever full."""
     if block.comment != SHORT:
         for stmt in block.body:
             yield stmt
