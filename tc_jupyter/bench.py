@@ -81,10 +81,10 @@ def run_suite(
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
-        suite: `compile`, `cpu`, `gpu`, `sac` or `tuning`.
+        suite: `compile`, `cpu`, `borders`, `gpu`, `sac` or `tuning`.
         only: measure only lines whose name contains this.
-        thread_count: of the suite `cpu`; `None`: all, then one.
-        compiled: measure `torch.compile` in the suite `cpu` too.
+        thread_count: of the suites `cpu` and `borders`; `None`: all, then one.
+        compiled: measure `torch.compile` in these suites too.
 
     Returns:
         0; 1 if a result differs from its peers'; 2 if the suite cannot run here.
@@ -92,8 +92,8 @@ def run_suite(
     if suite == "gpu" and not gpu_available():
         print(f"tc-jupyter: the suite `gpu` needs a GPU: {cuda.probe().reason}", file=sys.stderr)
         return 2
-    if suite == "cpu":
-        return cpu_suite.run(json_file, only or "", thread_count, compiled)
+    if suite in ("cpu", "borders"):
+        return cpu_suite.run(json_file, only or "", thread_count, compiled, suite)
     print(
         f"{platform.platform()}, Python {platform.python_version()}, NumPy {np.__version__}, {time.strftime('%Y-%m-%d')}"
     )

@@ -101,10 +101,11 @@ def _differs(row: Row) -> str:
     return " DIFFERS" if row.agrees is False else ""
 
 
-def run(json_file: str | None, only: str, thread_count: int | None, compiled: bool) -> int:
+def run(json_file: str | None, only: str, thread_count: int | None, compiled: bool, suite: str = "cpu") -> int:
     """Measure, print a line per set of sizes and the summary.
 
     Args:
+        suite: whose workloads: `cpu`, or `borders` for windows that wrap around, stop at a border or go beyond it.
         thread_count: of all libraries; `None`: first all, then one.
         compiled: measure `torch.compile` too, which takes seconds per workload.
 
@@ -114,11 +115,11 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
     print(f"{platform.platform()}, Python {platform.python_version()}, {_processor()}, {time.strftime('%Y-%m-%d')}")
     print(f"peers: {_peers(compiled)}")
     counts = (threads.get_threads(), 1) if thread_count is None else (thread_count,)
-    found = [each for count in dict.fromkeys(counts) for each in _child(count, only, compiled)]
+    found = [each for count in dict.fromkeys(counts) for each in _child(count, only, compiled, suite)]
     for line in summary(found):
         print(line)
     if json_file is not None:
-        Path(json_file).write_text(json.dumps({"suite": "cpu", "entries": [asdict(each) for each in found]}, indent=1))
+        Path(json_file).write_text(json.dumps({"suite": suite, "entries": [asdict(each) for each in found]}, indent=1))
     return 1 if any(each.wrong for each in found) else 0
 
 
@@ -165,12 +166,12 @@ _PIN = (
 """Only so many processors: XLA computes on the calling thread beside those of its pool."""
 
 
-def _child(count: int, only: str, compiled: bool) -> list[Result]:
+def _child(count: int, only: str, compiled: bool, suite: str = "cpu") -> list[Result]:
     """The results of a process whose libraries use `count` threads; it prints its own lines."""
     environment = {**os.environ, **dict.fromkeys(_VARIABLES, str(count))}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "entries.json"
-        measured = f"measure_to({str(target)!r}, {only!r}, {count}, {compiled})"
+        measured = f"measure_to({str(target)!r}, {only!r}, {count}, {compiled}, {suite!r})"
         code = f"{_PIN.format(count)}from tc_jupyter.cpu_suite import measure_to; {measured}"
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
@@ -180,12 +181,12 @@ def _child(count: int, only: str, compiled: bool) -> list[Result]:
     return [result_of(entry) for entry in entries]
 
 
-def measure_to(file: str, only: str, thread_count: int, compiled: bool) -> None:
+def measure_to(file: str, only: str, thread_count: int, compiled: bool, suite: str = "cpu") -> None:
     """Measure with this process's libraries and write the results to a file."""
-    Path(file).write_text(json.dumps([asdict(each) for each in _measured(only, thread_count, compiled)]))
+    Path(file).write_text(json.dumps([asdict(each) for each in _measured(only, thread_count, compiled, suite)]))
 
 
-def _measured(only: str, thread_count: int, compiled: bool) -> Iterator[Result]:
+def _measured(only: str, thread_count: int, compiled: bool, suite: str = "cpu") -> Iterator[Result]:
     before = threads.get_threads()
     threads.set_threads(thread_count)
     if installed("torch"):
@@ -194,7 +195,7 @@ def _measured(only: str, thread_count: int, compiled: bool) -> Iterator[Result]:
         limits = cpu_limits()
         print(f"\n{thread_count} thread{'s' * (thread_count > 1)}: {_limits_text(thread_count)}")
         print(f"{'':56} {'shortest':>8} {'median':>8}  over the best peer (shortest, median)", flush=True)
-        for workload in workloads("cpu"):
+        for workload in workloads(suite):
             if only not in workload.name:
                 continue
             (function,) = compile(workload.text, target="cpu", allow=QUIET).values()

@@ -141,7 +141,7 @@ def _term(draw, sketch: Sketch, indices: list[str]) -> str:
     if kind == 1 and sketch.guards:
         return f"({draw(_read(draw(st.sampled_from(tensors)), indices))} > 1 ? {draw(_read(draw(st.sampled_from(tensors)), indices))} : 2)"
     if kind == 2 and sketch.guards:
-        index = draw(st.sampled_from(indices))
+        index = "+".join(dict.fromkeys(draw(st.lists(st.sampled_from(indices), min_size=1, max_size=2))))
         shifted = draw(_read(draw(st.sampled_from(tensors)), indices))
         return f"({index} > 0 && {index} < 4 ? {shifted} : 1)"
     return draw(_read(draw(st.sampled_from(tensors)), indices))
@@ -162,6 +162,7 @@ def _subscript(draw, indices: list[str]) -> str:
     forms = (
         index, index, index, index, f"{index}+{shift}", f"{index}-{shift}", f"2*{index}", f"2*{index}+{shift}", f"6-{index}",
         f"{index}/2", f"{index}%3", f"{index}+{other}" if other != index else index, f"max(min({index}, 3), 0)", "0",
+        f"({index}+{shift})%7", f"({index}-{other})%7", f"({index}+{other})%5", f"max(min({index}+{other}-1, 6), 0)",
     )  # fmt: skip
     return draw(st.sampled_from(forms))
 
@@ -213,7 +214,7 @@ def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...
         return schedule.cache_write(stage)
     if kind == "cache_read":
         tensor = data.draw(st.sampled_from(tuple(t.name for t in schedule.graph.program.tensors)))
-        return schedule.cache_read(tensor, stage)
+        return schedule.cache_read(tensor, stage, reindex=data.draw(st.booleans()))
     if not leaves:
         return schedule
     leaf = data.draw(st.sampled_from(leaves))

@@ -47,12 +47,13 @@ def test_headers_that_are_wrong(text):
         workloads.parse_workload(text)
 
 
-WORKLOADS = bench.workloads("cpu")
+WORKLOADS = bench.workloads("cpu") + bench.workloads("borders")
 CAP = 19  # sizes of the ordinary tests: past a vector of 16, cheap to compute in every library
 
 
-def test_there_are_workloads_for_both_suites():
-    assert len(WORKLOADS) >= 20
+def test_there_are_workloads_for_all_suites():
+    assert len(bench.workloads("cpu")) >= 20
+    assert len(bench.workloads("borders")) == 6
     assert bench.workloads("gpu")
     assert bench.workloads("nothing") == []
     assert all(workload.awkward and workload.reference and workload.peers for workload in WORKLOADS)
@@ -135,8 +136,8 @@ def one_workload(monkeypatch):
         monkeypatch.setattr(cpu_suite, "benchmark", lambda candidates, **more: quick(candidates, rounds=3))
         monkeypatch.setattr(cpu_suite, "_child", here)
 
-    def here(count, only, compiled):
-        return list(cpu_suite._measured(only, count, compiled))
+    def here(count, only, compiled, suite):
+        return list(cpu_suite._measured(only, count, compiled, suite))
 
     return use
 
@@ -177,7 +178,7 @@ def test_what_was_recorded_holds_for_its_sizes_and_threads_only(one_workload, tm
 def test_every_number_of_threads_has_a_process_of_its_own(one_workload, monkeypatch, capsys):
     one_workload()
     counts = []
-    monkeypatch.setattr(cpu_suite, "_child", lambda count, only, compiled: counts.append(count) or [])
+    monkeypatch.setattr(cpu_suite, "_child", lambda count, *_: counts.append(count) or [])
     monkeypatch.setattr(cpu_suite.threads, "get_threads", lambda: 3)
     assert bench.run_suite("cpu") == 0
     assert counts == [3, 1]

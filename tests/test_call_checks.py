@@ -136,6 +136,37 @@ def test_a_guard_excuses_what_it_excludes(module):
         module.guarded(b, integers(3, 2), integers(3, 1))
 
 
+def one(module, text, *allow):
+    """A def of its own for the engine of the module."""
+    (f,) = tc.compile(f"def f{text}", target=module.look.options.target, allow=[*ALLOW, *allow]).values()
+    return f
+
+
+def test_the_same_read_in_both_branches_is_guarded_in_one_of_them(module):
+    f = one(module, "(float(N) X, float(M) Z) -> (Y) { Y(i) = (i < N ? X(i) : X(i)) where i in 0:M }")
+    np.testing.assert_array_equal(f(floats(5), floats(4)), floats(5)[:4])
+    with refused("TC601", "10 <= 3"):
+        f(floats(3), floats(10))
+
+
+def test_scalars_in_subscripts_of_a_temporary_and_in_its_guard(module):
+    text = (
+        "(uint8(M) B, int32 s) -> (Y) { T(i,j) = B(j) where i in 0:5\n"
+        "Y(i) +=! (k+s > -1 && k+s < M ? T(i, k+s) : 0) where i in 0:5, k in 0:17 }"
+    )
+    f = one(module, text, "TC203")
+    for s in (1, 0, -3):
+        b = np.arange(18, dtype=np.uint8)
+        np.testing.assert_array_equal(f(b, s), [sum(int(b[k + s]) for k in range(17) if 0 <= k + s < 18)] * 5)
+
+
+def test_a_range_that_is_longer_without_elements(module):
+    text = "(uint8(K) B) -> (T) { T(i) max=! 2 * (2*k+i < K ? B(2*k+i) : 0) where k in 0:K, i in 0:2-K }"
+    f = one(module, text)
+    for k, expected in ((1, [2]), (0, [0, 0]), (1, [2])):
+        np.testing.assert_array_equal(f(np.ones(k, np.uint8)), expected)
+
+
 def test_index_tensors_computed_in_the_def(module):
     b = floats(5)
     np.testing.assert_array_equal(module.inner(b, integers(3, -1)), b[[4, 0]])

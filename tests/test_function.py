@@ -748,3 +748,16 @@ def test_convolutions_with_gaps_and_strides(x, y, shape, window):
     same(found, expected)
     assert eval(x, {"x": rows, "u": window[0] - 1}) >= shape[1], "all rows there are"
     assert eval(y, {"y": columns, "v": window[1] - 1}) >= shape[2], "all columns there are"
+
+
+def test_a_remainder_by_a_size_takes_the_short_way():
+    """That the size is not 0 is tested there with the other sizes."""
+    pytest.importorskip("llvmlite")
+    text = "def f(float(M) X, float(N) Z) -> (Y) { Y(i) = X(i % N) where i in 0:5 }"
+    f = tc.compile(text, target="cpu", allow=["TC322"]).f
+    x = floats(9)
+    for n in (3, 9, 10, 3):
+        same(f(x, floats(n)), x[np.arange(5) % n])
+    assert not hasattr(f._definition.dispatcher(), "__func__")  # no method: compiled, without the general path
+    with pytest.raises(tc.CallError, match="TC603"):
+        f(x, floats(0))

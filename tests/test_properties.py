@@ -66,9 +66,11 @@ def compare(text: str, numbers: dict[str, int], data: int) -> str:
         assert mine.dtype == theirs.dtype
         assert mine.shape == theirs.shape
         tolerance = {2: 5e-3, 4: 1e-4, 8: 1e-9}[mine.dtype.itemsize] if mine.dtype.kind == "f" else 0
+        # a product of large numbers and 0 is 0, infinite or not a number, as the order has it
+        known = np.isfinite(theirs.astype("float64")) | (not any(each.operator == "*" for each in program.statements))
         np.testing.assert_allclose(
-            mine.astype("float64"),
-            theirs.astype("float64"),
+            mine.astype("float64")[known],
+            theirs.astype("float64")[known],
             rtol=tolerance,
             atol=tolerance,
             err_msg=f"{text}\n{numbers}",
@@ -103,6 +105,10 @@ FOUND = (
     T1 +=! max(0, (A(i) > 1 ? A(i) : 2))
     T2(i) +=! v * (T1 > 1 ? A(j+k) : 2) + A(i) where i in 0:N, v = B(j, k)
 }""", {"N": 2, "M": 0, "K": 0}),
+    # short rows that wrap around, by less than a vector and by one
+    ("""def f(float(N,M) A) -> (T0) {
+    T0(i,j) = A(i, (j+1)%M) + A((i+N-1)%N, (j+M-1)%M) - A(i, min(j+2, M-1)) where i in 0:N, j in 0:M
+}""", {"N": 3, "M": 5, "K": 0}),
     # a padded tile of more columns than the result has
     ("""def f(uint8(N,N) A, uint8(N) B, uint8(M) C) -> (T0) {
     T0(i) max=! max(A(j/2, i+j), A(0, 2*j+1))

@@ -10,6 +10,7 @@ are row-major and whose sizes are `M, K, N`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tc_jupyter.codegen import KernelSource
@@ -64,6 +65,7 @@ def build(
     target: Target,
     schedule: Schedule | None = None,
     checks: CallNumbers | None = None,
+    ahead: Callable[[str], object] | None = None,
 ) -> Build:
     """Run the back half.
 
@@ -71,6 +73,7 @@ def build(
         layout: strides and index width of the arrays of the call.
         schedule: `None` for the default schedule of the target.
         checks: the checks on data; `None` leaves them out.
+        ahead: is told the text of every kernel that others follow, when it is there.
 
     Raises:
         CompileError: TC503, a limit of the device.
@@ -81,7 +84,7 @@ def build(
         tuned = _tuned(program, ranges, layout, target)
         if tuned is not None:
             try:
-                return build(program, ranges, layout, target, tuned, checks)
+                return build(program, ranges, layout, target, tuned, checks, ahead)
             except (CompileError, RuntimeError):  # tuned for other strides or constants: the default always fits
                 pass
         schedule = default_schedule(program, ranges, target, dict(layout.hints), dict(layout.most))
@@ -95,9 +98,13 @@ def build(
     emitted = target.kind != "interpreter"
     written = Counter(buffer.name for kernel in kernels for buffer in kernel.buffers if buffer.role != "input")
     exclusive = frozenset(name for name, count in written.items() if count == 1)
-    sources = tuple(_emit(kernel, target, layout, program, exclusive) for kernel in kernels) if emitted else ()
+    sources: list[KernelSource] = []
+    for kernel in kernels if emitted else ():
+        if ahead is not None and sources:
+            ahead(sources[-1].text)
+        sources.append(_emit(kernel, target, layout, program, exclusive))
     scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
-    return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
+    return Build(program, ranges, layout, target, schedule, bounds, kernels, tuple(sources), scans)
 
 
 def tuning_key(program: Program, target: Target, layout: Layout) -> StoreKey:

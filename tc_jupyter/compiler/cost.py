@@ -136,6 +136,8 @@ def _operations(expr: Expr) -> int:
     match expr:
         case Read():
             return 0
+        case Binary() if expr.op in COMPARISONS and not any(isinstance(node, Read) for node in _nodes(expr)):
+            return 0  # of indices and sizes
         case Binary():
             own = 0 if expr.op in COMPARISONS or expr.op in LOGICAL else 1
             return own + _operations(expr.left) + _operations(expr.right)

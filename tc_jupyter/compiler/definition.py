@@ -12,13 +12,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
-from tc_jupyter.ranges import Ranges, SizeExpr, to_python
+from tc_jupyter.ranges import Name, Ranges, SizeExpr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.data import DataCheck
 from tc_jupyter.runtime import cpu, cuda, jit, nvrtc
@@ -185,8 +185,28 @@ class Definition:
         """
         constants, hints = self.size_class(sizes, engine)
         if 0 in sizes.values():
-            return replace(layout, empty=True)
+            # other code relies on sizes of 1 and more: a range may be longer without
+            gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
+            return replace(layout, empty=True, constants=gone)
         return replace(layout, constants=constants, hints=hints, most=self.most(sizes, engine))
+
+    @cached_property
+    def _shortening(self) -> frozenset[str]:
+        """Sizes that make a range shorter: `K` of `0 <= i < N - K + 1`."""
+        extents = [
+            index.upper - index.lower
+            for indices in self.found.ranges.indices.values()
+            for index in indices
+            if index.lower is not None and index.upper is not None
+        ]
+        return frozenset(
+            name
+            for extent in extents
+            for product, weight in extent.ordered()
+            if weight < 0 or not all(isinstance(atom, Name) for atom in product)
+            for atom in product
+            for name in of_atom(atom).names
+        )
 
     def _engine(self, device: str) -> str:
         """The engine for arrays on a device.
@@ -294,9 +314,10 @@ class Definition:
         runners = None if plans is None else stored_runners(plans, store)
         if plans is not None and runners is not None:
             return plans, runners
-        made = self.build(target, layout)
-        plans = plans_of(made)
-        runners = made_runners(made, plans, store)
+        with cpu.ahead(target) as ahead:
+            made = self.build(target, layout, ahead.begin)
+            plans = plans_of(made)
+            runners = made_runners(made, plans, store, ahead)
         if key:
             keep(key, plans, store)
         return plans, runners
@@ -351,7 +372,9 @@ class Definition:
             return None
         if conditions.equalities or conditions.definitions:
             return None
-        if any(found.ranges.divisors.values()) or any(
+        # that a size is not 0 is tested with the sizes, below
+        divisors = {to_python(each) for several in found.ranges.divisors.values() for each in several}
+        if not divisors <= set(program.sizes) or any(
             parameter.dtype is DType.BFLOAT16 for parameter in self.parameters
         ):
             return None
@@ -404,7 +427,7 @@ class Definition:
             return None
         sizes = read_inputs(self.program, self.parameters, args[: len(self.parameters)]).sizes
         constants, hints = self.size_class(sizes, "cpu")
-        if 0 in sizes.values() and (constants or hints):
+        if 0 in sizes.values() and (constants or hints or self._shortening):
             return None  # it has code of its own
         accumulate = into and self.accumulates
         steps = self.ready("cpu", Layout(strided, 64, accumulate, constants, hints)).steps
@@ -412,14 +435,14 @@ class Definition:
         simple = len(runners) == len(steps) and not any(step.kernel.checks or step.kernel.most for step in steps)
         return runners if simple else None
 
-    def build(self, target: Target, layout: Layout = ROW_MAJOR) -> Build:
-        """Every stage of the back half for a target, without loading anything."""
+    def build(self, target: Target, layout: Layout = ROW_MAJOR, ahead: Callable[[str], object] | None = None) -> Build:
+        """Every stage of the back half for a target, without loading anything; `ahead` as in `build`."""
         program, ranges = self.with_constants(layout.constants)
         program = accumulating(program) if layout.accumulate else program
         target = replace(target, tf32=self.options.tf32)
         schedule = None if self.steps is None else self._replayed(program, ranges)
         checks = self.numbers if self.options.check == "all" else None
-        return build(program, ranges, layout, target, schedule, checks)
+        return build(program, ranges, layout, target, schedule, checks, ahead)
 
     def with_constants(self, constants: Sequence[tuple[str, int]]) -> tuple[Program, Ranges]:
         """The program and its ranges with numbers in place of some sizes."""

@@ -23,6 +23,7 @@ from tc_jupyter.diagnostics import Span
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import Binary, Cast, Const, DType, Program, Read, Select, Size, Unary
 from tc_jupyter.runtime import cpu, jit, threads
+from tc_jupyter.runtime.ahead import Ahead
 from tc_jupyter.runtime.cache import DiskCache, key_of
 from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.runtime.launch import CpuRunner, EntryPoint, LaunchInfo, cpu_runner, entry_point, launch_info
@@ -63,13 +64,18 @@ def plans_of(made: Build) -> tuple[KernelPlan, ...]:
     )
 
 
-def made_runners(made: Build, plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRunner, ...]:
+def made_runners(
+    made: Build, plans: Sequence[KernelPlan], store: DiskCache, ahead: Ahead | None = None
+) -> tuple[CpuRunner, ...]:
     """Runners of a build, which the cache then keeps.
+
+    Args:
+        ahead: what may have compiled some of its kernels already.
 
     Raises:
         jit.Refused: a library is missing.
     """
-    codes = [cpu.load(source, store, made.target) for source in made.sources]
+    codes = [cpu.load(source, store, made.target, ahead) for source in made.sources]
     return tuple(_runner(plan, code) for plan, code in zip(plans, codes, strict=True))
 
 

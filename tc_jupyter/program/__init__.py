@@ -27,6 +27,7 @@ from .expr import (
     walk,
 )
 from .functions import FUNCTIONS, Function
+from .neighbours import grows_slowly
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor
 from .specialize import specialize
@@ -69,6 +70,7 @@ __all__ = [
     "Tensor",
     "Unary",
     "children",
+    "grows_slowly",
     "in_32_bits",
     "int64",
     "positions",

@@ -97,13 +97,13 @@ class Bound:
 
 def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
     """All accesses of the right side and of the `exists` clauses, in text order, without repetitions."""
-    found: dict[tuple[str, tuple[SizeExpr, ...], tuple[Condition, ...], bool], Access] = {}
+    found: dict[tuple[str, tuple[SizeExpr, ...], tuple[tuple[Condition, bool], ...], bool], Access] = {}
     places = [(statement.value, False), *((expr, True) for expr in statement.exists)]
     for expr, exists in places:
         for read, guards in _reads(expr, (), scope):
             index = tuple(from_expr(i, scope) for i in read.indices)
             access = Access(read.tensor, index, read, guards, exists, read.span, scope.brackets)
-            found.setdefault((read.tensor, index, tuple(g.meaning for g in guards), exists), access)
+            found.setdefault((read.tensor, index, tuple((g.meaning, g.polarity) for g in guards), exists), access)
     return tuple(found.values())
 
 

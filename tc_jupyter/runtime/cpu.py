@@ -18,6 +18,7 @@ from tc_jupyter.codegen import KernelSource
 from tc_jupyter.schedule import Target
 
 from . import jit, threads
+from .ahead import Ahead
 from .cache import DiskCache, key_of
 from .launch import EntryPoint, Steps, entry_point, follow
 
@@ -176,8 +177,13 @@ def object_key(source: KernelSource, options: jit.Options) -> str:
     return key_of("object", source.text, jit.host()[0], features, str(options.level), jit.version())
 
 
-def load(source: KernelSource, cache: DiskCache | None = None, target: Target | None = None) -> LoadedKernel:
+def load(
+    source: KernelSource, cache: DiskCache | None = None, target: Target | None = None, ahead: Ahead | None = None
+) -> LoadedKernel:
     """Compile a kernel, or take its object from the cache, and load it.
+
+    Args:
+        ahead: what may have compiled it already.
 
     Raises:
         jit.Refused: LLVM refuses the text, or a library is missing.
@@ -188,10 +194,17 @@ def load(source: KernelSource, cache: DiskCache | None = None, target: Target | 
     found = None if cache is None else stored(key, entry, cache)
     if found is not None:
         return found
-    code, symbols = jit.emit_object(source.text, options), jit.externals(source.text)
+    code = jit.emit_object(source.text, options) if ahead is None else ahead.result(source.text)
+    symbols = jit.externals(source.text)
     if cache is not None:
         cache.put(key, code, {"symbols": list(symbols), "entry": source.entry})
     return _loaded(code, symbols, entry)
+
+
+def ahead(target: Target) -> Ahead:
+    """What compiles kernels for a target while others are printed; its user is inside `MAKING`."""
+    options = options_of(target)
+    return Ahead(lambda text: jit.emit_object_inside(text, options))
 
 
 def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None:

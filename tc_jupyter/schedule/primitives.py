@@ -35,6 +35,7 @@ from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
 from .lineage import default_domain, leaf_domain, lineage
 from .placement import attach_points, attach_problem, attached_family, graph_problem, shared_depth
+from .reindexing import operand
 from .sized import with_sizes
 from .stage import (
     ANNOTATIONS,
@@ -671,7 +672,7 @@ def at_most(graph: StageGraph, size: str, most: int) -> StageGraph:
 
 
 def cache_read(
-    graph: StageGraph, tensor: str, consumer: str, *others: str, widen: bool = False
+    graph: StageGraph, tensor: str, consumer: str, *others: str, widen: bool = False, reindex: bool = False
 ) -> tuple[StageGraph, str]:
     """Add a stage that copies `tensor` for its consumers; it is attached and bounded like any stage.
 
@@ -697,13 +698,22 @@ def cache_read(
     Args:
         others: more stages that read the same copy.
         widen: store the elements in the type that the consumer converts them to, so that each is converted once.
+        reindex: let the copy be what the consumer reads, as a function of sums of its indices: remainders, limits and conditions
+            in its subscripts are resolved in the copy (see `reindexing`), and it reads `A.cache(i + k)`. For one consumer, which
+            has no moves yet.
 
     Returns:
         The new graph and the name of the new stage (`A.cache`, `A.cache#2`, ...).
 
     Raises:
-        CompileError: TC401 (a consumer does not read the tensor, or it changes between two of them).
+        CompileError: TC401 (a consumer does not read the tensor, or it changes between two of them; what it reads is no function
+            of sums of its indices).
     """
+    if reindex:
+        if others or widen:
+            message = "`reindex` is for one consumer, and keeps the type"
+            raise refuse(graph, codes.BAD_ATTACH, None, message, "leave out the other consumers and `widen`")
+        return _cache_operand(graph, tensor, consumer)
     users = sorted(
         (find_stage(graph, name) for name in (consumer, *others)), key=lambda each: graph.position(each.name)
     )
@@ -720,17 +730,9 @@ def cache_read(
     wide = _converted_type(user.statement.value, tensor) if widen else None
     box = graph.boxes[tensor]
     names = _copy_indices(reads[0], len(box.bounds), graph)
-    copy = Statement(
-        name,
-        name,
-        tuple(_given(index, bounds) for index, bounds in zip(names, box.bounds, strict=True)),
-        "=",
-        False,
-        False,
-        _as_type(Read(tensor, tuple(IndexVar(index) for index in names), source.dtype), wide or source.dtype.compute),
-        text=f"{name}({', '.join(names)}) = {tensor}({', '.join(names)})",
-        span=user.statement.span,
-    )
+    read = Read(tensor, tuple(IndexVar(index) for index in names), source.dtype)
+    text = f"{name}({', '.join(names)}) = {tensor}({', '.join(names)})"
+    copy = _copy(name, names, box, _as_type(read, wide or source.dtype.compute), text, user)
     dtype = wide or source.dtype
     cached = Tensor(name, dtype, source.rank, "temporary")
 
@@ -749,6 +751,31 @@ def cache_read(
     if producers and producers[-1].attach.kind == "at":
         stage = replace(stage, attach=producers[-1].attach)
     return _valid(graph, _insert(graph, user.name, stage, cached, box), user), name
+
+
+def _cache_operand(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGraph, str]:
+    """`cache_read` of what one consumer reads, as a function of sums of its indices."""
+    user = find_stage(graph, consumer)
+    _reads_a_copy(graph, tensor, user)
+    if not graph.is_free(consumer):
+        message = f"`{consumer}` is attached or has moves already"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, "call `cache_read` with `reindex` first")
+    found = operand(user, tensor, graph.boxes[tensor])
+    if found is None:
+        message = f"what `{consumer}` reads from `{tensor}` is no function of sums of its indices that have no index in common"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, "`cache_read` without `reindex`")
+    name = _fresh(graph, f"{tensor}.cache")
+    box = Box(found.bounds)
+    names = _copy_indices(Read(name, found.subscripts, DType.INT64), len(box.bounds), graph)
+    value = found.value(names)
+    dtype = graph.program.tensor(tensor).dtype if isinstance(value, Read) else value.dtype
+    text = f"{name}({', '.join(names)}): `{tensor}` as it is read in `{user.statement.text}`"
+    copy = _copy(name, names, box, _as_type(value, dtype.compute), text, user)
+    read = Read(name, found.subscripts, dtype)
+    moved = rewrite(user.statement.value, lambda node: read if node == found.place else None)
+    graph = graph.replace_stage(replace(user, statement=replace(user.statement, value=moved)))
+    cached = Tensor(name, dtype, len(box.bounds), "temporary")
+    return _valid(graph, _insert(graph, user.name, _default_stage(copy, box, ()), cached, box), user), name
 
 
 def _reads_a_copy(graph: StageGraph, tensor: str, user: Stage) -> None:
@@ -1322,6 +1349,12 @@ def _copy_indices(read: Read, rank: int, graph: StageGraph) -> tuple[str, ...]:
         name for n in range(2 * rank + len(taken) + len(plain)) if (name := f"d{n}") not in taken and name not in plain
     )
     return tuple(name if name and plain.count(name) == 1 and name not in taken else next(fresh) for name in plain)
+
+
+def _copy(name: str, names: Sequence[str], box: Box, value: Expr, text: str, user: Stage) -> Statement:
+    """`name(names) = value` over a box, for a stage that reads it."""
+    indices = tuple(_given(index, bounds) for index, bounds in zip(names, box.bounds, strict=True))
+    return Statement(name, name, indices, "=", False, False, value, text=text, span=user.statement.span)
 
 
 def _default_stage(statement: Statement, box: Box, reductions: tuple[IterVar, ...]) -> Stage:

@@ -133,9 +133,12 @@ class Schedule:
         """Make the schedule for calls in which a size is at most `most`; see `primitives.at_most`."""
         return self._do("at_most", size, most)
 
-    def cache_read(self, tensor: str, consumer: str, *others: str, widen: bool = False) -> Schedule:
+    def cache_read(
+        self, tensor: str, consumer: str, *others: str, widen: bool = False, reindex: bool = False
+    ) -> Schedule:
         """Add a stage `<tensor>.cache` that copies a tensor for its consumers; see `primitives.cache_read`."""
-        return self._do("cache_read", tensor, consumer, *others, **({"widen": True} if widen else {}))
+        given = {"widen": widen, "reindex": reindex}
+        return self._do("cache_read", tensor, consumer, *others, **{key: True for key, value in given.items() if value})
 
     def cache_write(self, stage: str) -> Schedule:
         """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""

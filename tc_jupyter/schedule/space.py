@@ -13,7 +13,18 @@ from tc_jupyter.ranges import Ranges
 
 from .schedule import Schedule, schedule_of
 from .target import Target
-from .templates import contraction, general, inlining, partitions, reduction, rows, sharing, streaming, transposing
+from .templates import (
+    contraction,
+    general,
+    inlining,
+    partitions,
+    reduction,
+    rows,
+    sharing,
+    streaming,
+    transposing,
+    windows,
+)
 from .templates.gpu import for_gpu
 
 Sized = tuple[str, int]
@@ -44,6 +55,7 @@ def default_schedule(
 
 
 def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Schedule:
+    schedule = windows.copied(schedule)
     names = schedule.stages
     for name in names:
         found = contraction.default(schedule, name, target, sizes)

@@ -37,6 +37,7 @@ def cost(text):
         ("def f(float(N) X) -> (Y) { T(i) = X(i) * X(i)  Y(i) = T(i) + X(i) }", {"N": 4}, 8, 16, 16),
         ("def f(float(N) X) -> (Y) { Y(i) = X(i) > 0 ? X(i) * 2 + 1 : -X(i) }", {"N": 3}, 6, 12, 12),
         ("def f(float(N) X) -> (Y) { Y(i) = X(2*i + 1) where i in 0:3 }", {"N": 9}, 0, 36, 12),
+        ("def f(float(N) X) -> (Y) { Y(i) = i + 1 < N ? X(i + 1) + 1 : 0 where i in 0:N }", {"N": 5}, 5, 20, 20),
     ],
 )
 def test_costs(text, sizes, flops, read, written):

@@ -39,9 +39,9 @@ def built(tmp_path, monkeypatch):
     calls: list[str] = []
     original = Definition.build
 
-    def build(self, target, layout=None):
+    def build(self, *given):
         calls.append(self.name)
-        return original(self, target, *([] if layout is None else [layout]))
+        return original(self, *given)
 
     monkeypatch.setattr(Definition, "build", build)
     return calls

@@ -125,7 +125,16 @@ def test_llvm_takes_addresses_as_they_are_where_it_can_be_told(known, monkeypatc
     monkeypatch.setattr(jit.binding(), "set_option", lambda _, option: told.append(option))
     assert jit.passes_of(turned) == "vector"
     assert jit.emit_object(turned)
-    assert told == (["-disable-lsr=true", "-disable-lsr=false"] if known else [])
+    aligned = "-x86-experimental-pref-innermost-loop-alignment="
+    switches = ["-disable-lsr=", aligned] if jit.host()[0].startswith("x86_64") else ["-disable-lsr="]
+    values = [("true", "6"), ("false", "0")] if known else []
+    assert told == [name + value for row in values for name, value in zip(switches, row, strict=False)]
+
+
+@pytest.mark.skipif(not jit.host()[0].startswith("x86_64"), reason="a switch of x86")
+def test_innermost_loops_begin_at_a_line():
+    (f,) = tc.compile("def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }", target="cpu").values()
+    assert ".p2align\t6" in f.source("asm")
 
 
 PROGRAMS = {

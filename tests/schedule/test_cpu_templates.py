@@ -203,6 +203,46 @@ TEMPLATES = {
         "def f(float(M,N) X) -> (Y) { Y(i,j) = X(i,j) + X(i+1,j) + X(i+2,j+1) }",
         {"M": [m + 2 for m in edges(1)], "N": [n + 1 for n in edges(WIDTH)]},
     ),
+    "stencil that wraps around": (
+        "def f(float(M,N) X) -> (Y) { Y(i,j) = X((i+1)%M,j) - X(i,(j+N-1)%N) + 2*X(i,(j+1)%N) where i in 0:M, j in 0:N }",
+        {"M": [3, 1], "N": edges(LANES, WIDTH, 4 * WIDTH)},
+    ),
+    "rows again and again": (
+        "def f(double(M,N) X) -> (Y) { Y(i,j) = X(i%M,(j+N/2)%N) where i in 0:2*M, j in 0:3*N+1 }",
+        {"M": [2], "N": [2, 3, *edges(LANES, WIDTH, 4 * WIDTH)]},
+    ),
+    "a few elements again and again": ("def f(int8(5) X, int8(N) Z) -> (Y) { Y(i) = X((i+3)%5) + Z(i) }", {"N": edges(WIDTH, 8 * WIDTH)}),
+    "stencil that stops at the border": (
+        "def f(half(M,N) X) -> (Y) { Y(i,j) = X(min(i+1,M-1),j) - X(i,max(j-3,0)) + X(i,min(max(j+2,0),N-1)) where i in 0:M, j in 0:N }",
+        {"M": [3], "N": edges(LANES, WIDTH, 4 * WIDTH)},
+    ),
+    "periodic window": (
+        "def f(float(N) X, float(K) W) -> (Y) { Y(i) +=! X((i-k)%N) * W(k) where i in 0:N }",
+        {"N": SINGLE, "K": [1, *edges(LANES, SLIDING * LANES)]},
+    ),
+    "window of neighbours on a torus": (
+        "def f(int8(M,N) X) -> (Y) { Y(i,j) +=! X((i+k+M-1)%M,(j+l+N-1)%N) where i in 0:M, j in 0:N, k in 0:3, l in 0:3 }",
+        {"M": [1, 2, 5], "N": edges(LANES, 8 * LANES)},
+    ),
+    "convolution with zeros around": (
+        "def f(float(B,I,H,W) X, float(O,I,KH,KW) F) -> (Y) { Y(b,o,h,w) +=! (h+kh-1>=0 && h+kh-1<H && w+kw-1>=0 && w+kw-1<W ? "
+        "X(b,i,h+kh-1,w+kw-1) : 0) * F(o,i,kh,kw) where h in 0:H, w in 0:W }",
+        {"B": [2], "I": [2], "H": [5, 1], "W": edges(TILE.columns), "O": ROWS, "KH": [3, 1], "KW": [3, 2]},
+    ),
+    "convolution of half with zeros around": (
+        "def f(half(I,W) X, half(O,I,3) F) -> (Y) { Y(o,w) +=! (w+k>0 && w+k<=W ? X(i,w+k-1) : 0) * F(o,i,k) where w in 0:W }",
+        {"I": [2], "W": edges(TILE.columns), "O": ROWS},
+    ),
+    "convolution with stride and zeros around": (
+        "def f(double(H,W) X, double(3,3) F) -> (Y) { Y(h,w) +=! (2*h+p>0 && 2*h+p<=H && 2*w+q>0 && 2*w+q<=W ? X(2*h+p-1,2*w+q-1) : 0) "
+        "* F(p,q) where h in 0:(H+1)/2, w in 0:(W+1)/2 }",
+        {"H": [4, 1, 7], "W": edges(2 * LANES, 4 * LANES)},
+    ),
+    "pooling that stops at the border": (
+        "def f(float(M,N) X) -> (Y) { Y(i,j) max=! X(min(max(i+k-1,0),M-1),min(max(j+l-1,0),N-1)) "
+        "where i in 0:M, j in 0:N, k in 0:3, l in 0:3 }",
+        {"M": [1, 5], "N": edges(WIDTH, 4 * LANES)},
+    ),
     "pooling": (
         "def f(float(M,N) X) -> (Y) { Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
         {"M": [5], "N": [2 * n + odd for n in edges(WIDTH, 4 * LANES) for odd in (0, 1)]},
@@ -264,7 +304,7 @@ def data(function, sizes: dict[str, int]) -> list[np.ndarray]:
     rng = np.random.default_rng(7)
     arrays = []
     for parameter in parameters_of(function.program):
-        shape = tuple(sizes[dim] for dim in parameter.dims)
+        shape = tuple(sizes.get(dim, dim) for dim in parameter.dims)
         dtype = numpy_dtype(parameter.dtype)
         values = rng.integers(0, 7, shape) if dtype.kind == "i" else rng.uniform(-1, 1, shape)
         arrays.append(values.astype(dtype))
@@ -307,6 +347,18 @@ def test_copies_for_whole_tiles_hold_zeros_beyond_the_end(name, step):
     assert copies
     for array in copies.values():
         assert not np.isnan(array).any()
+
+
+@pytest.mark.parametrize(
+    "name", ["periodic window", "convolution of half with zeros around", "pooling that stops at the border"]
+)
+def test_windows_beyond_the_border_are_copied(name):
+    """The sum reads the copy at a plain sum of indices."""
+    text, _ = TEMPLATES[name]
+    f = tc.compile(text, target="cpu")["f"]
+    kernels = f.definition().build(TARGET).kernels
+    assert kernels[0].name == "f_0_X_cache"
+    assert {buffer.name for buffer in kernels[-1].buffers} & {"X", "X.cache"} == {"X.cache"}
 
 
 def test_the_sums_of_a_single_row_are_tasks():

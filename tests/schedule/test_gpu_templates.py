@@ -226,6 +226,23 @@ def test_a_padded_copy_tests_what_its_loops_leave_open():
     assert [word for line in tests for word in ("< B", "< H", "floor") if word in line] == []
 
 
+def test_a_window_beyond_the_border_is_copied_for_tiles():
+    """The condition is in the kernel of the copy; the convolution has its tiles in shared memory."""
+    text = (
+        "def f(float(B,C,H,W) X, float(O,C,3,3) K) -> (Y) { Y(b,o,h,w) +=! (h+p>0 && h+p<=H && w+q>0 && w+q<=W ? "
+        "X(b,c,h+p-1,w+q-1) : 0) * K(o,c,p,q) where h in 0:H, w in 0:W, p in 0:3, q in 0:3 }"
+    )
+    case = replace(CASES["convolution"], text=text)
+    program, schedule = scheduled(case)
+    assert schedule.stages[0] == "X.cache"
+    sizes = {"B": 2, "C": 3, "H": 9, "W": 11, "O": 5}
+    check_values(case, program, schedule, sizes, 32)
+    copy, tiles = (emit_cuda(each, case.target).text for each in kernels(schedule, sizes))
+    assert "? X[" in copy
+    assert "__shared__" in tiles
+    assert "? X_cache[" not in tiles
+
+
 def test_longer_rows_are_read_again():
     """Beyond what registers hold nothing is kept, and no size is limited."""
     _, schedule = scheduled(replace(CASES["softmax"], most={"N": 1 << 16}))

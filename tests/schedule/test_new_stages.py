@@ -7,6 +7,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.program import walk
 from tests.running import default, run
 
 PRODUCT = "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }"
@@ -295,6 +296,76 @@ def test_several_stages_read_one_copy():
     assert [read.tensor for read in schedule.graph.stage("O").statement.reads()] == ["X.cache", "s"]
     x = np.arange(5, dtype="float32")
     np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": 5})["O"], 10 * x)
+
+
+WRAPPED = "def f(float(N) X, float(K) F) -> (Y) { Y(i) +=! X((i+k)%N) * F(k) where i in 0:N }"
+BORDERED = (
+    "def f(float(H,W) X, float(3,3) F) -> (Y) "
+    "{ Y(h,w) +=! (2*h+p>=1 && 2*h+p-1<H && w-q>=0 ? X(2*h+p-1,w-q) : 7) * F(p,q) where h in 0:(H+1)/2, w in 0:W }"
+)
+
+
+def test_a_reindexed_copy_is_what_the_consumer_reads():
+    """At `i + k`: the consumer reads a plain window, the copy has the remainder."""
+    schedule = default(WRAPPED).cache_read("X", "Y", reindex=True)
+    need = schedule.bounds(N=7, K=3).stage("X.cache")
+    assert need.elements_per_visit == (9,)
+    random = np.random.default_rng(3)
+    x, f = random.integers(-3, 4, 7).astype("f"), random.integers(-3, 4, 3).astype("f")
+    expected = sum(np.roll(x, -k) * f[k] for k in range(3))
+    moved = schedule.split("Y", "i", 4)
+    for each in (schedule, moved, moved.compute_at("X.cache", "Y", "i.outer")):
+        np.testing.assert_array_equal(run(each, {"X": x, "F": f}, {"N": 7, "K": 3})["Y"], expected)
+
+
+@pytest.mark.parametrize("size", [{"H": 1, "W": 1}, {"H": 5, "W": 4}, {"H": 6, "W": 2}])
+def test_conditions_on_indices_move_into_the_copy(size):
+    """With a step of two and a falling index: `2*h + p` from 0, `w - q` from -2."""
+    schedule = default(BORDERED).cache_read("X", "Y", reindex=True)
+    assert [type(node).__name__ for node in walk(schedule.graph.stage("Y").statement.value)].count("Select") == 0
+    random = np.random.default_rng(4)
+    given = {
+        "X": random.integers(-3, 4, (size["H"], size["W"])).astype("f"),
+        "F": random.integers(-3, 4, (3, 3)).astype("f"),
+    }
+    plain = run(default(BORDERED), given, size)["Y"]
+    np.testing.assert_array_equal(run(schedule, given, size)["Y"], plain)
+    first, end = schedule.graph.boxes["X.cache"].bounds[1]
+    assert (first.evaluate(size), end.evaluate(size)) == (-2, size["W"])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Y(i) +=! X((i+k)%N) * X(i) where i in 0:N, k in 0:3", "reads two places"),
+        ("Y(i) +=! X((i*k)%N) where i in 0:N, k in 0:3", "two dimensions where the tensor has one"),
+        ("Y(i) +=! X((3*i+2*k)%N) where i in 0:N, k in 0:3", "gaps"),
+        ("Y(i) +=! (F(i) > i+k ? X(i+k) : 0) where i in 0:N-2, k in 0:3", "a condition on data is not in the copy"),
+        ("Y(i) +=! (2*i+k < N ? X(i+k) : 0) where i in 0:N, k in 0:3", "an index in two sums"),
+        ("Y(i) +=! X(i+k) where i in 0:N-4, k in 0:3", "perhaps no points"),
+        ("Y(i) +=! (i+k < N ? exp(X(i+k)) : 0) where i in 0:N, k in 0:3", "a function that would be computed for all"),
+    ],
+)
+def test_what_is_no_function_of_sums_is_not_reindexed(text, why):
+    schedule = default(f"def f(float(N) X, float(N) F) -> (Y) {{ {text} }}")
+    assert refused(schedule.cache_read, "X", "Y", reindex=True).code.number == "TC401", why
+
+
+def test_a_remainder_is_copied_whatever_decides_about_it():
+    """It is inside for every index, so it can be read where nobody asks for it."""
+    text = "def f(float(N) X, float(N) F) -> (Y) { Y(i) +=! (F(i) > 0 ? X((i+k)%N) : 0) where i in 0:N, k in 0:3 }"
+    random = np.random.default_rng(5)
+    given = {name: random.integers(-3, 4, 6).astype("f") for name in "XF"}
+    found = run(default(text).cache_read("X", "Y", reindex=True), given, {"N": 6})["Y"]
+    np.testing.assert_array_equal(found, run(default(text), given, {"N": 6})["Y"])
+
+
+def test_a_reindexed_copy_is_for_one_stage_without_moves():
+    schedule = default(WRAPPED)
+    assert "has moves already" in refused(schedule.split("Y", "i", 4).cache_read, "X", "Y", reindex=True).message
+    assert "keeps the type" in refused(schedule.cache_read, "X", "Y", widen=True, reindex=True).message
+    two = default("def f(float(N) X) -> (Y, Z) { Y(i) = X((i+1)%N) where i in 0:N  Z(i) = X((i+2)%N) where i in 0:N }")
+    assert "for one consumer" in refused(two.cache_read, "X", "Y", "Z", reindex=True).message
 
 
 def test_a_promised_size_is_a_constant_of_the_loops():

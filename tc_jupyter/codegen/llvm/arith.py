@@ -177,7 +177,6 @@ def _integer_division(b: Builder, op: str, left: Value, right: Value) -> Value:
         return _unsigned_division(b, op, left, right)
     positive = divisor is not None
     safe = right if positive else _safe_divisor(b, left, right)
-    quotient = b.op(f"sdiv {left.typed}, {safe.text}", left.dtype, left.lanes, "quot")
     remainder = b.op(f"srem {left.typed}, {safe.text}", left.dtype, left.lanes, "rem")
     zero = constant(0, left.dtype, left.lanes)
     signs = b.op(f"xor {remainder.typed}, {safe.text}", left.dtype, left.lanes, "signs")
@@ -185,8 +184,26 @@ def _integer_division(b: Builder, op: str, left: Value, right: Value) -> Value:
     if op == "%":
         result = binary(b, "+", remainder, select(b, wrong, safe, zero))
     else:
+        quotient = b.op(f"sdiv {left.typed}, {safe.text}", left.dtype, left.lanes, "quot")
         result = binary(b, "-", quotient, select(b, wrong, constant(1, left.dtype, left.lanes), zero))
     return result if positive else select(b, compare(b, "==", right, zero), zero, result)
+
+
+def floor_by(b: Builder, op: str, left: Value, right: Value, safe: Value) -> Value:
+    """`//` or `%` of `int64` numbers by one that is not negative; 0 for a divisor of 0. `safe` is `max(right, 1)`."""
+    if _positive_literal(right) is not None:
+        return binary(b, op, left, right)
+    is_safe = safe == right
+    left, right, safe = same_lanes(b, left, right, safe)
+    zero = constant(0, left.dtype, left.lanes)
+    rest = b.op(f"srem {left.typed}, {safe.text}", left.dtype, left.lanes, "rem")
+    below = b.op(
+        f"ashr {rest.typed}, {constant(left.dtype.bits - 1, left.dtype, left.lanes).text}", left.dtype, left.lanes
+    )
+    if op == "%":
+        return binary(b, "+", rest, b.op(f"and {below.typed}, {safe.text}", left.dtype, left.lanes, "below"))
+    quotient = binary(b, "+", b.op(f"sdiv {left.typed}, {safe.text}", left.dtype, left.lanes, "quot"), below)
+    return quotient if is_safe else select(b, compare(b, "==", right, zero), zero, quotient)
 
 
 def _unsigned_division(b: Builder, op: str, left: Value, right: Value) -> Value:

@@ -81,6 +81,7 @@ from .narrow import narrow
 from .overlap import overlap
 from .packing import Scope, packed, writers, written
 from .peeling import peel
+from .pieces import Pieces, in_pieces, reads_in_pieces, reduced, wrapped
 from .polynomial import (
     Polynomial,
     add,
@@ -91,6 +92,7 @@ from .polynomial import (
     moves,
     multiply,
     polynomial,
+    scaled,
     step,
     without,
 )
@@ -112,6 +114,7 @@ from .prepare import (
     times,
     upper_limit,
     variables,
+    without_short,
 )
 from .remainder import one_by_one
 from .show import show, show_store
@@ -176,7 +179,7 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
     body = packed(plan.body, Scope(buffers, flat, lengths, written(plan.body), exclusive, target))
     body = body if target.free_masks else overlap(body)
-    body = blocked(full_tiles(peel(accumulate(body, scopes)), bound), inputs, target)
+    body = blocked(full_tiles(without_short(peel(accumulate(body, scopes))), bound), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
     return _Module(kernel, target, replace(plan, body=body)).source()
@@ -243,6 +246,14 @@ class _Storage:
     level: int = 0
     lanes: int = 1
     private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrap:
+    """A position that wraps around: that of the first lane, and what it is a remainder of."""
+
+    first: Value
+    size: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +373,8 @@ class _Function:
                 pass
             case IndexVar():
                 names = frozenset((expr.name,))
+            case Read(indices=()) if expr.tensor in self.scalars:
+                pass
             case Read() | Call():
                 names = None
             case Binary(op="%") if expr.dtype.is_float:
@@ -451,6 +464,8 @@ class _Function:
                 return self.choose(expr.left, Const(True, DType.BOOL), expr.right)
             case Binary(op="<") if (lanes := self.lanes_below(expr.left, expr.right)) is not None:
                 return lanes
+            case Binary(op="//" | "%", dtype=DType.INT64):
+                return self.divided(expr)
             case Binary():
                 left, right = self.value(expr.left), self.value(expr.right)
                 if expr.op == "%" and left.dtype.is_float:
@@ -470,6 +485,45 @@ class _Function:
             case Const() | Size() | IndexVar():
                 return self.value(expr)
         assert_never(expr)
+
+    def divided(self, expr: Binary) -> Value:
+        """A quotient or remainder of positions; what is known of the divisor saves tests, or the division."""
+        if expr.op == "%" and isinstance(expr.right, Size) and (once := self.wraps_once(expr)) is not None:
+            return once
+        left, right = self.value(expr.left), self.value(expr.right)
+        match expr.right:
+            case Size():
+                return arith.floor_by(self.b, expr.op, left, right, self.value(maximum(expr.right, int64(1))))
+            case Binary(op="max", left=a, right=b) if max(constant_value(a) or 0, constant_value(b) or 0) >= 1:
+                return arith.floor_by(self.b, expr.op, left, right, right)
+            case _:
+                return arith.binary(self.b, expr.op, left, right)
+
+    def wraps_once(self, expr: Binary) -> Value | None:
+        """A remainder of a position that is at most one beyond what it is a remainder of, by a comparison; else `None`.
+
+        Worked example: `(j + 1) % N` in `for j in 0:N` is `j + 1 < N ? j + 1 : j + 1 - N`.
+        """
+        if has_read(expr.left) or self.varies(expr):
+            return None
+        divisor = polynomial(expr.right)
+        total = as_expr(reduced(polynomial(expr.left), expr.right))
+        try:
+            low, high = (polynomial(largest(total, self.ranges, upper)) for upper in (False, True))
+        except (RuntimeError, KeyError):  # it has parts whose ranges are not known
+            return None
+        beyond = add(high, scaled(divisor, -1))
+        if any(product for product, _ in (*low.terms, *beyond.terms)) or low.constant < -1 or beyond.constant > 0:
+            return None
+        found, size = self.value(total), self.value(expr.right)
+        if beyond.constant == 0:
+            less = arith.binary(self.b, "-", found, size)
+            found = arith.select(self.b, arith.compare(self.b, ">=", found, size), less, found)
+        if low.constant < 0:
+            # without elements everything is at 0
+            more = arith.binary(self.b, "+", found, self.value(maximum(expr.right, int64(1))))
+            found = arith.select(self.b, arith.compare(self.b, "<", found, index(0)), more, found)
+        return found
 
     def may_evaluate_both(self, first: Expr, second: Expr) -> bool:
         """Whether the second operand of a condition can be computed whatever the first one is.
@@ -726,7 +780,147 @@ class _Function:
             return self.reversed_load(storage, self.address(storage, start), mask)
         if change == 2:
             return self.strided_load(storage, self.first_lane(offset), mask)
+        pieces = in_pieces(offset, self.vector.var, lanes)
+        if pieces is not None:
+            return self.pieces_load(storage, pieces, mask)
         return self.masked_load("gather", self.lane_pointers(storage, offset), storage, mask)
+
+    def pieces_load(self, storage: _Storage, pieces: Pieces, mask: Value | None) -> Value:
+        """Neighbours in one read if they are, else in as many as it takes."""
+        assert self.vector is not None
+        near, far, end = (self.b.name(hint) for hint in ("near", "far", "end"))
+        start = self.address(storage, pieces.rest)
+        first, wrap = self.first_neighbour(pieces.position, near, far)
+        together = self.read_lanes(storage, start, first, mask)
+        self.b.branch(end)
+        self.b.label(far)
+        if wrap is None:
+            apart = self.gather_lanes(storage, start, pieces.position, mask)
+        elif self.target.has_masks(storage.buffer.dtype.bits):
+            apart = self.around_the_end(storage, start, wrap, mask)
+        else:
+            apart = self.lane_by_lane(storage, start, wrap, mask)
+        last = self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(together, near, apart, last, storage.buffer.name)
+
+    def read_lanes(self, storage: _Storage, start: str, first: Value, mask: Value | None) -> Value:
+        """Neighbours from position `first` after `start`."""
+        assert self.vector is not None
+        element = memory_type(storage.buffer.dtype)
+        pointer = self.b.raw(f"getelementptr {element}, ptr {start}, {first.typed}", f"{storage.buffer.name}.at")
+        if mask is None:
+            return self.plain_load(storage, pointer, self.vector.lanes)
+        return self.masked_load("load", f"ptr {pointer}", storage, mask)
+
+    def gather_lanes(self, storage: _Storage, start: str, position: Expr, mask: Value | None) -> Value:
+        """Elements from anywhere; the positions are printed here, as few vectors need them."""
+        assert self.vector is not None
+        where = arith.broadcast(self.b, self.here(position), self.vector.lanes)
+        element, name = memory_type(storage.buffer.dtype), f"{storage.buffer.name}.at"
+        each = self.b.raw(f"getelementptr {element}, ptr {start}, {where.typed}", name)
+        return self.masked_load("gather", f"<{self.vector.lanes} x ptr> {each}", storage, mask)
+
+    def here(self, expr: Expr) -> Value:
+        """Print here what `value` would print where its variables are known."""
+        if isinstance(expr, Binary) and self.varies(expr):
+            return arith.binary(self.b, expr.op, self.here(expr.left), self.here(expr.right))
+        return self.value(expr)
+
+    def first_neighbour(self, position: Expr, near: str, far: str) -> tuple[Value, _Wrap | None]:
+        """Jump to `far` if the lanes are no neighbours, else begin `near`.
+
+        Returns:
+            (position of the first lane in `near`; what `far` has to know of a position that wraps around).
+        """
+        assert self.vector is not None
+        var, first_lane, lanes = self.vector.var, self.vector.first, self.vector.lanes
+        wraps = wrapped(position, var)
+        if wraps is None:
+            first = self.value(substitute(position, {var: first_lane}))
+            last = self.value(substitute(position, {var: plus(first_lane, int64(lanes - 1))}))
+            distance = arith.binary(self.b, "-", last, first)
+            self.b.branch_if(arith.compare(self.b, "==", distance, index(lanes - 1)), near, far)
+            self.b.label(near)
+            return first, None
+        # most positions are their own remainders, which saves the division
+        total, divisor = wraps
+        first, latest = self.value(substitute(total, {var: first_lane})), self.value(plus(divisor, int64(-lanes)))
+        from_start = arith.compare(self.b, ">=", first, index(0))
+        to_end = arith.compare(self.b, "<=", first, latest)
+        wrap, before = self.b.name("wrap"), self.b.block
+        self.b.branch_if(arith.logical(self.b, "and", from_start, to_end), near, wrap)
+        self.b.label(wrap)
+        size, safe = self.value(divisor), self.value(maximum(divisor, int64(1)))
+        rest = arith.floor_by(self.b, "%", first, size, safe)
+        found = self.b.block
+        self.b.branch_if(arith.compare(self.b, "<=", rest, latest), near, far)
+        self.b.label(near)
+        return self.b.phi(first, before, rest, found, "first"), _Wrap(rest, size)
+
+    def around_the_end(self, storage: _Storage, start: str, wrap: _Wrap, mask: Value | None) -> Value:
+        """Two reads, at the end and at the start, if it wraps around once."""
+        assert self.vector is not None
+        lanes = self.vector.lanes
+        twice, often, end = (self.b.name(hint) for hint in ("twice", "often", "end"))
+        self.b.branch_if(arith.compare(self.b, ">=", wrap.size, index(lanes)), twice, often)
+        self.b.label(twice)
+        kind, left = DType.INT32, arith.binary(self.b, "-", wrap.size, wrap.first)
+        numbers = ", ".join(f"i32 {lane}" for lane in range(lanes))
+        counts = arith.broadcast(self.b, arith.cast(self.b, left, kind, self.f16c), lanes)
+        before = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, lanes, "before")
+        parts: list[Value] = []
+        for first, inside in ((wrap.first, before), (arith.negate(self.b, left), arith.invert(self.b, before))):
+            both = inside if mask is None else arith.logical(self.b, "and", *arith.same_lanes(self.b, inside, mask))
+            parts.append(self.read_lanes(storage, start, first, both))
+        once, found = arith.select(self.b, before, *parts), self.b.block
+        self.b.branch(end)
+        self.b.label(often)
+        each, last = self.lane_by_lane(storage, start, wrap, mask), self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(once, found, each, last, storage.buffer.name)
+
+    def lane_by_lane(self, storage: _Storage, start: str, wrap: _Wrap, mask: Value | None) -> Value:
+        """One element after the other: few vectors are like that, so this code is to be short."""
+        assert self.vector is not None
+        lanes, dtype = self.vector.lanes, storage.buffer.dtype
+        element, lane, name = memory_type(dtype), f"{self.vector.var}.lane", storage.buffer.name
+        kind = vector_type(element, lanes)
+        active = None if mask is None else arith.broadcast(self.b, mask, lanes)
+        slot = self.b.slot(kind, 1, lanes * dtype.bytes, f"{name}.lanes")
+        if active is not None:
+            self.b.line(f"store {kind} zeroinitializer, ptr {slot}")
+        present = self.b.slot("i64", 1, 8, "position")
+        self.b.line(f"store {wrap.first.typed}, ptr {present}")
+        with self.counted(lane, index(0), index(lanes), int64(0), int64(lanes), guard=False):
+            where = self.next_wrapped(present, wrap.size)
+            skip = "" if active is None else self.skip_unless(active, lane)
+            pointer = self.b.raw(f"getelementptr {element}, ptr {start}, {where.typed}", f"{name}.at")
+            stored = self.b.raw(f"load {element}, ptr {pointer}, align {dtype.bytes}", f"{name}.v")
+            place = self.b.raw(f"getelementptr {element}, ptr {slot}, {self.values[lane].typed}", "lane.at")
+            self.b.line(f"store {element} {stored}, ptr {place}")
+            if skip:
+                self.b.branch(skip)
+                self.b.label(skip)
+        return self.from_memory(self.b.raw(f"load {kind}, ptr {slot}", f"{name}.v"), dtype, lanes)
+
+    def next_wrapped(self, slot: str, size: Value) -> Value:
+        """The position in a slot, which then holds the one after it: the first one after the last."""
+        now = self.b.op(f"load i64, ptr {slot}", DType.INT64, 1, "position")
+        after = arith.binary(self.b, "+", now, index(1))
+        is_last = arith.compare(self.b, ">=", after, size)
+        self.b.line(f"store {arith.select(self.b, is_last, index(0), after).typed}, ptr {slot}")
+        return now
+
+    def skip_unless(self, active: Value, lane: str) -> str:
+        """Jump over what follows where a lane is not active; the label that it ends with."""
+        one = self.b.op(f"extractelement {active.typed}, {self.values[lane].typed}", DType.BOOL, 1, "active")
+        read, skip = self.b.name("read"), self.b.name("skip")
+        self.b.branch_if(one, read, skip)
+        self.b.label(read)
+        return skip
 
     def prefetch(self, storage: _Storage, offset: Polynomial, lanes: int) -> None:
         """Fetch the row of a later look-up, if the innermost loop looks rows up in a table larger than the nearer caches."""
@@ -1637,7 +1831,10 @@ class _Function:
         self.b.label(short)
         with self.scope():
             bound = replace(stmt, extent=minimum(int64(lanes), self.resolve(stmt.extent)))
-            self.ragged(bound, lanes, never_full=True)
+            if reads_in_pieces(stmt.body, stmt.var):
+                self.serial(replace(stmt, kind="serial"))
+            else:
+                self.ragged(bound, lanes, never_full=True)
         self.b.branch(end)
         self.b.label(end)
 

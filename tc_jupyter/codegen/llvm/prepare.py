@@ -57,6 +57,7 @@ from tc_jupyter.program import (
 )
 
 from .arith import identity
+from .polynomial import Polynomial, polynomial
 
 UNKNOWN = 16
 """Iterations that a loop, or elements that a dimension, counts as where sizes do not say it."""
@@ -379,6 +380,42 @@ SHORT = "less than a tile"
 """Comment of a block whose tiles are hardly ever full (`overlap`, `peel`): `full_tiles` makes no second version of them."""
 
 
+def without_short(block: Block) -> Block:
+    """Mark the branches that are for less than a tile, so that `full_tiles` leaves them as they are.
+
+    Worked example: in `if x >= 32: ... else: for j in 0:min(x, 32) (vectorize): ...` the second loop is never full.
+    """
+    return with_body(block, (_without_short(stmt) for stmt in block.body))
+
+
+def _without_short(stmt: Stmt) -> Stmt:
+    stmt = with_blocks(stmt, without_short)
+    if isinstance(stmt, If) and stmt.otherwise is not None and _is_short(stmt.otherwise, stmt.condition):
+        return replace(stmt, otherwise=Block((stmt.otherwise,), SHORT))
+    return stmt
+
+
+def _is_short(block: Block, condition: Expr) -> bool:
+    """Whether no tile that is known where `block` starts is full if a condition `x >= 32` fails: all are of `min(x, 32)`."""
+    if not isinstance(condition, Binary) or condition.op != ">=":
+        return False
+    there, limit = polynomial(condition.left), constant_value(condition.right)
+    inside = {stmt.var for stmt in walk_statements(block) if isinstance(stmt, For)}
+    return {_least(extent) for extent in _limited(block) if not variables(extent) & inside} == {(there, limit)}
+
+
+def _least(extent: Expr) -> tuple[Polynomial, int | None] | None:
+    """`(x, n)` of `min(x, n)` with a number."""
+    match extent:
+        case (
+            Binary(op="min", left=Const(value=value), right=other)
+            | Binary(op="min", left=other, right=Const(value=value))
+        ):
+            return polynomial(other), int(value)
+        case _:
+            return None
+
+
 def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozenset[Expr] = frozenset()) -> Block:
     """Version the innermost place where it is known whether all vectorised and unrolled loops have their full extent.
 
@@ -464,16 +501,20 @@ def _full_tiles_inside(stmt: Stmt, bound: frozenset[str]) -> Stmt:
 
 def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
     """Extents `min(constant, ...)` of vectorised and unrolled loops inside that are known where `block` starts."""
-    return frozenset(
-        stmt.extent
-        for stmt in _not_short(block)
-        if isinstance(stmt, For)
-        and stmt.kind in ("vectorize", "unroll")
-        and constant_value(stmt.extent) is None
-        and upper_limit(stmt.extent) is not None
-        and variables(stmt.extent) <= bound
-        and not has_read(stmt.extent)
-    )
+    return frozenset(extent for extent in _limited(block) if variables(extent) <= bound)
+
+
+def _limited(block: Block) -> Iterator[Expr]:
+    """Extents `min(constant, ...)` of vectorised and unrolled loops inside."""
+    for stmt in _not_short(block):
+        if (
+            isinstance(stmt, For)
+            and stmt.kind in ("vectorize", "unroll")
+            and constant_value(stmt.extent) is None
+            and upper_limit(stmt.extent) is not None
+            and not has_read(stmt.extent)
+        ):
+            yield stmt.extent
 
 
 def _not_short(block: Block) -> Iterator[Stmt]:

@@ -9,7 +9,7 @@ points, 4096 x 4096, one thread: 9.8 ms row by row (a copy past the caches takes
 
 from __future__ import annotations
 
-from tc_jupyter.program import Read, Size, positions, walk
+from tc_jupyter.program import Expr, Read, Size, grows_slowly, positions, walk
 from tc_jupyter.ranges import SizeExpr, constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -70,11 +70,21 @@ def is_streaming(stage: Stage, index: str) -> bool:
     return all(step in (0, 1) and not others for step, others in steps_along(stage, index))
 
 
+def is_mostly_streaming(stage: Stage, index: str) -> bool:
+    """As `is_streaming`, but a last subscript may wrap around or stop somewhere: `(j + 1) % N`, `min(j + 1, N - 1)`."""
+
+    def step(subscript: Expr) -> int | None:
+        return step_of(from_expr(subscript), index)
+
+    reads = [read.indices for read in stage.statement.reads() if read.indices]
+    return all(grows_slowly(last, step) and all(step(each) == 0 for each in others) for *others, last in reads)
+
+
 def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
     """The schedule of a streaming statement, or `None` if it is none."""
     stage = schedule.graph.stage(name)
     outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
-    if stage.statement.operator != "=" or not outputs or not is_streaming(stage, outputs[-1]):
+    if stage.statement.operator != "=" or not outputs or not is_mostly_streaming(stage, outputs[-1]):
         return None
     return vectors(schedule, name, target)
 

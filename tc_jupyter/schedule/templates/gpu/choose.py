@@ -16,7 +16,7 @@ from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Attach
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates import general
+from tc_jupyter.schedule.templates import general, windows
 
 from . import pointwise, product, reduction, rows, stencils, tensor_cores, thin, transposing
 
@@ -29,7 +29,7 @@ Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
 
 def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Schedule:
     """The default schedule of a program on a GPU; `most`: sizes that no call exceeds."""
-    schedule = _inlined(schedule)
+    schedule = _inlined(windows.copied(schedule, product.is_product))
     for name in schedule.stages:
         if schedule.graph.is_free(name):
             schedule = _product(schedule, name, target, sizes) or schedule
