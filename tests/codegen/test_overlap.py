@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -207,3 +210,30 @@ def test_a_batch_of_products_with_a_vector_of_columns_is_right():
     for columns in (1, 8, 9, 17, 40):
         x, y = rng.standard_normal((3, 5, 7), dtype=np.float32), rng.standard_normal(columns, dtype=np.float32)
         np.testing.assert_allclose(module.f(x, y), np.einsum("bik,j->bij", x, y), rtol=1e-4, atol=1e-5)
+
+
+def at_the_end_of_a_page(values: np.ndarray) -> np.ndarray:
+    """A copy that ends where memory that may not be read begins."""
+    libc, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
+    room = -(-values.nbytes // page) * page
+    memory = mmap.mmap(-1, room + page)
+    start = np.frombuffer(memory, np.uint8).ctypes.data
+    assert libc.mprotect(ctypes.c_void_p(start + room), ctypes.c_size_t(page), 0) == 0
+    copy = np.frombuffer(memory, values.dtype, values.size, room - values.nbytes).reshape(values.shape)
+    copy[...] = values
+    return copy
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no mprotect")
+@pytest.mark.parametrize("dtype", ["float", "double", "int16"])
+@pytest.mark.parametrize("length", [2, 3])
+def test_windows_in_steps_of_two_read_nothing_beyond_the_array(dtype, length):
+    text = f"def f({dtype}(M,N) X) -> (Y) {{ Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:{length} }}"
+    function = compile(text, target="cpu").f
+    for width in (3, 9, 17, 33, 63, 64, 65, 66, 112, 127, 128, 129, 200):
+        x = at_the_end_of_a_page(
+            np.random.default_rng(width).integers(-99, 99, (4, width)).astype(dtype.replace("float", "float32"))
+        )
+        count = (width - length) // 2 + 1
+        parts = [x[k : k + 3 : 2, l : l + 2 * count - 1 : 2] for k in range(2) for l in range(length)]
+        np.testing.assert_array_equal(function(x), np.maximum.reduce(parts))

@@ -1,15 +1,16 @@
-"""Which piece of the next panel of a packed operand is fetched, and that nothing else is."""
+"""Which piece of the next panel of a packed operand is fetched, which rows of the next iteration, and that nothing else is."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from llvm_kernels import add, least, mul, op, read, size, var
+from llvm_kernels import add, least, loop, mul, op, read, size, var
 
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.polynomial import as_expr, polynomial
-from tc_jupyter.codegen.llvm.prefetch import next_panel
+from tc_jupyter.codegen.llvm.prefetch import next_panel, next_rows
 from tc_jupyter.codegen.llvm.prepare import constant_value, substitute
+from tc_jupyter.loops import Block, Store
 from tc_jupyter.program import DType, Size, int64, rewrite
 
 K, R = size("K"), 8
@@ -61,3 +62,41 @@ def test_a_product_fetches_its_next_panel_once_per_row():
     assert function.source("llvm").count("call void @llvm.prefetch") == 1
     left, right = np.ones((65, 96), np.float32), np.ones((96, 641), np.float32)
     np.testing.assert_array_equal(function(left, right), np.full((65, 641), 96.0, np.float32))
+
+
+STENCIL = "Y(i,j) = X(i,j+1) + X(i+1,j) + X(i+1,j+2) + X(i+2,j+1)"
+
+
+@pytest.mark.parametrize(
+    ("body", "rows"),
+    [
+        (STENCIL, 1),
+        ("Y(i,j) = X((i+1)%M,j) + X(i,(j+1)%N) where i in 0:M, j in 0:N", 1),
+        ("Y(i,j) = X(max(i-1,0),j) + X(i,j) + X(min(i+1,M-1),j) where i in 0:M, j in 0:N", 1),
+        ("Y(i,j) = X(i,j) + Z(i,j) + Z(i+1,j)", 2),
+        ("Y(i,j) = X(i,j) + X(i+5,j) + Z(0,j)", 2),
+        ("Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2", 2),
+        ("Y(i,j) = X(i,j) + X(j,i)", 0),
+        ("Y(i,j) +=! X(i,k) * Z(k,j)", 0),
+        ("Y(i) +=! exp(X(i,k))", 0),
+    ],
+)
+def test_the_rows_that_the_next_iteration_reads_first_are_fetched_once(body, rows):
+    pytest.importorskip("llvmlite")
+    function = tc.compile(f"def f(float(M,N) X, float(M,N) Z) -> (Y) {{ {body} }}", target="cpu").f
+    assert function.source("llvm").count("; fetch the row of ") == rows
+
+
+def test_the_row_after_the_last_one_of_a_stencil_is_fetched_whole():
+    strides = {"X": (polynomial(size("W")), polynomial(int64(1)))}
+    at = add(var("j"), mul(var("jo"), 32))
+    value = op(
+        "+",
+        read("X", var("i"), add(at, 1)),
+        op("+", read("X", add(var("i"), 2), add(at, 1)), read("X", add(var("i"), 1), at)),
+    )
+    row = loop("jo", size("J"), loop("j", 32, Store("Y", (var("i"), at), value), kind="vectorize"))
+    ((name, place),) = next_rows(Block((row,)), "i", strides, lambda expr: expr)
+    assert (name, place) == ("X", polynomial(add(mul(size("W"), add(var("i"), 3)), 1)))
+    assert next_rows(row.body, "jo", strides, lambda expr: expr) == []
+    assert next_rows(Block((row, row)), "i", strides, lambda expr: expr) == []

@@ -56,10 +56,14 @@ def test_they_compute_what_the_interpreter_computes(name):
             np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
 
+ROWS = 4
+"""Rows whose sums are computed together."""
+
+
 def test_only_the_first_of_them_fetches_its_rows_ahead():
     vector = cpu_target().vector_bits // 8
     text = tc.compile(TOGETHER["moments"], target="cpu")["f"].source("llvm")
-    assert text.count("call void @llvm.prefetch") == -(-vector // LINE)
+    assert text.count("call void @llvm.prefetch") == ROWS * -(-vector // LINE)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
 from .narrow import narrow
 from .overlap import overlap
-from .packing import Scope, packed, writers, written
+from .packing import Scope, packed, written
 from .peeling import peel
 from .pieces import Pieces, in_pieces, reads_in_pieces, reduced, wrapped
 from .polynomial import (
@@ -96,12 +96,27 @@ from .polynomial import (
     step,
     without,
 )
-from .prefetch import FIRST, LINE, MOST_LINES, ROW_AHEAD, SECOND, distance, is_batch, look_up, next_item, next_panel
+from .prefetch import (
+    FIRST,
+    LINE,
+    LONGEST,
+    MOST_LINES,
+    ROW_AHEAD,
+    SECOND,
+    SHORT_ROW,
+    distance,
+    is_batch,
+    look_up,
+    next_item,
+    next_panel,
+    next_rows,
+)
 from .prepare import (
     PARTIAL,
     Tasks,
     accesses,
     accumulate,
+    ceil_div,
     constant_value,
     full_tiles,
     has_read,
@@ -275,7 +290,7 @@ class _Function:
         self.b = builder
         self.place: Lines = []
         self.levels = [_Level(self.place)]
-        self.writers: Mapping[str, set[str]] = {}
+        self.writers: Mapping[str, set[tuple[str, bool]]] = {}
         # by identity, with the object, so that no other one gets its identity
         self.vectorizable: dict[int, tuple[For, bool]] = {}
         self.needed: dict[int, tuple[Expr, frozenset[str] | None]] = {}
@@ -291,6 +306,7 @@ class _Function:
         self.storages: dict[str, _Storage] = {}
         self.vector: _Vector | None = None
         self.tail: Value | None = None
+        self.tail_count: Value | None = None
         self.alone: Value | None = None
         self.mask: Value | None = None
         self.memo: list[dict[Expr, Value]] = [{}]
@@ -300,7 +316,7 @@ class _Function:
         self.streams = False
         self.turns = self.last_rows = False
         self.partial = False
-        self.fetched: set[str] = set()
+        self.fetched: dict[str, str] = {}
         self.statements: list[tuple[str, str]] = []
 
     # --- features ----------------------------------------------------------------------------------------------------
@@ -318,11 +334,18 @@ class _Function:
         """
         if self.target.free_masks:
             return True
-        names = {name for stmt in walk_statements(block) for name in _touched(stmt)}
-        buffers = [self.storages[name].buffer for name in names if name in self.storages]
-        if any(buffer.scope == "register" for buffer in buffers):
+        if self.uses_registers(block):
             return True
-        return all(self.target.has_masks(buffer.dtype.bits) for buffer in buffers)
+        return all(self.target.has_masks(buffer.dtype.bits) for buffer in self.touched(block))
+
+    def uses_registers(self, block: Block) -> bool:
+        """Whether accumulators in registers are read or written."""
+        return any(buffer.scope == "register" for buffer in self.touched(block))
+
+    def touched(self, block: Block) -> list[Buffer]:
+        """The buffers that are read or written."""
+        names = {name for stmt in walk_statements(block) for name in _touched(stmt)}
+        return [self.storages[name].buffer for name in names if name in self.storages]
 
     # --- places ------------------------------------------------------------------------------------------------------
 
@@ -949,12 +972,35 @@ class _Function:
         self.b.label(end)
 
     def fetch_ahead(self, storage: _Storage, pointer: str, lanes: int) -> None:
-        """Fetch what a reduction over rows of an input reads soon, in the first loop of the kernel that reads the input."""
-        if not self.partial or storage.buffer.role != "input" or storage.buffer.name in self.fetched:
+        """Fetch what a reduction over rows of an input reads soon, of all its rows, in the first loop that reads the input."""
+        if not self.partial or storage.buffer.role != "input":
             return
-        self.fetched.add(storage.buffer.name)
+        loop = max(self.level_of, key=self.level_of.__getitem__, default="")
+        if self.fetched.setdefault(storage.buffer.name, loop) != loop:
+            return
         for line in range(-(-lanes * storage.buffer.dtype.bytes // LINE)):
             self.fetch(pointer, ROW_AHEAD + line * LINE)
+
+    def fetch_rows(self, var: str, body: Block) -> None:
+        """Fetch the rows of large inputs that the next iteration of a loop over rows reads, before this one is computed."""
+        inputs = {
+            name: storage.strides
+            for name, storage in self.storages.items()
+            if storage.buffer.role == "input" and storage.buffer.shape and not storage.buffer.strided
+            if (constant_value(storage.buffer.shape[-1]) or SHORT_ROW) * storage.buffer.dtype.bytes >= SHORT_ROW
+        }
+        for name, row in next_rows(body, var, inputs, self.resolve):
+            self.b.comment(f"fetch the row of {name} that the next iteration of {var} reads")
+            buffer, number = self.storages[name].buffer, f"{name}.line"
+            size, shape = buffer.dtype.bytes, buffer.shape
+            large = Binary(">", _product(shape), int64(self.target.l2_bytes // size), DType.BOOL)
+            lines = ceil_div(times(shape[-1], int64(size)), int64(LINE))
+            count = Select(large, minimum(lines, int64(LONGEST // LINE)), int64(0), DType.INT64)
+            pointer = self.address(self.storages[name], row)
+            with self.counted(number, index(0), self.value(count), int64(0), count, guard=True):
+                self.fetch(
+                    self.b.raw(f"getelementptr [{LINE} x i8], ptr {pointer}, {self.values[number].typed}", "line"), 0
+                )
 
     def fetch_panel(self, storage: _Storage, offset: Polynomial) -> None:
         """Fetch a piece of the next panel of a temporary, once per iteration of the loop over the rows of this one."""
@@ -994,7 +1040,7 @@ class _Function:
 
     def fetch(self, pointer: str, nbytes: int, cache: int = FIRST) -> None:
         """Ask for the cache line that many bytes after a pointer; no address is wrong."""
-        at = self.b.raw(f"getelementptr i8, ptr {pointer}, i64 {nbytes}", "line")
+        at = self.b.raw(f"getelementptr i8, ptr {pointer}, i64 {nbytes}", "line") if nbytes else pointer
         self.b.call("llvm.prefetch.p0", (f"ptr {at}", "i32 0", f"i32 {cache}", "i32 1"), "void")
 
     def later(self, table: _Storage, place: Expr, read: Read) -> Read:
@@ -1032,6 +1078,10 @@ class _Function:
         lanes, pointer = self.vector.lanes, self.address(storage, start)
         if mask is None:
             return self.plain_load(storage, pointer, lanes)
+        if mask is self.tail and self.tail_count is not None:
+            # what lies between two needed elements may be read too: comparing numbers is shorter than moving bits of masks
+            last = arith.binary(self.b, "-", _doubled(self.b, self.tail_count), constant(1, DType.INT32))
+            return self.masked_load("load", f"ptr {pointer}", storage, _below(self.b, last, first, lanes))
         mask = arith.broadcast(self.b, mask, lanes)
         picks = ", ".join(f"i32 {e // 2 if e % 2 == 0 else lanes}" for e in range(first, first + lanes))
         text = f"shufflevector {mask.typed}, {mask.type} zeroinitializer, <{lanes} x i32> <{picks}>"
@@ -1053,10 +1103,12 @@ class _Function:
 
     def masked_load(self, kind: str, where: str, storage: _Storage, mask: Value | None) -> Value:
         """`load` of neighbours or `gather`; inactive lanes are 0."""
-        assert self.vector is not None
-        lanes, dtype = self.vector.lanes, storage.buffer.dtype
+        dtype = storage.buffer.dtype
+        if self.vector is not None:
+            mask = arith.broadcast(self.b, mask or constant(True, DType.BOOL), self.vector.lanes)
+        assert mask is not None
+        lanes = mask.lanes
         vector = vector_type(memory_type(dtype), lanes)
-        mask = arith.broadcast(self.b, mask or constant(True, DType.BOOL), lanes)
         function = f"llvm.masked.{kind}.{mangle(vector)}.{mangle(where.rsplit(' ', 1)[0])}"
         operands = (where, f"i32 {dtype.bytes}", mask, f"{vector} zeroinitializer")
         stored = self.b.call(function, operands, vector, f"{storage.buffer.name}.v")
@@ -1181,7 +1233,7 @@ class _Function:
     def blend_store(self, stmt: Store, storage: _Storage, pointer: str, value: Value) -> None:
         """Neighbouring elements of private memory: inactive lanes are written back.
 
-        So are those beyond the end of a loop where another statement may have written there.
+        So are those beyond the end of a loop where another statement, or one that sets columns to a number, may have written.
         """
         kept = storage.buffer.name.endswith(PARTIAL) or len(self.writers.get(storage.buffer.name, ())) > 1
         masks = [self.mask, self.tail if kept else None]
@@ -1541,8 +1593,12 @@ class _Function:
             return
         if not all(isinstance(each, Store | Block) for each in walk_statements(inner.body)):
             return
-        lanes = constant_value(self.resolve(inner.extent))
+        length = self.resolve(inner.extent)
+        lanes = upper_limit(length)
         if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner.body, self.target):
+            return
+        is_full = constant_value(length) is not None
+        if not is_full and (not self.target.free_masks or mentions(length, stmt.var)):
             return
         vector = _Vector(inner.var, int64(0), lanes, 0)
         for read in dict.fromkeys(halving_reads(inner)):
@@ -1553,23 +1609,32 @@ class _Function:
             native = self.target.vector_bits // storage.buffer.dtype.compute.bits
             if step(offset, inner.var) != (2, True) or step(offset, stmt.var) != (1, True) or lanes < native:
                 continue
+            count = None if is_full else self.value(length)
+            tail = None if count is None else self.inside(length, lanes, count)
             for first in range(0, extent - 1, 2):
                 number = plus(self.resolve(stmt.min), int64(first))
                 even = polynomial(substitute(as_expr(offset), {stmt.var: number}))
                 odd = add(even, Polynomial((((), 1),)))
                 start = polynomial(substitute(as_expr(even), {inner.var: int64(0)}))
-                for place, value in zip((even, odd), self.halves(storage, start, lanes, native), strict=True):
-                    self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, None, None] = value
+                for place, value in zip((even, odd), self.halves(storage, start, lanes, native, count), strict=True):
+                    self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, tail, None] = value
 
-    def halves(self, storage: _Storage, start: Polynomial, lanes: int, native: int) -> tuple[Value, Value]:
-        """Every second one of `2 * lanes` neighbours, and those between."""
+    def halves(
+        self, storage: _Storage, start: Polynomial, lanes: int, native: int, count: Value | None
+    ) -> tuple[Value, Value]:
+        """Every second one of `2 * lanes` neighbours, and those between; of twice `count` neighbours where that is known."""
         across = native // 2 if self.target.vector_bits == 2 * PIECE_BITS else native
+        end = None if count is None else _doubled(self.b, count)
+
+        def piece(at: int) -> Value:
+            pointer = self.address(storage, add(start, Polynomial((((), at),) if at else ())))
+            if end is None:
+                return self.plain_load(storage, pointer, native)
+            return self.masked_load("load", f"ptr {pointer}", storage, _below(self.b, end, at, native))
+
         pairs: list[tuple[Value, Value]] = []
         for first in range(0, 2 * lanes, 2 * native):
-            places = [
-                add(start, Polynomial((((), at),) if at else ())) for at in range(first, first + native + 1, across)
-            ]
-            pairs.append(apart(self.b, [self.plain_load(storage, self.address(storage, at), native) for at in places]))
+            pairs.append(apart(self.b, [piece(at) for at in range(first, first + native + 1, across)]))
         return joined(self.b, [even for even, _ in pairs]), joined(self.b, [odd for _, odd in pairs])
 
     def indexes_registers(self, stmt: For) -> bool:
@@ -1622,6 +1687,7 @@ class _Function:
         )
         innermost = self.is_innermost(stmt.body)
         with self.counted(stmt.var, low, end, low_expr, extent_expr, guard=extent is None, innermost=innermost):
+            self.fetch_rows(stmt.var, stmt.body)
             self.block(stmt.body)
 
     def is_innermost(self, body: Block) -> bool:
@@ -1799,8 +1865,13 @@ class _Function:
     def uneven(self, stmt: For, limit: int, native: int) -> None:
         """A number of iterations that is no power of two."""
         part = limit & -limit
-        if part >= native or limit > native:
-            self.strip_mined(stmt, part if part >= native else native)
+        width = max(part, native)
+        if limit > native and self.uses_registers(stmt.body) and constant_value(self.resolve(stmt.extent)) is None:
+            # every piece has its place: a position that is computed would keep the accumulators out of registers
+            outer = cut(replace(stmt, extent=self.resolve(stmt.extent), min=self.resolve(stmt.min)), width)
+            self.statement(replace(outer, extent=int64(-(-limit // width)), kind="unroll"))
+        elif part >= native or limit > native:
+            self.strip_mined(stmt, width)
         elif self.masks(stmt.body):
             self.ragged(stmt, 1 << limit.bit_length())
         else:
@@ -1909,14 +1980,14 @@ class _Function:
             return
         if stmt.extent in self.positive or has_iterations(self.resolve(stmt.extent), self.extents):
             with self.scope():
-                self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count))
+                self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count), count)
             return
         body, end = self.b.name("tail"), self.b.name("tail.end")
         some = arith.compare(self.b, ">", count, index(0))
         self.b.branch_if(some, body, end)
         self.b.label(body)
         with self.scope():
-            self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count))
+            self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count), count)
         self.b.branch(end)
         self.b.label(end)
 
@@ -1950,18 +2021,30 @@ class _Function:
         self.b.branch(end)
         self.b.label(end)
 
-    def lanes(self, stmt: For, lanes: int, tail: Value | None) -> None:
-        """The body with one lane per iteration."""
+    def lanes(self, stmt: For, lanes: int, tail: Value | None, count: Value | None = None) -> None:
+        """The body with one lane per iteration; of the lanes, only `tail`, the first `count`, may touch memory."""
         self.b.comment(f"{_heading(stmt)}  (vector of {lanes}{', masked' if tail else ''})")
         place: Lines = []
         self.b.lines.append(place)
         first = self.resolve(stmt.min)
         self.enter(stmt.var, self.value(first), first, int64(lanes), place)
-        self.vector, self.tail = _Vector(stmt.var, first, lanes, len(self.levels) - 1), tail
+        self.vector, self.tail, self.tail_count = _Vector(stmt.var, first, lanes, len(self.levels) - 1), tail, count
         with self.statement_scope():
             self.block(stmt.body)
-        self.vector = self.tail = None
+        self.vector = self.tail = self.tail_count = None
         self.leave(stmt.var)
+
+
+def _doubled(b: Builder, count: Value) -> Value:
+    """Twice a number of lanes, as a narrow number."""
+    narrow = arith.cast(b, count, DType.INT32, False)
+    return arith.binary(b, "+", narrow, narrow)
+
+
+def _below(b: Builder, end: Value, first: int, lanes: int) -> Value:
+    """Which of `lanes` neighbours from number `first` on are before number `end`."""
+    numbers = ", ".join(f"i32 {number}" for number in range(first, first + lanes))
+    return b.op(f"icmp sgt {arith.broadcast(b, end, lanes).typed}, <{numbers}>", DType.BOOL, lanes, "needed")
 
 
 def _only_vectors(block: Block) -> bool:
@@ -2109,7 +2192,7 @@ class _Module:
         for reserved in ("workspace", "errors", "first", "last", "entry", "args", "index", "thread"):
             builder.name(reserved)
         function = _Function(self.kernel, self.target, builder)
-        function.writers = writers(self.plan.body)
+        function.writers = written(self.plan.body)
         self.names = self.bind(function, builder)
         lines: Lines = [function.place]
         builder.lines = lines
@@ -2196,6 +2279,7 @@ class _Module:
         inputs = frozenset(buffer.name for buffer in self.kernel.buffers if buffer.role == "input")
         function.item = loop.var if is_batch(self.plan.body, loop.var, inputs) else ""
         with function.counted(loop.var, low, end, loop.min, loop.extent, guard=True):
+            function.fetch_rows(loop.var, self.plan.body)
             function.block(self.plan.body)
 
     def header(self, arguments: tuple[Argument, ...], turns: bool) -> list[str]:

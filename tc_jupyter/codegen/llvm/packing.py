@@ -50,21 +50,13 @@ class Scope:
     target: Target
 
 
-def writers(block: Block) -> dict[str, set[str]]:
-    """Names of the statements that write each buffer."""
-    found: dict[str, set[str]] = {}
-    for stmt in walk_statements(block):
-        if isinstance(stmt, Store):
-            found.setdefault(stmt.buffer, set()).add(stmt.statement)
-    return found
-
-
 def written(block: Block) -> dict[str, set[tuple[str, bool]]]:
-    """What writes each buffer; see `Scope`."""
+    """What writes each buffer; see `Scope`. What adds to it counts as the number that it begins with."""
     found: dict[str, set[tuple[str, bool]]] = {}
     for stmt in block.body:
         if isinstance(stmt, Store):
-            found.setdefault(stmt.buffer, set()).add((stmt.statement, isinstance(stmt.value, Const)))
+            is_number = isinstance(stmt.value, Const) or stmt.reduce is not None
+            found.setdefault(stmt.buffer, set()).add((stmt.statement, is_number))
         for inner in sub_blocks(stmt):
             for name, more in written(inner).items() if inner.comment != SPARE else ():
                 found.setdefault(name, set()).update(more)
