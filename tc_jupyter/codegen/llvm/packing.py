@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from tc_jupyter.loops import SPARE, Allocate, Block, Buffer, For, If, Stmt, Store, sub_blocks, walk_statements
+from tc_jupyter.loops import SPARE, Allocate, Block, Buffer, For, If, Stmt, Store, sub_blocks
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, int64
 from tc_jupyter.schedule import Target
