@@ -51,7 +51,7 @@ from tc_jupyter.runtime.kernel import (
 from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
 from tc_jupyter.runtime.recent import RecentCalls
 from tc_jupyter.runtime.within import comparable
-from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, row_class, schedule_of, size_class
+from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, has_classes, row_class, schedule_of, size_class
 
 from .build import Build, build
 from .call_numbers import CallNumbers
@@ -388,7 +388,7 @@ class Definition:
         on_sizes = [item.text for item in checked if item.kind == "SIZE"]
         tests = tuple(dict.fromkeys([*on_sizes, *extent_tests, *present]))
         roots = {name: root_of(program, name) for name in program.results}
-        by_shape = self.by_class and any(statement.reduction_indices for statement in program.statements)
+        by_shape = self.by_class and has_classes(program)
         in_place = frozenset(
             (parameter.name, name)
             for parameter in self.parameters

@@ -6,10 +6,10 @@ primitives, so a user can print it (`Schedule.to_python`), change it and apply i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from tc_jupyter.program import IndexVar, Program, Statement, walk
-from tc_jupyter.ranges import Ranges
+from tc_jupyter.program import Expr, IndexVar, Program, Statement, walk
+from tc_jupyter.ranges import IndexRange, Ranges
 
 from .schedule import Schedule, schedule_of
 from .target import Target
@@ -98,8 +98,8 @@ def size_class(
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
     in a subscript (`h + kh`), and, on a CPU, sizes of 1 in reductions: a matrix of one column is a vector. Typical values are kept
     for sizes of results of reductions, up to a factor of two below 64 (and as they are where a window slides over a row, since its
-    tiles have to fit); above, only whether they are multiples of 64, and on a CPU whether they are few. Programs without reductions
-    have one class.
+    tiles have to fit); above, only whether they are multiples of 64, and on a CPU whether they are few. Where a CPU turns rows
+    around, it is kept whether sizes are multiples of 64. Other programs without reductions have one class.
 
     Args:
         kind: of the device, as in `Target`.
@@ -111,14 +111,15 @@ def size_class(
     single: set[str] = set()
     shaped: set[str] = set()
     slid: set[str] = set()
+    turned: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
         if not statement.reduction_indices:
+            if kind == "cpu" and _turns(statement):
+                turned.update(*map(_names, found.values()))
             continue
         for name, index in found.items():
-            if index.lower is None or index.upper is None:
-                continue
-            names = (index.upper - index.lower).names
+            names = _names(index)
             single |= {name for name in names if kind == "cpu" and sizes.get(name) == 1}
             if index.kind == "output":
                 shaped |= names
@@ -130,11 +131,48 @@ def size_class(
         (name, value) for name, value in known if name in single or (name in windows and 1 <= value <= SMALL)
     )
     fixed = {name for name, _ in constants}
-    return constants, tuple(
-        (name, value if name in slid and value <= LARGE else _typical(value, kind))
-        for name, value in known
-        if name in shaped and name not in fixed
-    )
+
+    def typical(name: str, value: int) -> int:
+        if name not in shaped:
+            return _whole(value)
+        return value if name in slid and value <= LARGE else _typical(value, kind)
+
+    wanted = (shaped | turned) - fixed
+    return constants, tuple((name, typical(name, value)) for name, value in known if name in wanted)
+
+
+def _names(index: IndexRange) -> frozenset[str]:
+    """The sizes that the length of a range depends on."""
+    return frozenset() if index.lower is None or index.upper is None else frozenset((index.upper - index.lower).names)
+
+
+def has_classes(program: Program) -> bool:
+    """Whether the class of a call depends on its sizes."""
+    return any(statement.reduction_indices or _turns(statement) for statement in program.statements)
+
+
+def _turns(statement: Statement) -> bool:
+    """Whether a read runs along another index than the result does, so that tiles are turned around."""
+    if statement.reduction_indices or len(statement.output_indices) < 2:
+        return False
+    last = statement.output_indices[-1].name
+    moving = [[_mentions(subscript, last) for subscript in read.indices] for read in statement.reads() if read.indices]
+    return any(any(others) and not end for *others, end in moving)
+
+
+def _mentions(subscript: Expr, index: str) -> bool:
+    return any(isinstance(node, IndexVar) and node.name == index for node in walk(subscript))
+
+
+def _whole(value: int) -> int:
+    """A typical value of the multiples of 64, or of the other sizes."""
+    return 4096 - (value == 0 or value % LARGE != 0)
+
+
+def multiples(hints: Sequence[Sized]) -> tuple[Sized, ...]:
+    """What the sizes of a class on a CPU are multiples of, by their typical values: (name, number)."""
+    units = {4096: LARGE, contraction.FEW_ROWS: LARGE, LARGE: 8, LARGE // 2: 8}
+    return tuple((name, units[value]) for name, value in hints if value in units)
 
 
 LONGEST_ROW = 1 << 15

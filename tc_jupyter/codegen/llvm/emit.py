@@ -77,6 +77,7 @@ from .builder import (
 from .collapse import collapse
 from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
+from .multiples import whole_tiles
 from .narrow import narrow
 from .overlap import overlap
 from .packing import Scope, packed, written
@@ -178,7 +179,7 @@ def emit_llvm(kernel: Kernel, target: Target, exclusive: frozenset[str] = frozen
 
 def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
     """From the kernel as it was lowered to text."""
-    kernel = expand(kernel, native_steps(kernel, target))
+    kernel = expand(whole_tiles(kernel), native_steps(kernel, target))
     own = tuple(stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
     kernel = replace(kernel, body=join(narrow(find(fuse_reductions(one_by_one(kernel.body)), flat))))

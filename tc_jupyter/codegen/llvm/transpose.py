@@ -50,11 +50,33 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     position = plus(stmt.min, plus(times(IndexVar(outer), int64(width)), IndexVar(step_name)))
     body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
     main = For(outer, int64(0), whole, Block((For(step_name, int64(0), int64(width), body, "unroll", stmt.axis),)))
+    main = _in_groups(main, inner, target)
     done = times(whole, int64(width))
     left = Binary("-", stmt.extent, done, DType.INT64)
     # gathers of a copy take as long as its elements one by one, and are far more code
     each = Block((replace(inner, kind="serial"),)) if all(map(_is_copy, inner.body.body)) else stmt.body
     return main, replace(stmt, min=plus(stmt.min, done), extent=left, body=each)
+
+
+def _in_groups(main: For, inner: For, target: Target) -> For:
+    """A copy of whole tiles one vector of lanes after the other: the code for one group of rows serves all of them."""
+    lanes, group = constant_value(inner.extent), target.vector_bits // 32
+    if lanes is None or lanes <= group or lanes % group or not all(map(_is_copy, inner.body.body)):
+        return main
+    number = f"{inner.var}.g"
+    lane = plus(times(IndexVar(number), int64(group)), IndexVar(inner.var))
+
+    def narrowed(block: Block) -> Block:
+        return with_body(block, map(narrow, block.body))
+
+    def narrow(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For) and stmt.var == inner.var:
+            return replace(
+                stmt, extent=int64(group), body=map_block(stmt.body, lambda expr: substitute(expr, {inner.var: lane}))
+            )
+        return with_blocks(stmt, narrowed)
+
+    return For(number, int64(0), int64(lanes // group), Block((with_blocks(main, narrowed),)))
 
 
 def turned_width(loop: For, inner: For, buffers: Mapping[str, Buffer], target: Target) -> int | None:

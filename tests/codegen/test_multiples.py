@@ -1,0 +1,135 @@
+"""Tiles of sizes that are multiples of a number are whole, and only those."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from llvm_kernels import F32, add, compare, kernel, least, loop, mul, op, read, size, var
+
+import tc_jupyter as tc
+from tc_jupyter.codegen.llvm.multiples import whole_tiles
+from tc_jupyter.loops import Buffer, For, If, Store, walk_statements
+from tc_jupyter.loops.interpret import interpret
+from tc_jupyter.program import Const, int64
+from tc_jupyter.schedule.space import multiples, size_class
+
+N, M = size("N"), size("M")
+PRODUCT = "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }"
+TURNED = "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }"
+
+
+def tiles(extent, block: int = 64, tile: int = 16):
+    """`Y[j] = X[j]` in blocks of tiles; the last of either may be less."""
+    at = add(add(mul(var("jo"), block), mul(var("ji"), tile)), var("j"))
+    left = op("-", op("-", extent, mul(var("jo"), block)), mul(var("ji"), tile))
+    inner = loop("j", least(left, tile), Store("Y", (at,), read("X", at)), kind="vectorize")
+    count = least(op("-", op("//", add(extent, tile - 1), int64(tile)), mul(var("jo"), block // tile)), block // tile)
+    outer = loop("jo", op("//", add(extent, block - 1), int64(block)), loop("ji", count, inner), kind="parallel")
+    return kernel([Buffer("X", F32, (extent,)), Buffer("Y", F32, (extent,), role="output")], "N", outer)
+
+
+def lengths(made):
+    return {stmt.var: stmt.extent for stmt in walk_statements(made.body) if isinstance(stmt, For)}
+
+
+@pytest.mark.parametrize("unit", [16, 32, 64, 4096])
+def test_a_tile_that_divides_the_size_is_whole(unit):
+    made = replace(tiles(N), multiples=(("N", unit),))
+    found = whole_tiles(made)
+    assert lengths(found)["j"] == int64(16)
+    for n in (0, unit, 3 * unit):
+        x = np.random.default_rng(n).random(n, np.float32)
+        arrays = {"X": x, "Y": np.zeros_like(x)}
+        interpret(found, arrays, {"N": n})
+        np.testing.assert_array_equal(arrays["Y"], x)
+    compare(made, {"X": np.ones(2 * unit, np.float32), "Y": np.zeros(2 * unit, np.float32)}, {"N": 2 * unit})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        tiles(N),
+        replace(tiles(N), multiples=(("N", 8),)),
+        replace(tiles(N), multiples=(("N", 24),)),
+        replace(tiles(add(N, 2)), multiples=(("N", 64),)),
+    ],
+)
+def test_others_stay_as_they_are(made):
+    assert lengths(whole_tiles(made)) == lengths(made)
+
+
+def test_the_code_for_less_than_a_tile_goes():
+    made = tiles(N)
+    (outer,) = made.body.body
+    (inner,) = outer.body.body
+    (tile,) = inner.body.body
+    less = If(op("<", tile.extent, int64(16)), replace(inner.body, body=(Store("Y", (int64(0),), Const(0.0, F32)),)))
+    body = replace(
+        made.body,
+        body=(
+            replace(
+                outer, body=replace(outer.body, body=(replace(inner, body=replace(inner.body, body=(less, tile))),))
+            ),
+        ),
+    )
+    found = whole_tiles(replace(made, body=body, multiples=(("N", 64),)))
+    assert not any(isinstance(stmt, If) for stmt in walk_statements(found.body))
+
+
+def test_a_row_of_a_whole_tile_is_not_beyond_the_last_one():
+    row = op("-", least(add(add(var("r"), mul(var("t"), 8)), 1), M), int64(1))
+    body = loop(
+        "t",
+        op("//", add(M, 7), int64(8)),
+        loop("r", 8, Store("Y", (var("t"), var("r")), read("X", row))),
+        kind="parallel",
+    )
+    buffers = [Buffer("X", F32, (M,)), Buffer("Y", F32, (op("//", add(M, 7), int64(8)), int64(8)), role="output")]
+    made = kernel(buffers, "M", body)
+    assert "op='min'" in repr(whole_tiles(made).body)
+    assert "op='min'" not in repr(whole_tiles(replace(made, multiples=(("M", 8),))).body)
+
+
+@pytest.mark.parametrize("text", [PRODUCT, TURNED])
+def test_the_class_of_a_size_says_what_divides_it(text):
+    function = tc.compile(text, target="cpu").f
+    for value in [*range(1, 300), 4095, 4096, 4160, 10**6]:
+        _, hints = size_class(function.program, function.definition().found.ranges, {"M": value, "N": value, "K": 7})
+        for name, unit in multiples(hints):
+            assert name != "K"
+            assert value % unit == 0
+
+
+@pytest.mark.parametrize(("text", "reference"), [(PRODUCT, np.matmul), (TURNED, lambda x: x.T)])
+def test_one_function_serves_sizes_of_all_classes_in_turn(text, reference):
+    function = tc.compile(text, target="cpu").f
+    rng = np.random.default_rng(3)
+    for first, second in (
+        (64, 128),
+        (65, 128),
+        (128, 127),
+        (64, 64),
+        (40, 24),
+        (41, 23),
+        (256, 192),
+        (1, 320),
+        (320, 320),
+    ):
+        arrays = [rng.integers(-4, 4, (first, second)).astype(np.float32)]
+        if text is PRODUCT:
+            arrays = [
+                rng.integers(-4, 4, (first, 5)).astype(np.float32),
+                rng.integers(-4, 4, (5, second)).astype(np.float32),
+            ]
+        for _ in range(2):
+            np.testing.assert_array_equal(function(*arrays), reference(*arrays))
+
+
+@pytest.mark.parametrize(("text", "shapes"), [(PRODUCT, ((128, 9), (9, 128))), (TURNED, ((128, 192),))])
+def test_code_for_multiples_of_64_has_no_masks(text, shapes):
+    function = tc.compile(text, target="cpu").f
+    text = function.source("llvm", *(np.zeros(shape, np.float32) for shape in shapes))
+    assert "masked." not in text
+    assert "inside" not in text
