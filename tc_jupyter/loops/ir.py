@@ -184,8 +184,8 @@ class Kernel:
         statements: names of the statements it computes.
         checks: number of `Check` nodes; if not 0 the kernel takes an error record.
         comment: lines shown at the top of generated text (def, ranges).
-        multiples: sizes (or strides, `A.stride.0`) that the launcher, or the class of the call, has found to be multiples of a number:
-            (name, number).
+        multiples: sizes (or strides, `A.stride.0`) that the launcher has found to be multiples of a number, or that are by the
+            class of the call: (name, number).
         most: sizes that no call exceeds: (name, number); the launcher refuses a larger one.
         min_blocks: blocks that should fit into a GPU's multiprocessor at once; limits registers. 0 = the compiler's choice.
     """

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from llvm_kernels import F32, add, compare, kernel, least, loop, mul, op, read, size, var
+from llvm_kernels import F32, add, compare, kernel, least, loop, mul, op, read, size, target, var
 
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.multiples import whole_tiles
@@ -133,3 +133,13 @@ def test_code_for_multiples_of_64_has_no_masks(text, shapes):
     text = function.source("llvm", *(np.zeros(shape, np.float32) for shape in shapes))
     assert "masked." not in text
     assert "inside" not in text
+
+
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+@pytest.mark.parametrize(
+    ("text", "grouped"),
+    [("def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }", True), (TURNED, False)],
+)
+def test_temporaries_are_turned_one_vector_of_rows_after_the_other_and_results_in_whole_lines(text, grouped, isa):
+    made = tc.compile(text, target="cpu").f.definition().build(target(isa))
+    assert any(".g in 0:2" in source.text for source in made.sources) == (grouped and target(isa).vector_bits > 128)

@@ -50,7 +50,7 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     position = plus(stmt.min, plus(times(IndexVar(outer), int64(width)), IndexVar(step_name)))
     body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
     main = For(outer, int64(0), whole, Block((For(step_name, int64(0), int64(width), body, "unroll", stmt.axis),)))
-    main = _in_groups(main, inner, target)
+    main = _in_groups(main, inner, buffers, target)
     done = times(whole, int64(width))
     left = Binary("-", stmt.extent, done, DType.INT64)
     # gathers of a copy take as long as its elements one by one, and are far more code
@@ -58,10 +58,17 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     return main, replace(stmt, min=plus(stmt.min, done), extent=left, body=each)
 
 
-def _in_groups(main: For, inner: For, target: Target) -> For:
-    """A copy of whole tiles one vector of lanes after the other: the code for one group of rows serves all of them."""
+def _in_groups(main: For, inner: For, buffers: Mapping[str, Buffer], target: Target) -> For:
+    """A copy of whole tiles into a temporary, one vector of rows after the other: the code for one serves all of them.
+
+    Measured with AVX-512, two groups of 16: a layer 0.93 of the time, `A @ B.T` 0.95; with AVX2 1.01 and 1.01. A result is written
+    in whole lines: a transpose with AVX2 took 1.87 times as long in halves of them.
+    """
     lanes, group = constant_value(inner.extent), target.vector_bits // 32
-    if lanes is None or lanes <= group or lanes % group or not all(map(_is_copy, inner.body.body)):
+    copies = all(
+        isinstance(s, Store) and _is_copy(s) and buffers[s.buffer].scope != "argument" for s in inner.body.body
+    )
+    if lanes is None or lanes <= group or lanes % group or not copies:
         return main
     number = f"{inner.var}.g"
     lane = plus(times(IndexVar(number), int64(group)), IndexVar(inner.var))
