@@ -14,6 +14,7 @@ from tc_jupyter.codegen.llvm.prepare import map_block
 from tc_jupyter.function import compile
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Store, walk_statements
 from tc_jupyter.loops.interpret import interpret
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Select, Size, children, int64, rebuild
 from tests.codegen.llvm_kernels import F32, ISAS, add, compare, const, kernel, least, loop, mul, op, read, target, var
 
@@ -95,11 +96,28 @@ def test_full_tiles_have_constant_lengths_and_no_conditions(guarded):
     assert ("Select" in repr(found.otherwise)) == guarded
 
 
-def test_a_processor_with_free_masks_keeps_its_masks():
-    made, plain = windows(), replace(target("avx2"), features=frozenset({"avx2"}))
+def test_a_processor_with_free_masks_keeps_masks_but_in_windows_with_a_counter():
+    counted, plain = windows(), replace(target("avx2"), features=frozenset({"avx2"}))
     free = replace(plain, features=frozenset({"avx512vl", "avx512bw"}))
-    texts = [emit_llvm(made, each).text for each in (plain, free)]
-    assert ["; if W - K + 1 >= 16" in text for text in texts] == [True, False]
+    written_out = replace(counted, body=map_block(counted.body, lambda expr: int64(2) if expr == K else expr))
+    for made, expected in ((counted, [True, True]), (unrolled(written_out), [True, False])):
+        texts = [emit_llvm(made, each).text for each in (plain, free)]
+        assert [" >= 16\n" in text for text in texts] == expected
+
+
+def unrolled(made):
+    """With the loop over the window written out."""
+
+    def rule(block: Block) -> Block:
+        return with_body(
+            block,
+            (
+                with_blocks(s if getattr(s, "var", "") != "k" else replace(s, kind="unroll", extent=int64(2)), rule)
+                for s in block.body
+            ),
+        )
+
+    return replace(made, body=rule(made.body))
 
 
 def mul_f(left, right):

@@ -194,7 +194,7 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
     lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
     body = packed(plan.body, Scope(buffers, flat, lengths, written(plan.body), exclusive, target))
-    body = body if target.free_masks else overlap(body)
+    body = overlap(body, target.free_masks)
     body = blocked(full_tiles(without_short(peel(accumulate(body, scopes))), bound), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
