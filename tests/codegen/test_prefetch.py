@@ -96,7 +96,7 @@ def test_the_row_after_the_last_one_of_a_stencil_is_fetched_whole():
         op("+", read("X", add(var("i"), 2), add(at, 1)), read("X", add(var("i"), 1), at)),
     )
     row = loop("jo", size("J"), loop("j", 32, Store("Y", (var("i"), at), value), kind="vectorize"))
-    ((name, place),) = next_rows(Block((row,)), "i", strides, lambda expr: expr)
-    assert (name, place) == ("X", polynomial(add(mul(size("W"), add(var("i"), 3)), 1)))
+    ((name, place, gain),) = next_rows(Block((row,)), "i", strides, lambda expr: expr)
+    assert (name, place, gain) == ("X", polynomial(add(mul(size("W"), add(var("i"), 3)), 1)), polynomial(size("W")))
     assert next_rows(row.body, "jo", strides, lambda expr: expr) == []
     assert next_rows(Block((row, row)), "i", strides, lambda expr: expr) == []

@@ -98,6 +98,7 @@ from .polynomial import (
     without,
 )
 from .prefetch import (
+    BURST,
     FIRST,
     LINE,
     LONGEST,
@@ -990,7 +991,8 @@ class _Function:
             if storage.buffer.role == "input" and storage.buffer.shape and not storage.buffer.strided
             if (constant_value(storage.buffer.shape[-1]) or SHORT_ROW) * storage.buffer.dtype.bytes >= SHORT_ROW
         }
-        for name, row in next_rows(body, var, inputs, self.resolve):
+        reduces = any(isinstance(stmt, Store) and stmt.reduce is not None for stmt in walk_statements(body))
+        for name, row, gain in next_rows(body, var, inputs, self.resolve):
             self.b.comment(f"fetch the row of {name} that the next iteration of {var} reads")
             buffer, number = self.storages[name].buffer, f"{name}.line"
             size, shape = buffer.dtype.bytes, buffer.shape
@@ -998,6 +1000,13 @@ class _Function:
             lines = ceil_div(times(shape[-1], int64(size)), int64(LINE))
             count = Select(large, minimum(lines, int64(LONGEST // LINE)), int64(0), DType.INT64)
             pointer = self.address(self.storages[name], row)
+            if (
+                reduces and constant_value(as_expr(gain)) is None
+            ):  # windows make little of a row, so it must be under way earlier
+                nbytes = times(maximum(as_expr(gain), int64(1)), int64(size))
+                later = Binary("//", int64(BURST), nbytes, DType.INT64)
+                by = self.value(times(later, as_expr(gain)))
+                pointer = self.b.raw(f"getelementptr {memory_type(buffer.dtype)}, ptr {pointer}, {by.typed}", "later")
             with self.counted(number, index(0), self.value(count), int64(0), count, guard=True):
                 self.fetch(
                     self.b.raw(f"getelementptr [{LINE} x i8], ptr {pointer}, {self.values[number].typed}", "line"), 0
