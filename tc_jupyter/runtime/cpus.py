@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 
 def _quota(text: str) -> int | None:
@@ -46,6 +47,12 @@ def current_cpu() -> int | None:
     read = _reader()
     number = -1 if read is None else read()
     return number if number >= 0 else None
+
+
+def reader_address() -> int:
+    """Where compiled code finds what `current_cpu` calls, an `int (*)(void)`; 0 where the system does not say."""
+    read: Any = _reader()
+    return 0 if read is None else ctypes.cast(read, ctypes.c_void_p).value or 0
 
 
 def send_away(thread: int | None, cpu: int, back: int | None = None) -> bool:

@@ -134,6 +134,7 @@ from .prepare import (
     without_short,
 )
 from .remainder import one_by_one
+from .row_tiles import Part, is_large, lanes_of_stream, row_tiles
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
@@ -148,8 +149,6 @@ the beginning of the next one too, and would take it from the processor that wri
 workspace, 4096 rows on two threads: 2.7 to 3.0 ms with none or one page per thread, 1.2 to 1.4 ms with a free page between."""
 MOST_WEIGHT = 1 << 31
 """Up to so large constants and factors of sizes and indices, a comparison is one of their difference, which does not overflow."""
-LONG_ROW = 4 << 10
-"""Bytes of a row from which on it may be written past the caches."""
 MOST_UNROLLED = 128
 """Iterations of `unroll` loops that are written out."""
 
@@ -195,7 +194,7 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
     lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
     body = packed(plan.body, Scope(buffers, flat, lengths, written(plan.body), exclusive, target))
-    body = overlap(body, target.free_masks)
+    body = row_tiles(overlap(body, target.free_masks), buffers, target)
     body = blocked(full_tiles(without_short(peel(accumulate(body, scopes))), bound), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
@@ -975,7 +974,7 @@ class _Function:
 
     def fetch_ahead(self, storage: _Storage, pointer: str, lanes: int) -> None:
         """Fetch what a reduction over rows of an input reads soon, of all its rows, in the first loop that reads the input."""
-        if not self.partial or storage.buffer.role != "input":
+        if not self.partial or storage.buffer.role != "input" or self.target.reads_ahead:
             return
         loop = max(self.level_of, key=self.level_of.__getitem__, default="")
         if self.fetched.setdefault(storage.buffer.name, loop) != loop:
@@ -985,6 +984,8 @@ class _Function:
 
     def fetch_rows(self, var: str, body: Block) -> None:
         """Fetch the rows of large inputs that the next iteration of a loop over rows reads, before this one is computed."""
+        if self.target.reads_ahead or any(isinstance(stmt, Part) for stmt in walk_statements(body)):
+            return
         inputs = {
             name: storage.strides
             for name, storage in self.storages.items()
@@ -1305,7 +1306,7 @@ class _Function:
         assert self.vector is not None
         size, register = storage.buffer.dtype.bytes, self.target.vector_bits // 8
         piece = max(register, min(LINE, self.vector.lanes * size))
-        large = self.is_large(storage)
+        large = self.value(is_large(storage.buffer, self.target))
         past, plain, end = (self.b.name(hint) for hint in ("past", "cached", "stored"))
         self.b.branch_if(
             self.whole_lines(stmt, storage, piece, large) or self.whole_line(pointer, piece, large), past, plain
@@ -1318,14 +1319,6 @@ class _Function:
         self.b.branch(end)
         self.b.label(end)
         self.streams = True
-
-    def is_large(self, storage: _Storage) -> Value:
-        """Whether an output is far larger than the caches, and its rows are long."""
-        extents = _product([Binary("max", extent, int64(0), DType.INT64) for extent in storage.buffer.shape])
-        least = 2 * self.target.llc_bytes // storage.buffer.dtype.bytes
-        enough: Expr = Binary(">=", extents, int64(least), DType.BOOL)
-        long = Binary(">=", storage.buffer.shape[-1], int64(LONG_ROW // storage.buffer.dtype.bytes), DType.BOOL)
-        return self.value(Binary("&&", enough, long, DType.BOOL))
 
     def whole_lines(self, stmt: Store, storage: _Storage, piece: int, large: Value) -> Value | None:
         """`large`, and all stores of a statement begin with a piece of a line: so do rows, and a multiple of it lies before."""
@@ -1861,8 +1854,8 @@ class _Function:
         number = constant_value(extent)
         if limit is not None and limit <= 1:
             self.serial(replace(stmt, kind="serial"))
-        elif (limit is None or limit > WIDEST * native) and is_stream(stmt):
-            self.stream(stmt, 2 * native)
+        elif isinstance(stmt, Part) or ((limit is None or limit > WIDEST * native) and is_stream(stmt)):
+            self.stream(stmt, lanes_of_stream(stmt.body, self.target))
         elif limit is None or limit > WIDEST * native:
             self.strip_mined(stmt, 2 * native)
         elif limit & (limit - 1):
@@ -1899,18 +1892,23 @@ class _Function:
     def stream(self, stmt: For, lanes: int) -> None:
         """Vectors that may overlap: the first one, then from the first aligned position, then the last one again.
 
-        The body appears once; the position moves by a vector, but never beyond the last full one.
+        The body appears once; the position moves by a vector, but never beyond the last full one. A short row is one part.
         """
         extent = self.value(self.resolve(stmt.extent))
+        part = f", part {stmt.tile}" if isinstance(stmt, Part) else ""
         long, short, end = (self.b.name(hint) for hint in ("long", "short", "row.end"))
-        self.b.comment(f"{_heading(stmt)}  (vectors of {lanes}, the last one overlaps)")
+        self.b.comment(f"{_heading(stmt)}  (vectors of {lanes}, the last one overlaps{part})")
         self.b.branch_if(arith.compare(self.b, ">=", extent, index(lanes)), long, short)
         self.b.label(long)
         with self.scope():
-            self.overlapping(stmt, lanes, extent)
+            self.overlapping(stmt, lanes, extent, end)
         self.b.branch(end)
         self.b.label(short)
         with self.scope():
+            if isinstance(stmt, Part):
+                whole = self.b.name("whole")
+                self.b.branch_if(arith.compare(self.b, "==", self.part(stmt), index(0)), whole, end)
+                self.b.label(whole)
             bound = replace(stmt, extent=minimum(int64(lanes), self.resolve(stmt.extent)))
             if reads_in_pieces(stmt.body, stmt.var):
                 self.serial(replace(stmt, kind="serial"))
@@ -1919,11 +1917,33 @@ class _Function:
         self.b.branch(end)
         self.b.label(end)
 
-    def overlapping(self, stmt: For, lanes: int, extent: Value) -> None:
-        """At least one full vector."""
+    def part(self, stmt: Part) -> Value:
+        """Which part of a stream is printed."""
+        return self.value(self.resolve(IndexVar(stmt.tile)))
+
+    def of_part(self, stmt: Part, lanes: int, first_step: Value, last: Value, end: str) -> tuple[Value, Value]:
+        """First and last position of a part; jump to `end` if the parts before it are all of the row.
+
+        The vectors of a row begin at 0, at `first_step`, and then every `lanes`; the last one at `last`.
+        """
+        width, length = index(lanes), index(lanes * stmt.vectors)
+        at = arith.binary(self.b, "+", first_step, arith.binary(self.b, "*", self.part(stmt), length))
+        some = self.b.name("some")
+        before = arith.binary(self.b, "-", at, index(2 * lanes))
+        self.b.branch_if(arith.compare(self.b, "<", before, last), some, end)
+        self.b.label(some)
+        start, until = (
+            arith.binary(self.b, "min", arith.binary(self.b, "max", index(0), place), last)
+            for place in (arith.binary(self.b, "-", at, width), arith.binary(self.b, "+", before, length))
+        )
+        return start, arith.select(self.b, self.value(stmt.cut), until, last)
+
+    def overlapping(self, stmt: For, lanes: int, extent: Value, end: str) -> None:
+        """At least one full vector; of a part perhaps none, then a jump to `end`."""
         at = f"{stmt.var}.at"
         last = arith.binary(self.b, "-", extent, index(lanes))
         first_step = self.to_alignment(stmt, lanes)
+        begin, until = self.of_part(stmt, lanes, first_step, last, end) if isinstance(stmt, Part) else (index(0), last)
         body, done, before = self.b.name(f"for.{stmt.var}"), self.b.name(f"end.{stmt.var}"), self.b.block
         self.b.branch(body)
         self.b.label(body)
@@ -1941,10 +1961,10 @@ class _Function:
         start = arith.compare(self.b, "==", counter, index(0))
         length = arith.select(self.b, start, first_step, index(lanes))
         after = arith.binary(self.b, "min", self.b.op(f"add nsw i64 {counter.text}, {length.text}", DType.INT64), last)
-        more = arith.compare(self.b, "!=", counter, last)
+        more = arith.compare(self.b, "!=", counter, until)
         latch = self.b.block
         self.b.branch_if(more, body, done)
-        self.b.lines.insert(phi_at, f"  {counter.text} = phi i64 [ 0, %{before} ], [ {after.text}, %{latch} ]")
+        self.b.lines.insert(phi_at, f"  {counter.text} = phi i64 [ {begin.text}, %{before} ], [ {after.text}, %{latch} ]")
         self.b.label(done)
 
     def overlaps_none(self, counter: Value, first_step: Value, lanes: int, last: Value) -> Value:

@@ -63,6 +63,8 @@ def _to_one(schedule: Schedule, stage: Stage) -> Schedule:
 
 def _rows_together(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     """A vector of each of several rows in turn, where all that read these rows do so."""
+    if target.reads_ahead:
+        return None
     graph = schedule.graph
     users = [each for tensor in _rows_of(stage) for each in graph.stages if tensor in graph.reads(each)]
     if not users or not all(_has_many_rows(each, sizes) for each in users):
