@@ -491,13 +491,19 @@ class SizeExpr:
         """The expression with other expressions in place of names, in canonical form again."""
         if not self.names & values.keys():
             return self
-        total = SizeExpr({}, self.offset)
+        terms: dict[Monomial, int] = {}
+        offset = self.offset
         for mono, c in self.terms.items():
-            product = SizeExpr({}, c)
-            for atom in mono:
+            if all(isinstance(atom, Name) and atom.name not in values for atom in mono):
+                terms[mono] = terms.get(mono, 0) + c
+                continue
+            product = atom_substitute(mono[0], values)
+            for atom in mono[1:]:
                 product = product * atom_substitute(atom, values)
-            total = total + product
-        return total
+            offset += c * product.offset
+            for found, factor in product.terms.items():
+                terms[found] = terms.get(found, 0) + c * factor
+        return SizeExpr({mono: c for mono, c in terms.items() if c}, offset)
 
 
 ZERO = SizeExpr({}, 0)

@@ -36,6 +36,8 @@ def _own_loops(graph: StageGraph, stage: Stage) -> tuple[str, ...]:
 
 
 def _own_loops_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
+    if not any(kind.startswith(("blockIdx", "threadIdx")) for _, kind in stage.annotations):
+        return None
     around = {graph.stage(owner).annotation(leaf): f"{owner}[{leaf}]" for owner, leaf in graph.attach_path(stage.name)}
     for leaf in _own_loops(graph, stage):
         axis = stage.annotation(leaf) or ""

@@ -206,12 +206,12 @@ def _clip(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeEx
 def _whole_tiles(stage: Stage, root: str, extent: SizeExpr) -> SizeExpr:
     """What a padded stage computes at the edge as well: the largest extent, up to a multiple of the factor that splits it.
 
-    An extent without a largest value stays as it is, with its tail.
+    An extent without a largest value is rounded up itself.
     """
     most = extent.limits[1]
-    if most is None:
-        return extent
     factor = next((each.factor for each in stage.relations if isinstance(each, Split) and each.parent == root), None)
+    if most is None:
+        return extent if factor is None else floor_div(extent + (factor - 1), constant(factor)) * constant(factor)
     return constant(-(-most // factor) * factor if factor else most)
 
 

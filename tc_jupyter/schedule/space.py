@@ -171,7 +171,7 @@ def _whole(value: int) -> int:
 
 def multiples(hints: Sequence[Sized]) -> tuple[Sized, ...]:
     """What the sizes of a class on a CPU are multiples of, by their typical values: (name, number)."""
-    units = {4096: LARGE, contraction.FEW_ROWS: LARGE, LARGE: 8, LARGE // 2: 8}
+    units = {4096: LARGE, contraction.FEW_ROWS: LARGE, 64: 64, 56: 8, 32: 32, 24: 8, 16: 16}
     return tuple((name, units[value]) for name, value in hints if value in units)
 
 
@@ -222,13 +222,16 @@ def _is_window(statement: Statement, index: str) -> bool:
 
 
 def _typical(value: int, kind: str) -> int:
-    """A value of the same class: 4, 8, 16, 32, 64, or 4096 and 4095 for larger ones that are multiples of 64 or not.
+    """A value of the same class: a power of two, which on a CPU stands from 16 on for itself only, and 4096 and 4095 for sizes above 64
+    that are multiples of 64 or not.
 
-    On a CPU 31 and 63 stand for those of the upper half that are no multiples of 8, the rows of a register tile, and 256 and 255
+    On a CPU 24 and 56 stand for the other multiples of 8, the rows of a register tile, and 15, 31 and 63 for the rest; 256 and 255
     for lengths of short rows, and few of them.
     """
     if value > LARGE:
         few = kind == "cpu" and value <= contraction.FEW_ROWS
         return (contraction.FEW_ROWS if few else 4096) - (value % 64 != 0)
     whole = max(4, 1 << max(0, value - 1).bit_length())
-    return whole - 1 if kind == "cpu" and whole > 16 and value % 8 else whole
+    if kind != "cpu" or whole <= 8 or value == whole:
+        return whole
+    return whole - (8 if value % 8 == 0 else 1)

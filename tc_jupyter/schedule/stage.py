@@ -177,7 +177,10 @@ class Stage:
 
     def annotation(self, leaf: str) -> str | None:
         """The annotation of a leaf, if any."""
-        return dict(self.annotations).get(leaf)
+        for name, kind in self.annotations:
+            if name == leaf:
+                return kind
+        return None
 
 
 def children_of(relation: Relation) -> tuple[str, ...]:

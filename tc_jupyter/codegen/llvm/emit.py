@@ -138,7 +138,7 @@ from .row_tiles import Part, is_large, lanes_of_stream, row_tiles
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
-from .transpose import PIECE_BITS, apart, blocked, crossing_reads, halving_reads, joined, plain_reads, turn
+from .transpose import PIECE_BITS, apart, blocked, crossing_reads, halving_reads, joined, plain_reads, turn, under_masks
 from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
@@ -195,7 +195,8 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
     body = packed(plan.body, Scope(buffers, flat, lengths, written(plan.body), exclusive, target))
     body = row_tiles(overlap(body, target.free_masks), buffers, target)
-    body = blocked(full_tiles(without_short(peel(accumulate(body, scopes))), bound), inputs, target)
+    body = under_masks(without_short(peel(accumulate(body, scopes))), buffers, target)
+    body = blocked(full_tiles(body, bound), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
     return _Module(kernel, target, replace(plan, body=body)).source()
@@ -2077,6 +2078,11 @@ def _below(b: Builder, end: Value, first: int, lanes: int) -> Value:
     return b.op(f"icmp sgt {arith.broadcast(b, end, lanes).typed}, <{numbers}>", DType.BOOL, lanes, "needed")
 
 
+def _only_copies(block: Block) -> bool:
+    """Whether elements are only moved: LLVM would write short loops out, 288 stores of a window's weights in 85 ms."""
+    return all(isinstance(s.value, Read) and s.reduce is None for s in walk_statements(block) if isinstance(s, Store))
+
+
 def _only_vectors(block: Block) -> bool:
     """Whether LLVM's own vectoriser has nothing to do: every innermost loop is vectorised or written out."""
     innermost = [
@@ -2318,7 +2324,7 @@ class _Module:
         Addresses in vector code are good as written for x86. Those of other processors add and multiply less, so LLVM may search
         for better ones, but not among the many of a kernel that only turns rows.
         """
-        vector = _only_vectors(self.plan.body)
+        vector = _only_vectors(self.plan.body) or _only_copies(self.plan.body)
         good = (vector and self.target.arch.startswith("x86")) or (turns and not self.reduces)
         lines = [f"; passes: {'vector' if vector else 'loops'}{', addresses as written' if good else ''}"]
         lines += [f"; {line}" for line in self.kernel.comment]

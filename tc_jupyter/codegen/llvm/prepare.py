@@ -377,7 +377,11 @@ def _operations(expr: Expr) -> int:
 
 
 SHORT = "less than a tile"
-"""Comment of a block whose tiles are hardly ever full (`overlap`, `peel`): `full_tiles` makes no second version of them."""
+"""Comment of a block whose tiles are hardly ever full (`overlap`, `peel`)."""
+MASKED = "tiles under masks"
+"""Comment of a block where masks cost less than the code of full tiles (`transpose.under_masks`)."""
+ONE_VERSION = frozenset((SHORT, MASKED))
+"""Comments of blocks of which `full_tiles` makes no second version."""
 
 
 def without_short(block: Block) -> Block:
@@ -423,7 +427,7 @@ def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozens
         bound: loop variables known here.
         outer: extents that were known further out already and are versioned inside `block`.
     """
-    if block.comment == SHORT:
+    if block.comment in ONE_VERSION:
         return block
     here = _ragged(block, bound)
     for stmt in block.body:
@@ -506,7 +510,7 @@ def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
 
 def _limited(block: Block) -> Iterator[Expr]:
     """Extents `min(constant, ...)` of vectorised and unrolled loops inside."""
-    for stmt in _not_short(block):
+    for stmt in _with_versions(block):
         if (
             isinstance(stmt, For)
             and stmt.kind in ("vectorize", "unroll")
@@ -517,13 +521,13 @@ def _limited(block: Block) -> Iterator[Expr]:
             yield stmt.extent
 
 
-def _not_short(block: Block) -> Iterator[Stmt]:
-    """All statements inside, without those of tiles that are hardly ever full."""
-    if block.comment != SHORT:
+def _with_versions(block: Block) -> Iterator[Stmt]:
+    """All statements inside but those of tiles that have one version."""
+    if block.comment not in ONE_VERSION:
         for stmt in block.body:
             yield stmt
             for inner in sub_blocks(stmt):
-                yield from _not_short(inner)
+                yield from _with_versions(inner)
 
 
 def _postponed(stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: Block) -> frozenset[Expr]:
