@@ -766,22 +766,13 @@ class _StageLoops:
             span=self.statement.span,
         )
 
-    def _turns(self) -> bool:
-        """Whether neighbours in the result are read from different rows: its lines are then written in parts."""
-        outputs = self.statement.output_indices
-        if not outputs:
-            return True
-        last = outputs[-1].name
-        subscripts = (index for read in self.statement.reads() for index in read.indices[:-1])
-        return any(isinstance(node, IndexVar) and node.name == last for index in subscripts for node in walk(index))
-
     def _is_final(self, buffer: str) -> bool:
         """Whether this is the last that happens to a result: it goes to memory and is not read again."""
         graph = self.nest.graph
         family = graph.stages_on(self.stage.target)
         written = buffer == graph.storage_name(self.stage.target) and self.nest.place(buffer).buffer.scope == "argument"
         reads = any(read.tensor == self.stage.target for read in self.statement.reads())
-        plain = self.statement.operator == "=" and not reads and not self._turns()
+        plain = self.statement.operator == "=" and not reads
         return written and plain and family[-1].name == self.stage.name and not graph.consumers(family[0].name)
 
     def _checked(self, stmt: Stmt) -> Stmt:

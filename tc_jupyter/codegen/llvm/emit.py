@@ -274,6 +274,23 @@ class _Wrap:
 
 
 @dataclass(frozen=True, slots=True)
+class _Written:
+    """A store of neighbouring elements that goes past the caches if a condition holds.
+
+    Attributes:
+        stored: operand with its type.
+        pointer: where it goes.
+        size, register: alignment in bytes, of an element and where lines are whole.
+    """
+
+    stored: str
+    pointer: str
+    size: int
+    register: int
+    past: Value
+
+
+@dataclass(frozen=True, slots=True)
 class _Vector:
     """The vectorised loop that is being printed: its variable, first value, lanes and level."""
 
@@ -316,6 +333,7 @@ class _Function:
         self.workspace: Expr = int64(0)
         self.stack_bytes = 0
         self.streams = False
+        self.put_off: tuple[str, list[_Written]] | None = None
         self.turns = self.last_rows = False
         self.partial = False
         self.fetched: dict[str, str] = {}
@@ -1308,18 +1326,30 @@ class _Function:
         size, register = storage.buffer.dtype.bytes, self.target.vector_bits // 8
         piece = max(register, min(LINE, self.vector.lanes * size))
         large = self.value(is_large(storage.buffer, self.target))
-        past, plain, end = (self.b.name(hint) for hint in ("past", "cached", "stored"))
-        self.b.branch_if(
-            self.whole_lines(stmt, storage, piece, large) or self.whole_line(pointer, piece, large), past, plain
-        )
-        self.b.label(past)
-        self.b.line(f"store {stored}, ptr {pointer}, align {register}, !nontemporal !0")
-        self.b.branch(end)
-        self.b.label(plain)
-        self.b.line(f"store {stored}, ptr {pointer}, align {size}")
-        self.b.branch(end)
-        self.b.label(end)
-        self.streams = True
+        always = self.whole_lines(stmt, storage, piece, large)
+        if always is None and self.put_off is not None:  # few of the rows begin with a line
+            self.b.line(f"store {stored}, ptr {pointer}, align {size}")
+            return
+        found = _Written(stored, pointer, size, register, always or self.whole_line(pointer, piece, large))
+        if always is not None and self.put_off is not None and self.put_off[0] == self.b.block:
+            self.put_off[1].append(found)
+        else:
+            self.past_or_cached([found])
+
+    def past_or_cached(self, stores: Sequence[_Written]) -> None:
+        """Print stores, which need not be in order: those with one condition behind one jump."""
+        self.streams = self.streams or bool(stores)
+        for condition in dict.fromkeys(each.past for each in stores):
+            past, plain, end = (self.b.name(hint) for hint in ("past", "cached", "stored"))
+            self.b.branch_if(condition, past, plain)
+            for label, ending in ((past, ", !nontemporal !0"), (plain, "")):
+                self.b.label(label)
+                for each in stores:
+                    if each.past == condition:
+                        align = each.register if ending else each.size
+                        self.b.line(f"store {each.stored}, ptr {each.pointer}, align {align}{ending}")
+                self.b.branch(end)
+            self.b.label(end)
 
     def whole_lines(self, stmt: Store, storage: _Storage, piece: int, large: Value) -> Value | None:
         """`large`, and all stores of a statement begin with a piece of a line: so do rows, and a multiple of it lies before."""
@@ -1517,6 +1547,9 @@ class _Function:
         self.turn_blocks(stmt, extent)
         self.halve_rows(stmt, extent)
         turned = [key for key in self.loads[-1] if key not in before]
+        together: list[_Written] | None = None
+        if self.put_off is None and _only_stores(stmt.body):
+            self.put_off = self.b.block, (together := [])
         for iteration in range(extent):
             number = plus(first, int64(iteration))
             folded = constant_value(number)
@@ -1526,6 +1559,9 @@ class _Function:
             self.b.quiet += iteration == 0
         self.b.quiet -= extent > 0
         self.constants.pop(stmt.var, None)
+        if together is not None:
+            self.put_off = None
+            self.past_or_cached(together)
         for key in turned:
             del self.loads[-1][key]
 
@@ -2076,6 +2112,14 @@ def _below(b: Builder, end: Value, first: int, lanes: int) -> Value:
     """Which of `lanes` neighbours from number `first` on are before number `end`."""
     numbers = ", ".join(f"i32 {number}" for number in range(first, first + lanes))
     return b.op(f"icmp sgt {arith.broadcast(b, end, lanes).typed}, <{numbers}>", DType.BOOL, lanes, "needed")
+
+
+def _only_stores(block: Block) -> bool:
+    """Whether nothing but assignments of whole vectors happens inside, so that these may be printed one behind the other."""
+    inner = list(walk_statements(block))
+    plain = all(isinstance(stmt, Block | For | Store) for stmt in inner)
+    loops = all(stmt.kind == "vectorize" for stmt in inner if isinstance(stmt, For))
+    return plain and loops and all(stmt.reduce is None for stmt in inner if isinstance(stmt, Store))
 
 
 def _only_copies(block: Block) -> bool:
