@@ -5,11 +5,11 @@ looks once more, returns to Python and blocks on its own lock. Tasks are claimed
 number of threads that take part and the tasks left; a successful claim pins the job, since a job cannot end before its tasks have.
 A second caller (another Python thread, or a call from inside a callback) finds the pool taken and runs its tasks itself.
 
-A worker that starts, or slept, where the caller now computes is sent to the other processors before it is woken; one that ran a job on
-the caller's processor, or has not seen one when the caller has done all of it (several times; the first worker is looked at), after
-it. Left to itself, Linux runs both on one processor for a long time if there are few: of eight processes one began so, and thirty
-jobs of 3 ms took twice as long. Measured on two processors of an AMD EPYC, in turns with PyTorch and NumPy: a
-product of 512 on two threads took 3.1 ms in the middle, as on one, now 1.6, the shortest of both.
+A worker that starts, or slept, where the caller now computes is sent to the other processors before it is woken; one that ran a job
+on the caller's processor, or has not seen one when the caller has done all of it (several times; the first worker is looked at),
+after it. Left to itself, Linux runs both on one processor for a long time if there are few: one process in eight began so, and
+thirty jobs of 3 ms took twice as long. Measured on two processors of an AMD EPYC, in turns with PyTorch and NumPy: a product of 512
+on two threads took 3.1 ms in the middle, as on one, now 1.6, the shortest of both.
 
 Worked example: `pool().run(address, slots, 100)` calls `void f(ptr slots, i64 task, i64 thread, i64 100)` for the tasks 0 to 99.
 """
@@ -68,9 +68,9 @@ def _ran_on(worker: int) -> int:
     return _WORKERS + worker * _LINE + 16
 
 
-# State, one cache line each: 0 function, args, total, yield, brief jobs done alone, threads to wake, which processor this is (or 0);
-# 1 claim word; 2 tasks done; 3 job number; from 4 on one line per worker: asleep flag, last job seen, processor (plus 1). Claim word: tasks left (bits 0-31), threads (32-43),
-# generation (44-63).
+# State, one cache line each: 0 function, args, total, yield, brief jobs done alone, threads to wake, what tells the processor;
+# 1 claim word; 2 tasks done; 3 job number; from 4 on one line per worker: asleep flag, last job seen, processor (plus 1). Claim
+# word: tasks left (bits 0-31), threads (32-43), generation (44-63).
 _TEXT = """; passes: vector
 ; The loop of the thread pool.
 
@@ -305,9 +305,9 @@ late:
 }
 
 define i64 @tc.run(ptr %s, ptr %f, ptr %args, i64 %total, i64 %threads, i64 %brief, i64 %spins, ptr %wake) {
-; a whole job if no worker sleeps and it is short: returns -1 when all is done, -2 if the first worker has not seen it even
-; then, -4 if it ran on this processor, else the number of workers to wake; a brief job is done here if a worker sleeps, and -3 says when
-; that was so ROW times
+; a whole job if no worker sleeps and it is short: returns -1 when all is done, -2 if the first worker has not seen it
+; even then, -4 if it ran on this processor, else the number of workers to wake; a brief job is done here if a worker
+; sleeps, and -3 says when that was so ROW times
 entry:
   %is.brief = icmp ne i64 %brief, 0
   br i1 %is.brief, label %check, label %post

@@ -12,6 +12,7 @@ from tc_jupyter.codegen.llvm.prefetch import next_panel, next_rows
 from tc_jupyter.codegen.llvm.prepare import constant_value, substitute
 from tc_jupyter.loops import Block, Store
 from tc_jupyter.program import DType, Size, int64, rewrite
+from tc_jupyter.schedule import Target
 
 K, R = size("K"), 8
 LOOPS = ("j", "i", "k")
@@ -64,27 +65,27 @@ def test_a_product_fetches_its_next_panel_once_per_row():
     np.testing.assert_array_equal(function(left, right), np.full((65, 641), 96.0, np.float32))
 
 
-STENCIL = "Y(i,j) = X(i,j+1) + X(i+1,j) + X(i+1,j+2) + X(i+2,j+1)"
-
-
 @pytest.mark.parametrize(
     ("body", "rows"),
     [
-        (STENCIL, 1),
-        ("Y(i,j) = X((i+1)%M,j) + X(i,(j+1)%N) where i in 0:M, j in 0:N", 1),
-        ("Y(i,j) = X(max(i-1,0),j) + X(i,j) + X(min(i+1,M-1),j) where i in 0:M, j in 0:N", 1),
-        ("Y(i,j) = X(i,j) + Z(i,j) + Z(i+1,j)", 2),
-        ("Y(i,j) = X(i,j) + X(i+5,j) + Z(0,j)", 2),
+        ("Y(i,j) = X(i,j+1) + X(i+1,j) + X(i+1,j+2) + X(i+2,j+1)", 0),  # tiles of rows
+        ("Y(d,i,j) = W(d,i,j+1) + W(d,i+1,j) + W(d+1,i,j+2) + W(d+1,i+1,j+1)", 2),
+        ("Y(d,i,j) = W(d,(i+1)%M,j) + W((d+1)%D,i,(j+1)%N) where d in 0:D, i in 0:M, j in 0:N", 2),
+        ("Y(d,i,j) = W(max(d-1,0),i,j) + W(d,i,j) + W(d,min(i+1,M-1),j) where d in 0:D, i in 0:M, j in 0:N", 2),
+        ("Y(d,i,j) = W(d,i,j) + W(d+1,i,j) + X(i,j) + X(i+1,j)", 3),
         ("Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2", 2),
         ("Y(i,j) = X(i,j) + X(j,i)", 0),
         ("Y(i,j) +=! X(i,k) * Z(k,j)", 0),
         ("Y(i) +=! exp(X(i,k))", 0),
     ],
 )
-def test_the_rows_that_the_next_iteration_reads_first_are_fetched_once(body, rows):
+@pytest.mark.parametrize("reads_ahead", [False, True])
+def test_the_rows_that_the_next_iteration_reads_first_are_fetched_once(body, rows, reads_ahead, monkeypatch):
+    """Unless the processor is one that itself reads ahead."""
     pytest.importorskip("llvmlite")
-    function = tc.compile(f"def f(float(M,N) X, float(M,N) Z) -> (Y) {{ {body} }}", target="cpu").f
-    assert function.source("llvm").count("; fetch the row of ") == rows
+    monkeypatch.setattr(Target, "reads_ahead", reads_ahead)
+    function = tc.compile(f"def f(float(M,N) X, float(M,N) Z, float(D,M,N) W) -> (Y) {{ {body} }}", target="cpu").f
+    assert function.source("llvm").count("; fetch the row of ") == (0 if reads_ahead else rows)
 
 
 def test_the_row_after_the_last_one_of_a_stencil_is_fetched_whole():

@@ -23,6 +23,17 @@ define void @who(ptr %args, i64 %index, i64 %thread, i64 %tasks) {
   %old = atomicrmw add ptr %at, i64 1 monotonic
   ret void
 }
+define void @meet(ptr %args, i64 %index, i64 %thread, i64 %tasks) {
+entry:
+  %old = atomicrmw add ptr %args, i64 1 seq_cst
+  br label %wait
+wait:
+  %begun = load atomic i64, ptr %args seq_cst, align 8
+  %all = icmp uge i64 %begun, %tasks
+  br i1 %all, label %end, label %wait
+end:
+  ret void
+}
 """
 
 
@@ -155,6 +166,62 @@ def test_a_worker_that_has_not_seen_a_finished_job_is_sent_away(monkeypatch):
     for _ in range(threads._LATE_JOBS):
         pool._make_room(4)
     assert sent[1:] == [(11, 6, 7), (13, 6, None)]
+
+
+def test_a_job_whose_first_worker_ran_on_the_callers_processor_says_so(code):
+    """By what the worker noted: here, and then elsewhere. Where the system does not say, nobody knows."""
+    pool = threads.Pool()
+    reader = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 7)
+    pool._word(threads._PROCESSOR).value = ctypes.cast(reader, ctypes.c_void_p).value
+
+    def one_task() -> None:
+        while not pool.code.work(pool._state, 1, 1):
+            os.sched_yield()
+
+    def answer(noted: int) -> int:
+        """Of a job of two tasks, one on each of two threads."""
+        pool._word(threads._ran_on(1)).value = noted
+        begun = ctypes.c_int64()
+        helper = threading.Thread(target=one_task)
+        helper.start()
+        place = (code.address("meet"), ctypes.addressof(begun))
+        found = pool.code.run(pool._state, *place, 2, 2, False, 1 << 40, pool._wake)
+        helper.join()
+        return found
+
+    assert answer(8) == threads._TOGETHER
+    assert answer(7) == threads._DONE
+    pool._word(threads._PROCESSOR).value = 0
+    assert answer(0) == threads._DONE
+
+
+def test_workers_that_ran_where_the_caller_runs_are_sent_away(monkeypatch):
+    sent: list[tuple[int | None, int, int | None]] = []
+    monkeypatch.setattr(cpus, "send_away", lambda *call: sent.append(call) or True)
+    monkeypatch.setattr(cpus, "current_cpu", lambda: 7)
+    pool = threads.Pool()
+    pool.workers = [threads._Worker(threading.Lock(), thread) for thread in (11, 12, 13, 14)]
+    pool._word(threads._JOB).value = 5
+    for number, (ran_on, seen) in enumerate(((8, 5), (7, 5), (8, 4), (8, 5)), 1):
+        pool._word(threads._ran_on(number)).value = ran_on
+        pool._word(threads._seen(number)).value = seen
+    pool._part(4)  # the caller and the first three
+    assert sent == [(11, 7, None)]
+    monkeypatch.setattr(cpus, "current_cpu", lambda: None)
+    pool._part(5)
+    assert len(sent) == 1
+
+
+def test_a_worker_begins_elsewhere(code, monkeypatch):
+    sent: list[tuple[int | None, int, int | None]] = []
+    monkeypatch.setattr(cpus, "send_away", lambda *call: bool(sent.append(call)))
+    monkeypatch.setattr(cpus, "current_cpu", lambda: 7)
+    monkeypatch.setattr(threads, "available_cpus", lambda: 2)
+    pool = threads.Pool()
+    numbers = (ctypes.c_int64 * 16)()
+    pool.run(code.address("add"), ctypes.addressof(numbers), 3, 3)
+    assert (pool.workers[0].thread, 7, None) in sent
+    assert all(call[0] != pool.workers[1].thread for call in sent[:1])
 
 
 @pytest.mark.parametrize(("soon", "woken"), [(1e9, 1), (0.0, 0)])

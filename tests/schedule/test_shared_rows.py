@@ -8,6 +8,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.prefetch import LINE
 from tc_jupyter.runtime.cpu import cpu_target
+from tc_jupyter.schedule import Target
 from tc_jupyter.schedule.templates import sharing
 
 pytest.importorskip("llvmlite")
@@ -40,8 +41,11 @@ def test_other_statements_stay_apart(name):
     assert kernels(APART[name]) == 2 + parts
 
 
+@pytest.mark.parametrize("reads_ahead", [False, True])
 @pytest.mark.parametrize("name", [*TOGETHER, *APART])
-def test_they_compute_what_the_interpreter_computes(name):
+def test_they_compute_what_the_interpreter_computes(name, reads_ahead, monkeypatch):
+    """One row or several rows at a time."""
+    monkeypatch.setattr(Target, "reads_ahead", reads_ahead)
     text = {**TOGETHER, **APART}[name]
     fast, slow = (tc.compile(text, target=target)["f"] for target in ("cpu", "interpreter"))
     for rows, columns in ((1, 1), (3, 63), (3, 64), (2, 65), (65, 1), (17, 129)):
@@ -60,7 +64,22 @@ ROWS = 4
 """Rows whose sums are computed together."""
 
 
-def test_only_the_first_of_them_fetches_its_rows_ahead():
+@pytest.mark.parametrize("features", [{"avx2", "fma"}, {"avx512f", "sse4a"}, {"avx512f", "sse4a", "avxvnni"}])
+def test_which_processors_read_ahead(features):
+    assert Target("cpu", features=frozenset(features)).reads_ahead is (features == {"avx512f", "sse4a"})
+
+
+def test_a_processor_that_reads_ahead_gets_one_row_at_a_time(monkeypatch):
+    monkeypatch.setattr(Target, "reads_ahead", True)
+    function = tc.compile(TOGETHER["moments"], target="cpu")["f"]
+    assert "prefetch" not in function.source("llvm")
+    x = np.arange(100 * 70, dtype=np.float32).reshape(100, 70) % 7
+    for found, expected in zip(function(x), (x.sum(1), (x * x).sum(1)), strict=False):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_only_the_first_of_them_fetches_its_rows_ahead(monkeypatch):
+    monkeypatch.setattr(Target, "reads_ahead", False)
     vector = cpu_target().vector_bits // 8
     text = tc.compile(TOGETHER["moments"], target="cpu")["f"].source("llvm")
     assert text.count("call void @llvm.prefetch") == ROWS * -(-vector // LINE)

@@ -2001,7 +2001,9 @@ class _Function:
         more = arith.compare(self.b, "!=", counter, until)
         latch = self.b.block
         self.b.branch_if(more, body, done)
-        self.b.lines.insert(phi_at, f"  {counter.text} = phi i64 [ {begin.text}, %{before} ], [ {after.text}, %{latch} ]")
+        self.b.lines.insert(
+            phi_at, f"  {counter.text} = phi i64 [ {begin.text}, %{before} ], [ {after.text}, %{latch} ]"
+        )
         self.b.label(done)
 
     def overlaps_none(self, counter: Value, first_step: Value, lanes: int, last: Value) -> Value:

@@ -34,6 +34,9 @@ LONG_ROW = 4 << 10
 """Bytes of a row from which on it may be written past the caches."""
 
 
+_NEVER = Const(False, DType.BOOL)
+
+
 @dataclass(frozen=True, slots=True)
 class Part(For):
     """A stream of which one part is computed: so many of its vectors, from where the part before it ended.
@@ -46,7 +49,7 @@ class Part(For):
 
     tile: str = ""
     vectors: int = 1
-    cut: Expr = Const(False, DType.BOOL)
+    cut: Expr = _NEVER
 
 
 def lanes_of_stream(block: Block, target: Target) -> int:

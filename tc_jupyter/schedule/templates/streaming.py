@@ -2,9 +2,9 @@
 
 Every operand must be read along the last index in unit steps or not at all; what a vector reads is then contiguous or one value.
 
-Rows of a stencil are made in tiles of some rows by a few lines: what one of them reads, the next one finds in the first cache. Where
-results are not written past the caches, rows are made one by one all the same (`codegen.llvm.row_tiles`), as they are where planes
-are read again too.
+Rows of a stencil are made in tiles of some rows by a few lines: what one of them reads, the next one finds in the first cache.
+Where results are not written past the caches, rows are made one by one all the same (`codegen.llvm.row_tiles`), as they are where
+planes are read again too.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ VECTORS = 2
 """Vectors in flight per iteration of the inner loop."""
 
 ROWS, TILE_BYTES = 8, 512
-"""A tile of a stencil. Measured with AVX-512 on an AMD EPYC processor (Zen 4), 5 points, 4096 x 4096, one and two threads: row by row
-7.6 and 3.9 ms, tiles of 4 rows by 256 bytes 5.6 and 3.0, of 8 by 512 5.3 and 3.1, of 6 by 1024 5.8 and 3.2; up to the edge 8.6 and
-4.2, 6.1 and 3.1, 5.5 and 3.0, 7.0 and 3.4. A program in C takes 4.5 and 2.6, a copy past the caches 3.4 and 2.6."""
+"""A tile of a stencil. Measured with AVX-512 on an AMD EPYC processor (Zen 4), 5 points, 4096 x 4096, one and two threads: row by
+row 7.6 and 3.9 ms, tiles of 4 rows by 256 bytes 5.6 and 3.0, of 8 by 512 5.3 and 3.1, of 6 by 1024 5.8 and 3.2; up to the edge 8.6
+and 4.2, 6.1 and 3.1, 5.5 and 3.0, 7.0 and 3.4. A program in C takes 4.5 and 2.6, a copy past the caches 3.4 and 2.6."""
 
 
 def lanes_of(schedule: Schedule, stage: Stage, target: Target) -> int:
@@ -130,9 +130,10 @@ def vectors(schedule: Schedule, name: str, target: Target) -> Schedule:
             schedule = schedule.parallel(name, leaf)
     return schedule
 
+
 # Notes
 #
-# Measured with AVX-512 in C, on the processor of `TILE_BYTES`, where it is known what limits a stencil of 7 points, 256^3, whose rows
-# of 1 kB are not written past the caches: row by row 9.1 ms on one thread (a copy past the caches 3.3); four planes at a time 8.3;
-# whole lines past the caches, the line between two rows under masks, 8.6; that line put together from both rows 7.9; and four planes
-# at a time 6.0. The last one would need statements that see the result as one long row.
+# What limits a stencil of 7 points, 256^3, whose rows of 1 kB are not written past the caches, measured in C with AVX-512 on the
+# processor of `TILE_BYTES`, one thread: row by row 9.1 ms (a copy past the caches 3.3); four planes at a time 8.3; whole lines past
+# the caches, the line between two rows under masks, 8.6; that line put together from both rows 7.9; and four planes at a time 6.0.
+# The last one would need statements that see the result as one long row.

@@ -6,8 +6,9 @@ written. So every line on either side is touched once, or again while it is stil
 on some processors, and its other half was gone from the cache where rows lie a power of two apart.
 
 Measured with AVX2, 4096 x 4096 on one thread, where a copy takes 7.4 ms: 22 ms with squares of one vector, 18 with strips of two
-vectors of columns, 13 of four, 9.2 of eight, 8.6 of sixteen and of more; strips that write half lines 13. With AVX-512 on an AMD EPYC processor
-(Zen 4), one and two threads: 12 and 7.3 ms, past the caches 6.5 and 4.1; the same in C 5.9 and 3.9, a copy 3.2 and 1.7 to 2.6.
+vectors of columns, 13 of four, 9.2 of eight, 8.6 of sixteen and of more; strips that write half lines 13. With AVX-512 on an AMD
+EPYC processor (Zen 4), one and two threads: 12 and 7.3 ms, past the caches 6.5 and 4.1; the same in C 5.9 and 3.9, a copy 3.2 and
+1.7 to 2.6.
 """
 
 from __future__ import annotations

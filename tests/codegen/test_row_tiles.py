@@ -1,0 +1,123 @@
+"""Tiles of several rows of a stencil: parts of streams that begin with lines of the result."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.codegen.llvm.row_tiles import Part, row_tiles
+from tc_jupyter.loops import Buffer, Store, walk_statements
+from tc_jupyter.program import DType, Size, int64
+from tc_jupyter.runtime import cpu
+from tests.codegen.llvm_kernels import ISAS, add, kernel, least, loop, mul, numpy_dtype, op, read, target, var
+
+H, W = Size("H"), Size("W")
+TILE = 128
+i, j, r, v = (var(name) for name in "ijrv")
+
+
+def rows(dtype: DType = DType.FLOAT32, height: int = 4, reduce: str | None = None, extent=None):
+    """`Y[i, j] = X[i, j] + X[i + 1, j + 2]` in tiles of `height` rows by `TILE` elements."""
+    row, column = add(mul(i, height), r), add(mul(j, TILE), v)
+    value = op("+", read("X", row, column, dtype=dtype), read("X", add(row, 1), add(column, 2), dtype=dtype))
+    store = Store("Y", (row, column), value, reduce, streaming=True)
+    inner = loop("v", least(TILE, op("-", W, mul(j, TILE))), store, kind="vectorize")
+    tile = loop("r", extent or least(height, op("-", H, mul(i, height))), inner)
+    tiles = loop("j", op("//", add(W, TILE - 1), int64(TILE)), tile)
+    blocks = op("//", add(H, height - 1), int64(height))
+    buffers = [Buffer("X", dtype, (add(H, 1), add(W, 2))), Buffer("Y", dtype, (H, W), role="output")]
+    return kernel(buffers, "HW", loop("i", blocks, tiles, kind="parallel"))
+
+
+def parts_of(made, isa=None) -> list[Part]:
+    buffers = {buffer.name: buffer for buffer in made.buffers}
+    found = row_tiles(made.body, buffers, target(isa))
+    return [stmt for stmt in walk_statements(found) if isinstance(stmt, Part)]
+
+
+def test_a_tile_of_rows_is_a_part_of_each_row():
+    (part,) = parts_of(rows())
+    assert (part.var, part.extent, part.tile) == ("j.v", W, "j")
+    assert part.vectors * 2 * target().vector_bits // 32 == TILE
+    assert "part j)" in emit_llvm(rows(), target()).text
+
+
+@pytest.mark.parametrize(
+    "made",
+    [rows(reduce="+"), rows(extent=least(4, op("-", H, j)))],
+    ids=["a sum may not be computed twice", "rows that depend on the tile"],
+)
+def test_what_stays_in_tiles(made):
+    assert parts_of(made) == []
+
+
+def run(loaded, x: np.ndarray, shift: int) -> np.ndarray:
+    """The result in memory that begins `shift` elements after a line, with canaries around it."""
+    height, width = x.shape[0] - 1, x.shape[1] - 2
+    room = np.full(height * width + 2 * 64 + 64, 77, x.dtype)
+    first = 64 + (-(room.ctypes.data // x.itemsize) % (64 // x.itemsize)) + shift
+    out = room[first : first + height * width]
+    loaded.run((ctypes.c_int64 * 4)(x.ctypes.data, out.ctypes.data, height, width))
+    assert (room[:first] == 77).all()
+    assert (room[first + height * width :] == 77).all()
+    return out.reshape(height, width)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT64, DType.INT8], ids=lambda dtype: dtype.value)
+def test_every_element_is_computed_whatever_the_length_of_rows_and_where_they_begin(isa, dtype):
+    """Past the caches, as with tiny caches, from 4 kB of a row on."""
+    small = replace(target(isa), llc_bytes=16)
+    source = emit_llvm(rows(dtype), small)
+    loaded = cpu.load(source, None, small)
+    assert not small.arch.startswith("x86_64") or "!nontemporal" in source.text
+    line, long = 64 // dtype.bytes, 4096 // dtype.bytes
+    widths = [1, 2, line - 1, line, 2 * line + 1, TILE - 1, TILE, TILE + 1, 2 * TILE + line + 1]
+    widths += [
+        long - 1,
+        *(long + more for more in (0, 1, line - 1, line, line + 1, 2 * line, TILE - 1, TILE, TILE + 3)),
+    ]
+    generator = np.random.default_rng(0)
+    for width in widths:
+        for height in (1, 5) if width < long else (4, 9):
+            x = generator.integers(-50, 50, (height + 1, width + 2)).astype(numpy_dtype(dtype))
+            for shift in (0, 1, line - 1):
+                np.testing.assert_array_equal(run(loaded, x, shift), x[:-1, :-2] + x[1:, 2:])
+
+
+def test_nothing_is_computed_without_rows_or_without_elements():
+    small = replace(target(), llc_bytes=16)
+    loaded = cpu.load(emit_llvm(rows(), small), None, small)
+    for shape in ((1, 1030), (9, 2)):
+        assert run(loaded, np.zeros(shape, np.float32), 0).size == 0
+
+
+STENCIL = "Y(i,j) = X(i-1,j) + X(i+1,j) + X(i,j-1) + X(i,j+1) - 4*X(i,j)"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_tiled"),
+    [
+        (f"def f(float(H,W) X) -> (Y) {{ {STENCIL} }}", True),
+        ("def f(float(B,H,W) X) -> (Y) { Y(b,i,j) = X(b,i,j) + X(b,i+1,j) }", True),
+        ("def f(float(H,W) X) -> (Y) { Y(i,j) = X(max(i-1,0),j) + X(i,j) where i in 0:H }", True),
+        ("def f(float(H,W) X) -> (Y) { Y(i,j) = X(i,j) + X(i,j+1) }", False),
+        ("def f(float(D,H,W) X) -> (Y) { Y(d,i,j) = X(d,i,j) + X(d,i+1,j) + X(d+1,i,j) }", False),
+        ("def f(float(W) X) -> (Y) { Y(i) = X(i) + X(i+1) }", False),
+    ],
+)
+def test_which_stencils_are_tiled(body, is_tiled):
+    found = tc.compile(body, target="cpu", allow=["TC231", "TC234", "TC235", "TC321"]).f
+    assert (", part " in found.source("llvm")) is is_tiled
+
+
+def test_a_stencil_of_a_large_array():
+    f = tc.compile(f"def f(float(H,W) X) -> (Y) {{ {STENCIL} }}", target="cpu", allow=["TC321"]).f
+    x = np.random.default_rng(0).random((2100, 2103), dtype=np.float32)
+    expected = x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] - 4 * x[1:-1, 1:-1]
+    np.testing.assert_allclose(f(x), expected, rtol=0, atol=4e-6)

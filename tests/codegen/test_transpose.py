@@ -1,0 +1,74 @@
+"""Results that are turned around: past the caches in whole lines, and in one version where masks are free."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.codegen import KernelSource
+from tc_jupyter.runtime import cpu
+from tc_jupyter.schedule import Target
+from tests.codegen.llvm_kernels import ISAS, target
+
+TRANSPOSE = "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }"
+CONVOLUTION = """def f(float(B,IP,H,W) X, float(OP,IP,KH,KW) F) -> (Y) {
+    Y(b,op,h,w) +=! X(b,ip,h+kh,w+kw) * F(op,ip,kh,kw)
+}"""
+AVX512 = Target(
+    "cpu",
+    features=frozenset({"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma", "f16c"}),
+    vector_bits=512,
+    vector_registers=32,
+    fma=True,
+    arch="x86_64-unknown-linux-gnu",
+)
+
+
+def sources(text: str, made_for: Target, *shapes: tuple[int, ...]) -> tuple[KernelSource, ...]:
+    """The kernels of a call with arrays of these shapes."""
+    definition = tc.compile(text, target="cpu")["f"].definition()
+    inputs = definition.inputs([np.zeros(shape, np.float32) for shape in shapes])
+    layout = definition.layout(inputs, {}, definition.numbers_at(inputs.sizes), "cpu")
+    return definition.build(made_for, layout).sources
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("shape", [(1024, 64), (1088, 128), (1031, 70), (1024, 71), (1025, 64)])
+def test_a_large_result_is_written_past_the_caches_if_all_its_rows_begin_with_lines(isa, shape):
+    """Behind one jump for a block, and else as it was; caches of no size make the results large."""
+    small = replace(target(isa), llc_bytes=16)
+    (source,) = sources(TRANSPOSE, small, shape)
+    if small.arch.startswith("x86_64"):
+        assert "!nontemporal" in source.text
+        assert source.text.count("\npast") <= 2  # tiles of whole vectors, and others where masks are not used
+    x = np.random.default_rng(0).random(shape, dtype=np.float32)
+    line = 16
+    room = np.full(x.size + 6 * line, -1, np.float32)
+    loaded = cpu.load(source, None, small)
+    sizes = {"N": shape[0], "M": shape[1]}
+    for shift in (0, 4, 5):
+        first = 2 * line + (-(room.ctypes.data // 4) % line) + shift
+        y = room[first : first + x.size]
+        places = {"X": x.ctypes.data, "Y": y.ctypes.data}
+        values = [sizes[each.name] if each.kind == "size" else places[each.name] for each in source.arguments]
+        loaded.run((ctypes.c_int64 * len(values))(*values))
+        np.testing.assert_array_equal(y.reshape(shape[::-1]), x.T)
+        assert (room[:first] == -1).all()
+        assert (room[first + x.size :] == -1).all()
+        room[:] = -1
+
+
+def test_rows_of_a_convolution_are_turned_by_one_version_of_the_code():
+    """Under masks, which are free; the rows that are turned are whole tiles, so that no row of them is tested."""
+    *_, product = sources(CONVOLUTION, AVX512, (8, 32, 28, 28), (64, 32, 3, 3))
+    assert product.text.count("; for op.inner.i in 0:16  (unroll)") == 1
+    assert "if.then" not in product.text
+
+
+def test_copies_are_made_without_the_passes_for_loops():
+    weights, *_ = sources(CONVOLUTION, AVX512, (8, 32, 28, 28), (64, 32, 3, 3))
+    assert weights.text.startswith("; passes: vector")
