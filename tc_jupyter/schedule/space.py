@@ -222,11 +222,11 @@ def _is_window(statement: Statement, index: str) -> bool:
 
 
 def _typical(value: int, kind: str) -> int:
-    """A value of the same class: a power of two, which on a CPU stands from 16 on for itself only, and 4096 and 4095 for sizes above
-    64 that are multiples of 64 or not.
+    """A value of the same class: a power of two, which on a CPU stands from 16 on for itself only; above 64 it is 4096 for
+    multiples of 64, and 4095.
 
-    On a CPU 24 and 56 stand for the other multiples of 8, the rows of a register tile, and 15, 31 and 63 for the rest; 256 and 255
-    for lengths of short rows, and few of them.
+    On a CPU 24 and 56 stand for the other multiples of 8, the rows of a register tile, and 15, 31 and 63 for the rest; 256 and
+    255 for lengths of short rows, and few of them.
     """
     if value > LARGE:
         few = kind == "cpu" and value <= contraction.FEW_ROWS

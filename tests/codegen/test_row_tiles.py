@@ -47,10 +47,24 @@ def test_a_tile_of_rows_is_a_part_of_each_row():
     assert "part j)" in emit_llvm(rows(), target()).text
 
 
+def turned():
+    """`Y[i, j] = X[j, i]` in the same tiles."""
+    row, column = add(mul(i, 4), r), add(mul(j, TILE), v)
+    inner = loop(
+        "v",
+        least(TILE, op("-", W, mul(j, TILE))),
+        Store("Y", (row, column), read("X", column, row), streaming=True),
+        kind="vectorize",
+    )
+    tiles = loop("j", op("//", add(W, TILE - 1), int64(TILE)), loop("r", least(4, op("-", H, mul(i, 4))), inner))
+    buffers = [Buffer("X", DType.FLOAT32, (W, H)), Buffer("Y", DType.FLOAT32, (H, W), role="output")]
+    return kernel(buffers, "HW", loop("i", op("//", add(H, 3), int64(4)), tiles, kind="parallel"))
+
+
 @pytest.mark.parametrize(
     "made",
-    [rows(reduce="+"), rows(extent=least(4, op("-", H, j)))],
-    ids=["a sum may not be computed twice", "rows that depend on the tile"],
+    [rows(reduce="+"), rows(extent=least(4, op("-", H, j))), turned()],
+    ids=["a sum may not be computed twice", "rows that depend on the tile", "blocks that are turned"],
 )
 def test_what_stays_in_tiles(made):
     assert parts_of(made) == []

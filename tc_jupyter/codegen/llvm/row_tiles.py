@@ -21,9 +21,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, walk_statements
+from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
-from tc_jupyter.program import Binary, Const, DType, Expr, Select, int64
+from tc_jupyter.program import Binary, Const, DType, Expr, Read, Select, int64, walk
 from tc_jupyter.schedule import Target
 
 from .polynomial import mentions
@@ -76,6 +76,12 @@ def _row_tiles(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> Stm
     return with_blocks(stmt, lambda block: row_tiles(block, buffers, target)) if found is None else found
 
 
+def _turns(loop: For) -> bool:
+    """Whether neighbours in the result come from different rows: then a tile is blocks that are turned."""
+    reads = (n for s in walk_statements(loop.body) for e in expressions(s) for n in walk(e) if isinstance(n, Read))
+    return any(mentions(where, loop.var) for read in reads for where in read.indices[:-1])
+
+
 def _tiled(outer: For, buffers: Mapping[str, Buffer], target: Target) -> For | None:
     """The loop over tiles as one over parts; `None` if it is none around loops around a stream."""
     rows: list[For] = []
@@ -92,7 +98,7 @@ def _tiled(outer: For, buffers: Mapping[str, Buffer], target: Target) -> For | N
     if whole is None or length is None or any(mentions(whole.extent, row.var) for row in rows):
         return None
     lanes = lanes_of_stream(whole.body, target)
-    if length % lanes or not is_stream(whole):
+    if length % lanes or not is_stream(whole) or _turns(whole):
         return None
     stored = next(buffers[stmt.buffer] for stmt in walk_statements(whole.body) if isinstance(stmt, Store))
     if any(map(has_read, stored.shape)):  # a scalar: not known before the loops
