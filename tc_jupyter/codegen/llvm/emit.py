@@ -332,6 +332,7 @@ class _Function:
         self.loads: list[dict[object, Value]] = [{}]
         self.workspace: Expr = int64(0)
         self.stack_bytes = 0
+        self.slots: set[str] = set()
         self.streams = False
         self.put_off: tuple[str, list[_Written]] | None = None
         self.turns = self.last_rows = False
@@ -690,9 +691,14 @@ class _Function:
             moved = self.value(as_expr(Polynomial(tuple(here))))
             pointer = self.b.raw(f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at")
         if offset.constant:
-            pointer = self.b.raw(
-                f"getelementptr {element}, ptr {pointer}, i64 {offset.constant}", f"{storage.buffer.name}.at"
-            )
+            step, name = f"getelementptr {element}, ptr {pointer}, i64 {offset.constant}", f"{storage.buffer.name}.at"
+            if pointer not in self.slots:
+                return self.b.raw(step, name)
+            known = self.levels[0].pointers
+            if step not in known:  # an accumulator: it is set, added to and copied out at this place
+                with self.at(0):
+                    known[step] = self.b.raw(step, name)
+            return known[step]
         return pointer
 
     def advance(
@@ -766,7 +772,7 @@ class _Function:
         for known in reversed(self.loads):
             if key in known:
                 return arith.cast(self.b, known[key], read.dtype, self.f16c)
-        if storage.buffer.scope != "argument" or storage.buffer.role != "input":
+        if storage.private or storage.buffer.role != "input":
             return arith.cast(self.b, self.element(storage, offset), read.dtype, self.f16c)
         # Nobody writes to an input, so unrolled and jammed loops share what they read.
         value = self.loads[-1][key] = self.element(storage, offset)
@@ -1507,6 +1513,7 @@ class _Function:
         if size is not None and size <= STACK_BYTES and self.stack_bytes + size <= 4 * STACK_BYTES:
             self.stack_bytes += size
             pointer = self.b.slot(element, max(1, prod(known)), 64, buffer.name)
+            self.slots.add(pointer)
         else:
             pointer = self.from_workspace(buffer, limits, lanes)
         level = self.depth(variables(_product(pitch))) if pitch else 0
