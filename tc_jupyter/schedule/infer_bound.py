@@ -141,7 +141,7 @@ def _family_bounds(
                     low, extent = _clip(low, extent, *domain[root.name])
                 domain[root.name] = (
                     low,
-                    _whole_tiles(member, root.name, extent) if is_padded(member, root.name) else extent,
+                    _whole_tiles(graph, member, root.name, extent) if is_padded(member, root.name) else extent,
                 )
         if member.storage.padded:
             box = tuple(domain[root.name] for root in outputs)
@@ -203,15 +203,20 @@ def _clip(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeEx
     return new_low, extent_between(new_low, new_high - 1)
 
 
-def _whole_tiles(stage: Stage, root: str, extent: SizeExpr) -> SizeExpr:
+def _whole_tiles(graph: StageGraph, stage: Stage, root: str, extent: SizeExpr) -> SizeExpr:
     """What a padded stage computes at the edge as well: the largest extent, up to a multiple of the factor that splits it.
 
-    An extent without a largest value is rounded up itself.
+    An extent without a largest value is rounded up itself, unless a masked stage computes the tiles: it would test every element.
     """
     most = extent.limits[1]
     factor = next((each.factor for each in stage.relations if isinstance(each, Split) and each.parent == root), None)
     if most is None:
-        return extent if factor is None else floor_div(extent + (factor - 1), constant(factor)) * constant(factor)
+        masked = stage.storage.masked or any(each.storage.masked for each in graph.attached(stage.name))
+        return (
+            extent
+            if factor is None or masked
+            else floor_div(extent + (factor - 1), constant(factor)) * constant(factor)
+        )
     return constant(-(-most // factor) * factor if factor else most)
 
 

@@ -171,7 +171,7 @@ def _whole(value: int) -> int:
 
 def multiples(hints: Sequence[Sized]) -> tuple[Sized, ...]:
     """What the sizes of a class on a CPU are multiples of, by their typical values: (name, number)."""
-    units = {4096: LARGE, contraction.FEW_ROWS: LARGE, 64: 64, 56: 8, 32: 32, 24: 8, 16: 16}
+    units = {4096: LARGE, contraction.FEW_ROWS: LARGE, 64: 64, 32: 32, 16: 16}
     return tuple((name, units[value]) for name, value in hints if value in units)
 
 

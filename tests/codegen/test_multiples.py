@@ -12,7 +12,7 @@ import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.multiples import whole_tiles
 from tc_jupyter.loops import Buffer, For, If, Store, walk_statements
 from tc_jupyter.loops.interpret import interpret
-from tc_jupyter.program import Const, int64
+from tc_jupyter.program import Const, Select, int64
 from tc_jupyter.schedule.space import multiples, size_class
 
 N, M = size("N"), size("M")
@@ -45,6 +45,25 @@ def test_a_tile_that_divides_the_size_is_whole(unit):
         interpret(found, arrays, {"N": n})
         np.testing.assert_array_equal(arrays["Y"], x)
     compare(made, {"X": np.ones(2 * unit, np.float32), "Y": np.zeros(2 * unit, np.float32)}, {"N": 2 * unit})
+
+
+def windows(beyond: int):
+    """`Y[j] = X[j] + X[j + 1] + X[j + 2]` in tiles of 16 whose lanes beyond `beyond` elements after the row read nothing."""
+    at = add(mul(var("jo"), 16), var("j"))
+    here = add(at, var("k"))
+    value = Select(op("<", here, add(N, beyond)), read("X", here), Const(0.0, F32), F32)
+    sums = loop("k", 3, loop("j", 16, Store("Y", (at,), value, "+"), kind="vectorize"))
+    body = loop("jo", op("//", add(N, 15), int64(16)), sums)
+    return kernel([Buffer("X", F32, (add(N, 2),)), Buffer("Y", F32, (N,), role="inout")], "N", body)
+
+
+@pytest.mark.parametrize(("unit", "beyond", "is_known"), [(16, 2, True), (64, 2, True), (8, 2, False), (16, 1, False)])
+def test_conditions_that_hold_in_whole_tiles_go(unit, beyond, is_known):
+    made = replace(windows(beyond), multiples=(("N", unit),))
+    assert ("Select" not in repr(whole_tiles(made).body)) is is_known
+    for n in (0, 64, 128):
+        x = np.random.default_rng(n).random(n + 2, np.float32)
+        compare(made, {"X": x, "Y": np.ones(n, np.float32)}, {"N": n})
 
 
 @pytest.mark.parametrize(

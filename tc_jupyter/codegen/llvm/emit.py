@@ -85,6 +85,7 @@ from .peeling import peel
 from .pieces import Pieces, in_pieces, reads_in_pieces, reduced, wrapped
 from .polynomial import (
     Polynomial,
+    Term,
     add,
     as_expr,
     coefficient,
@@ -673,8 +674,8 @@ class _Function:
         A partial sum may point outside of the buffer (`t[2 - j]` begins with `t - j`), so nothing here is `inbounds`.
         """
         element = vector_type(memory_type(storage.buffer.dtype), storage.lanes)
-        by_level: dict[int, list[tuple[tuple[Expr, ...], int]]] = {}
-        here: list[tuple[tuple[Expr, ...], int]] = []
+        by_level: dict[int, list[Term]] = {}
+        here: list[Term] = []
         for product, value in offset.terms:
             if not product:
                 continue
@@ -685,8 +686,8 @@ class _Function:
             else:
                 here.append((product, value))
         pointer = storage.pointer
-        for level in sorted(by_level):
-            pointer = self.advance(storage, pointer, element, by_level[level], level)
+        for level, terms in _rows_last(by_level):
+            pointer = self.advance(storage, pointer, element, terms, level)
         if here:
             moved = self.value(as_expr(Polynomial(tuple(here))))
             pointer = self.b.raw(f"getelementptr {element}, ptr {pointer}, {moved.typed}", f"{storage.buffer.name}.at")
@@ -701,9 +702,7 @@ class _Function:
             return known[step]
         return pointer
 
-    def advance(
-        self, storage: _Storage, pointer: str, element: str, terms: list[tuple[tuple[Expr, ...], int]], level: int
-    ) -> str:
+    def advance(self, storage: _Storage, pointer: str, element: str, terms: list[Term], level: int) -> str:
         """`pointer` plus terms that are known in a level."""
         pointers = self.levels[level].pointers
         key = (pointer, element, frozenset(terms))
@@ -2109,6 +2108,19 @@ class _Function:
             self.block(stmt.body)
         self.vector = self.tail = self.tail_count = None
         self.leave(stmt.var)
+
+
+def _rows_last(by_level: dict[int, list[Term]]) -> list[tuple[int, list[Term]]]:
+    """The terms of an address by loop depth, what depends on sizes alone with the last but one.
+
+    Written-out rows differ in that: they share a pointer in all loops but those.
+    """
+    levels = sorted(by_level)
+    if levels[:1] != [0] or len(levels) < 3:
+        return [(level, by_level[level]) for level in levels]
+    *outer, last = levels[1:]
+    steps = [(level, by_level[level]) for level in outer]
+    return [*steps, (outer[-1], by_level[0]), (last, by_level[last])]
 
 
 def _doubled(b: Builder, count: Value) -> Value:

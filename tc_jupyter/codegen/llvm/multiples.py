@@ -8,7 +8,8 @@ Worked example: where `N` is a multiple of 64,
     for j.outer in 0:(N + 31) // 32                          for j.outer in 0:(N + 31) // 32
       for j in 0:min(N - 32*j.outer, 32): Y[j] = 0    ->       for j in 0:32: Y[j] = 0
 
-since `N - 32*j.outer` is positive in the loop and a multiple of 32, so it is 32 or more.
+since `N - 32*j.outer` is positive in the loop and a multiple of 32, so it is 32 or more. So `32*j.outer + j < N` is
+true there, and what such a condition guards (lanes beyond the end of a row) needs no masks.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from math import gcd, prod
 
 from tc_jupyter.loops import Block, For, Kernel, Stmt, simplify
 from tc_jupyter.loops.rewrite import with_blocks, with_body, with_expressions
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Size
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Size, int64
 
 from .polynomial import Polynomial, add, as_expr, has_iterations, polynomial, scaled
-from .prepare import constant_value
+from .prepare import constant_value, has_read, plus
 
 
 def whole_tiles(kernel: Kernel) -> Kernel:
@@ -54,18 +55,26 @@ class _Multiples:
             bodies.append(block)
             return replace(block, body=())
 
-        own = with_expressions(with_blocks(changed, kept), lambda node: self.shorter(node, loops))
+        own = with_expressions(with_blocks(changed, kept), lambda node: self.simpler(node, loops))
         bodies.reverse()
         return with_blocks(own, lambda _: bodies.pop())
 
-    def shorter(self, expr: Expr, loops: Mapping[str, Expr]) -> Expr | None:
-        """The side of a minimum of lengths that is never the larger one."""
-        if not isinstance(expr, Binary) or expr.op != "min" or expr.dtype is not DType.INT64:
-            return None
-        for less, more in ((expr.left, expr.right), (expr.right, expr.left)):
-            if self.is_natural(add(polynomial(more), scaled(polynomial(less), -1)), loops):
-                return less
-        return None
+    def simpler(self, expr: Expr, loops: Mapping[str, Expr]) -> Expr | None:
+        """The side of a minimum of lengths that is never the larger one; `true` for a position that is always below an end."""
+        match expr:
+            case Binary(op="min", left=left, right=right) if expr.dtype is DType.INT64:
+                pairs = [
+                    (less, more) for less, more in ((left, right), (right, left)) if self.ordered(less, more, loops)
+                ]
+                return pairs[0][0] if pairs else None
+            case Binary(op="<", left=left, right=right) if left.dtype is DType.INT64 and not has_read(expr):
+                return Const(True, DType.BOOL) if self.ordered(plus(left, int64(1)), right, loops) else None
+            case _:
+                return None
+
+    def ordered(self, less: Expr, more: Expr, loops: Mapping[str, Expr]) -> bool:
+        """Whether the first of two values is never the larger one."""
+        return self.is_natural(add(polynomial(more), scaled(polynomial(less), -1)), loops)
 
     def is_natural(self, difference: Polynomial, loops: Mapping[str, Expr]) -> bool:
         """Whether a difference is never negative, as it moves in steps and a loop leaves some of it."""

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Size, Unary, children, int64
 
 Product: TypeAlias = tuple[Expr, ...]
+Term: TypeAlias = tuple[Product, int]
 
 MOST_TERMS = 16
 """A product of more stays one factor."""
@@ -23,7 +24,7 @@ MOST_TERMS = 16
 class Polynomial:
     """A sum of terms `coefficient * product`; the empty product is the constant."""
 
-    terms: tuple[tuple[Product, int], ...]
+    terms: tuple[Term, ...]
 
     @property
     def constant(self) -> int:
