@@ -355,6 +355,13 @@ helped:
   %alone = icmp eq i64 %ran, %total
   br i1 %alone, label %compare, label %where
 where:
+  %job.there = getelementptr i8, ptr %s, i64 384
+  %this = load atomic i64, ptr %job.there monotonic, align 8
+  %last.at = getelementptr i8, ptr %s, i64 SEEN
+  %last = load atomic i64, ptr %last.at monotonic, align 8
+  %part.taken = icmp eq i64 %this, %last
+  br i1 %part.taken, label %ask, label %end
+ask:
   %here = call i64 @here(ptr %s)
   %there.at = getelementptr i8, ptr %s, i64 RAN_ON
   %there = load atomic i64, ptr %there.at monotonic, align 8

@@ -207,6 +207,7 @@ def _whole_tiles(graph: StageGraph, stage: Stage, root: str, extent: SizeExpr) -
     """What a padded stage computes at the edge as well: the largest extent, up to a multiple of the factor that splits it.
 
     An extent without a largest value is rounded up itself, unless a masked stage computes the tiles: it would test every element.
+    A stage whose reads then leave what is allocated is not padded in the end (`padding.with_safe_padding`).
     """
     most = extent.limits[1]
     factor = next((each.factor for each in stage.relations if isinstance(each, Split) and each.parent == root), None)

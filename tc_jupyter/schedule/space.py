@@ -97,9 +97,10 @@ def size_class(
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
     in a subscript (`h + kh`), and, on a CPU, sizes of 1 in reductions: a matrix of one column is a vector. Typical values are kept
-    for sizes of results of reductions, up to a factor of two below 64 (and as they are where a window slides over a row, since its
-    tiles have to fit); above, only whether they are multiples of 64, and on a CPU whether they are few. Where a CPU turns rows
-    around, it is kept whether sizes are multiples of 64. Other programs without reductions have one class.
+    for sizes of results of reductions, up to a factor of two below 64 (on a CPU also whether they are 16, 32, 64, or other
+    multiples of 8; and as they are where a window slides over a row, since its tiles have to fit); above, only whether they are
+    multiples of 64, and on a CPU whether they are few. Where a CPU turns rows around, it is kept whether sizes are multiples of 64.
+    Other programs without reductions have one class.
 
     Args:
         kind: of the device, as in `Target`.

@@ -135,3 +135,17 @@ def test_a_stencil_of_a_large_array():
     x = np.random.default_rng(0).random((2100, 2103), dtype=np.float32)
     expected = x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] - 4 * x[1:-1, 1:-1]
     np.testing.assert_allclose(f(x), expected, rtol=0, atol=4e-6)
+
+
+def test_a_temporary_is_made_in_the_tiles_that_the_schedule_says():
+    """What is written between loops is no argument, and not written past the caches."""
+    text = "def f(float(N,M) A) -> (O) { T(i,j) = A(i,j) + A(i+1,j)  O(i,j) = T(i,j) + T(i+1,j) }"
+    f = tc.compile(text, target="cpu").f
+    made = f.schedule()
+    for stage, width in (("O", 512), ("T", 128)):
+        if stage == "T":
+            made = made.compute_at("T", "O", "i.outer").storage("T", "local").parallel("O", "i.outer")
+        made = made.split(stage, "i", 4).split(stage, "j", width)
+        made = made.reorder(stage, "i.outer", "j.outer", "i.inner", "j.inner").vectorize(stage, "j.inner")
+    x = np.random.default_rng(0).integers(0, 9, (41, 1100)).astype(np.float32)
+    np.testing.assert_array_equal(f.with_schedule(made)(x), x[:-2] + 2 * x[1:-1] + x[2:])

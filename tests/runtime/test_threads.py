@@ -178,9 +178,10 @@ def test_a_job_whose_first_worker_ran_on_the_callers_processor_says_so(code):
         while not pool.code.work(pool._state, 1, 1):
             os.sched_yield()
 
-    def answer(noted: int) -> int:
-        """Of a job of two tasks, one on each of two threads."""
+    def answer(noted: int, job: int = 1) -> int:
+        """Of a job of two tasks, one on each of two threads; the worker noted a processor, for this job or an earlier one."""
         pool._word(threads._ran_on(1)).value = noted
+        pool._word(threads._seen(1)).value = pool._word(threads._JOB).value + job
         begun = ctypes.c_int64()
         helper = threading.Thread(target=one_task)
         helper.start()
@@ -191,6 +192,7 @@ def test_a_job_whose_first_worker_ran_on_the_callers_processor_says_so(code):
 
     assert answer(8) == threads._TOGETHER
     assert answer(7) == threads._DONE
+    assert answer(8, job=0) == threads._DONE
     pool._word(threads._PROCESSOR).value = 0
     assert answer(0) == threads._DONE
 

@@ -773,7 +773,7 @@ class _Function:
                 return arith.cast(self.b, known[key], read.dtype, self.f16c)
         if storage.private or storage.buffer.role != "input":
             return arith.cast(self.b, self.element(storage, offset), read.dtype, self.f16c)
-        # Nobody writes to an input, so unrolled and jammed loops share what they read.
+        # Nobody writes to what this kernel only reads (what it allocates is private): unrolled and jammed loops share it.
         value = self.loads[-1][key] = self.element(storage, offset)
         return arith.cast(self.b, value, read.dtype, self.f16c)
 
@@ -1937,6 +1937,7 @@ class _Function:
 
         The body appears once; the position moves by a vector, but never beyond the last full one. A short row is one part.
         """
+        put_off, self.put_off = self.put_off, None
         extent = self.value(self.resolve(stmt.extent))
         part = f", part {stmt.tile}" if isinstance(stmt, Part) else ""
         long, short, end = (self.b.name(hint) for hint in ("long", "short", "row.end"))
@@ -1959,6 +1960,7 @@ class _Function:
                 self.ragged(bound, lanes, never_full=True)
         self.b.branch(end)
         self.b.label(end)
+        self.put_off = put_off
 
     def part(self, stmt: Part) -> Value:
         """Which part of a stream is printed."""
@@ -2111,9 +2113,11 @@ class _Function:
 
 
 def _rows_last(by_level: dict[int, list[Term]]) -> list[tuple[int, list[Term]]]:
-    """The terms of an address by loop depth, what depends on sizes alone with the last but one.
+    """The terms of an address by loop depth; what depends on sizes alone goes with the last but one of two loops or more.
 
-    Written-out rows differ in that: they share a pointer in all loops but those.
+    Written-out rows differ in that, so they share the pointers of the loops further out.
+
+    Worked example: `X[n, x + 1, z]` is `X + C + B*C*n + C*x + z`, in this order by depth; it becomes `X + B*C*n + C*x + C + z`.
     """
     levels = sorted(by_level)
     if levels[:1] != [0] or len(levels) < 3:
@@ -2144,8 +2148,9 @@ def _only_stores(block: Block) -> bool:
 
 
 def _only_copies(block: Block) -> bool:
-    """Whether elements are only moved: LLVM would write short loops out, 288 stores of a window's weights in 85 ms."""
-    return all(isinstance(s.value, Read) and s.reduce is None for s in walk_statements(block) if isinstance(s, Store))
+    """Whether elements are only moved, from anywhere: LLVM would write short loops out, 288 stores of weights in 85 ms."""
+    stores = [stmt for stmt in walk_statements(block) if isinstance(stmt, Store)]
+    return bool(stores) and all(isinstance(store.value, Read) and store.reduce is None for store in stores)
 
 
 def _only_vectors(block: Block) -> bool:

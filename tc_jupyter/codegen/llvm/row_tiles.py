@@ -3,7 +3,8 @@
 A stencil reads every row again for the rows beside it. In tiles of some rows by a few lines they are still in the first cache then,
 where whole rows would come from the second one. A tile that the schedule asks for begins at a multiple of its length; but results
 are written past the caches in whole lines only, and each row begins at another place of a line. So each row is cut at the lines of
-its result. Where results are not written past the caches, whole rows are as fast or faster: they are one part.
+its result. Where results are not written past the caches, whole rows are as fast or faster, and one part, also if a schedule by
+hand asks for tiles.
 
 Worked example, with rows of `W` elements and tiles of 6 x 64
 
@@ -100,9 +101,12 @@ def _tiled(outer: For, buffers: Mapping[str, Buffer], target: Target) -> For | N
     lanes = lanes_of_stream(whole.body, target)
     if length % lanes or not is_stream(whole) or _turns(whole):
         return None
-    stored = next(buffers[stmt.buffer] for stmt in walk_statements(whole.body) if isinstance(stmt, Store))
-    if any(map(has_read, stored.shape)):  # a scalar: not known before the loops
-        return None
+    names = [stmt.buffer for stmt in walk_statements(whole.body) if isinstance(stmt, Store)]
+    stored = buffers.get(names[0])
+    if stored is None or stored.scope != "argument" or any(map(has_read, stored.shape)):
+        return (
+            None  # a temporary, which is read again, or a length that is a scalar, which is not known before the loops
+        )
     large = is_large(stored, target)
     found: For = Part(
         whole.var,
