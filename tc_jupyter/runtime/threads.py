@@ -619,7 +619,7 @@ class Pool:
         if answer == _UNSEEN and count > 1:
             self._make_room(count)
         if answer == _TOGETHER:
-            self._part(count)
+            self._keep_apart(count)
         if answer == _ALONE and self._follows():
             # what comes next finds them awake; a job without tasks tells who sleeps
             self._wanted, answer = 0, self.code.run(self._state, None, None, 0, count, False, PAUSES, self._wake)
@@ -629,7 +629,7 @@ class Pool:
         self._help()
         while not self.code.wait(self._state, self._wanted, PAUSES):
             pass
-        self._part(count)
+        self._keep_apart(count)
         if not answer:
             self._make_room(count)
 
@@ -684,7 +684,7 @@ class Pool:
             if self._word(_seen(number)).value != job:
                 worker.leave(here)
 
-    def _part(self, count: int) -> None:
+    def _keep_apart(self, count: int) -> None:
         """Send away those of `count` threads that began this job, of which all is done, on the processor of the caller."""
         here = cpus.current_cpu()
         if here is None:

@@ -212,12 +212,9 @@ def _whole_tiles(graph: StageGraph, stage: Stage, root: str, extent: SizeExpr) -
     most = extent.limits[1]
     factor = next((each.factor for each in stage.relations if isinstance(each, Split) and each.parent == root), None)
     if most is None:
-        masked = stage.storage.masked or any(each.storage.masked for each in graph.attached(stage.name))
-        return (
-            extent
-            if factor is None or masked
-            else floor_div(extent + (factor - 1), constant(factor)) * constant(factor)
-        )
+        if factor is None or stage.storage.masked or any(each.storage.masked for each in graph.attached(stage.name)):
+            return extent
+        return floor_div(extent + (factor - 1), constant(factor)) * constant(factor)
     return constant(-(-most // factor) * factor if factor else most)
 
 

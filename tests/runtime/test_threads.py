@@ -207,10 +207,10 @@ def test_workers_that_ran_where_the_caller_runs_are_sent_away(monkeypatch):
     for number, (ran_on, seen) in enumerate(((8, 5), (7, 5), (8, 4), (8, 5)), 1):
         pool._word(threads._ran_on(number)).value = ran_on
         pool._word(threads._seen(number)).value = seen
-    pool._part(4)  # the caller and the first three
+    pool._keep_apart(4)  # the caller and the first three
     assert sent == [(11, 7, None)]
     monkeypatch.setattr(cpus, "current_cpu", lambda: None)
-    pool._part(5)
+    pool._keep_apart(5)
     assert len(sent) == 1
 
 

@@ -282,6 +282,7 @@ class _Written:
         stored: operand with its type.
         pointer: where it goes.
         size, register: alignment in bytes, of an element and where lines are whole.
+        past: the condition.
     """
 
     stored: str
