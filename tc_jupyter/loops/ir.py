@@ -219,10 +219,12 @@ def sub_blocks(stmt: Stmt) -> tuple[Block, ...]:
 
 def walk_statements(block: Block) -> Iterator[Stmt]:
     """All statements inside, outer ones first."""
-    for stmt in block.body:
+    stack = [*reversed(block.body)]
+    while stack:
+        stmt = stack.pop()
         yield stmt
-        for inner in sub_blocks(stmt):
-            yield from walk_statements(inner)
+        for inner in reversed(sub_blocks(stmt)):
+            stack.extend(reversed(inner.body))
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:

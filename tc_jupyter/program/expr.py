@@ -220,15 +220,15 @@ LOGICAL = frozenset({"&&", "||"})
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands, left to right."""
-    match expr:
-        case Const() | Size() | IndexVar():
+    match expr:  # the most frequent ones first: this is asked all the time
+        case IndexVar() | Const() | Size():
             return ()
+        case Binary():
+            return (expr.left, expr.right)
         case Read():
             return expr.indices
         case Unary() | Cast():
             return (expr.operand,)
-        case Binary():
-            return (expr.left, expr.right)
         case Select():
             return (expr.condition, expr.then, expr.otherwise)
         case Call():
@@ -258,7 +258,8 @@ def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
 
 def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     """Apply `rule` bottom-up; where it returns `None` the node stays."""
-    node = rebuild(expr, tuple(rewrite(child, rule) for child in children(expr)))
+    below = children(expr)
+    node = rebuild(expr, tuple([rewrite(child, rule) for child in below])) if below else expr
     new = rule(node)
     return node if new is None else new
 

@@ -101,3 +101,24 @@ def test_the_row_after_the_last_one_of_a_stencil_is_fetched_whole():
     assert (name, place, gain) == ("X", polynomial(add(mul(size("W"), add(var("i"), 3)), 1)), polynomial(size("W")))
     assert next_rows(row.body, "jo", strides, lambda expr: expr) == []
     assert next_rows(Block((row, row)), "i", strides, lambda expr: expr) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("Y(i) = tanh(A(i) * B(i))", 2),
+        ("Y(i) = exp(A(i)) + A(i) * B(i)", 2),
+        ("Y(i) = exp(A(i))", 0),
+        ("Y(i) = sqrt(A(i) * B(i))", 0),
+        ("Y(i) = exp(A(i)) * s", 0),
+    ],
+)
+def test_long_computations_on_two_inputs_or_more_fetch_both_a_little_later(body, lines):
+    pytest.importorskip("llvmlite")
+    function = tc.compile(f"def f(float(N) A, float(N) B, float s) -> (Y) {{ {body} }}", target="cpu").f
+    text = function.source("llvm")
+    assert (
+        len({line.split("i64 ")[0].split("ptr %")[1] for line in text.splitlines() if " = getelementptr i8" in line})
+        == lines
+    )
+    assert ("call void @llvm.prefetch" in text) == (lines > 0)

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from llvm_kernels import F32, ISAS, execute, pointwise
 
-from tc_jupyter.codegen.llvm import coefficients
+from tc_jupyter.codegen.llvm import coefficients, emit_llvm
 from tc_jupyter.program import Call, DType
+from tc_jupyter.schedule import Target
 
 F64 = DType.FLOAT64
 ONE = [
@@ -186,3 +187,18 @@ def test_coefficients_are_those_of_the_script():
     _, function, low, high, single, double = fit.TABLES["TANH"]
     assert tuple(fit.fit(function, low, high, single, True)) == coefficients.TANH_32
     assert tuple(fit.fit(function, low, high, double, False)) == coefficients.TANH_64
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize("function", ["exp", "tanh", "sigmoid"])
+def test_registers_of_avx512_are_scaled_by_one_step(function, dtype):
+    """The exponent is not put together from bits there."""
+    made = pointwise(lambda x: Call(function, (x,), dtype), {"A": dtype}, dtype, 16)
+    for features in ({"avx512f"}, set()):
+        text = emit_llvm(
+            made, Target("cpu", vector_bits=512, fma=True, features=frozenset(features), arch="x86_64")
+        ).text
+        assert (" = shl <" in text, " = call <8 x double> @llvm.x86.avx512.mask.scalef.pd.512(" in text) == (
+            not features,
+            bool(features) and dtype is F64,
+        )

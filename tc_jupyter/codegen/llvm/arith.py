@@ -258,7 +258,7 @@ def horizontal(b: Builder, op: str, value: Value) -> Value:
         if value.lanes % 2:
             last = b.op(f"extractelement {value.typed}, i64 {value.lanes - 1}", value.dtype, 1, "lane")
             extra = last if extra is None else binary(b, op, extra, last, True)
-        low, high = _slice(b, value, 0, half), _slice(b, value, half, half)
+        low, high = part(b, value, 0, half), part(b, value, half, half)
         value = binary(b, op, low, high, True)
     return value if extra is None else binary(b, op, value, extra, True)
 
@@ -280,13 +280,37 @@ def _all_lanes(b: Builder, op: str, value: Value) -> Value:
     return result
 
 
-def _slice(b: Builder, value: Value, start: int, lanes: int) -> Value:
+def part(b: Builder, value: Value, start: int, lanes: int) -> Value:
     """Some neighbouring lanes."""
     if lanes == 1:
         return b.op(f"extractelement {value.typed}, i64 {start}", value.dtype, 1, "lane")
     picks = ", ".join(f"i32 {start + k}" for k in range(lanes))
     text = f"shufflevector {value.typed}, {value.type} poison, <{lanes} x i32> <{picks}>"
     return b.op(text, value.dtype, lanes, "part")
+
+
+def pick(b: Builder, left: Value, right: Value, lanes: list[int], hint: str) -> Value:
+    """Some lanes of two vectors; those of the second one are counted on."""
+    picks = ", ".join(f"i32 {lane}" for lane in lanes)
+    text = f"shufflevector {left.typed}, {right.typed}, <{len(lanes)} x i32> <{picks}>"
+    return b.op(text, left.dtype, len(lanes), hint)
+
+
+def joined(b: Builder, parts: list[Value]) -> Value:
+    """Vectors one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    most = 1 << (len(parts) - 1).bit_length() - 1
+    return _join(b, joined(b, parts[:most]), joined(b, parts[most:]))
+
+
+def _join(b: Builder, left: Value, right: Value) -> Value:
+    """One vector after the other; the left one may be longer."""
+    n, m = left.lanes, right.lanes
+    if n > m:
+        picks = ", ".join(f"i32 {k if k < m else 0}" for k in range(n))
+        right = b.op(f"shufflevector {right.typed}, {right.type} poison, <{n} x i32> <{picks}>", right.dtype, n, "wide")
+    return pick(b, left, right, list(range(n + m)), "row")
 
 
 def cast(b: Builder, value: Value, dtype: DType, f16c: bool) -> Value:

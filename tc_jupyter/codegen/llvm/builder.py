@@ -127,10 +127,11 @@ class Builder:
 
     `lines` is the place where code goes now; a nested list is a place kept open for code that is moved there later. `entry` takes
     the stack slots, `declares` the external functions of the module. Comments are left out while `quiet` is not 0: a loop that is
-    written out explains its first iteration.
+    written out explains its first iteration. `scales`: whether the processor multiplies lanes by powers of two (AVX-512).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scales: bool = False) -> None:
+        self.scales = scales
         self.entry: Lines = []
         self.lines: Lines = []
         self.block = "entry"

@@ -14,12 +14,10 @@ from tc_jupyter.program import DType
 from tc_jupyter.schedule import Target
 
 from . import arith
-from .builder import Builder, Value, constant, mangle
+from .builder import Builder, Value, constant
 
 _EXPONENT = {DType.FLOAT32: 126, DType.FLOAT64: 1022}
 """Divisors between `2**-n` and `2**n` have a reciprocal with all digits."""
-_FINITE = 0x198
-"""LLVM's bits for finite numbers other than zeros: a remainder of another kind corrects nothing."""
 
 
 def has_reciprocal(left: Value, right: Value, target: Target) -> bool:
@@ -46,13 +44,12 @@ def divide(b: Builder, left: Value, right: Value) -> Value:
 
 
 def _corrected(b: Builder, left: Value, right: Value) -> Value:
+    """The corrected product: infinity has no remainder, and -0 would become 0."""
     one = constant(1.0, left.dtype)
     reciprocal = arith.broadcast(b, arith.binary(b, "/", one, right), left.lanes)
     divisor = arith.broadcast(b, right, left.lanes)
     first = arith.binary(b, "*", left, reciprocal)
     rest = arith.intrinsic(b, "fma", arith.negate(b, first), divisor, left)
     better = arith.intrinsic(b, "fma", rest, reciprocal, first)
-    truth = Value("", DType.BOOL, rest.lanes)
-    found = b.call(f"llvm.is.fpclass.{mangle(rest.type)}", (rest, f"i32 {_FINITE}"), truth, "finite")
-    assert isinstance(found, Value)
-    return arith.select(b, found, better, first)
+    is_number = arith.compare(b, "==", better, better)
+    return arith.intrinsic(b, "copysign", arith.select(b, is_number, better, first), first)

@@ -107,12 +107,14 @@ from .prefetch import (
     ROW_AHEAD,
     SECOND,
     SHORT_ROW,
+    SOON,
     distance,
     is_batch,
     look_up,
     next_item,
     next_panel,
     next_rows,
+    takes_long,
 )
 from .prepare import (
     PARTIAL,
@@ -139,7 +141,7 @@ from .row_tiles import Part, is_large, lanes_of_stream, row_tiles
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
-from .transpose import PIECE_BITS, apart, blocked, crossing_reads, halving_reads, joined, plain_reads, turn, under_masks
+from .transpose import PIECE_BITS, apart, blocked, crossing_reads, halving_reads, plain_reads, turn, under_masks
 from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
@@ -315,6 +317,7 @@ class _Function:
         # by identity, with the object, so that no other one gets its identity
         self.vectorizable: dict[int, tuple[For, bool]] = {}
         self.needed: dict[int, tuple[Expr, frozenset[str] | None]] = {}
+        self.inputs = frozenset(buffer.name for buffer in kernel.buffers if buffer.role == "input")
         self.values: dict[str, Value] = {}
         self.sums: dict[str, Expr] = {}
         self.level_of: dict[str, int] = {}
@@ -338,7 +341,7 @@ class _Function:
         self.streams = False
         self.put_off: tuple[str, list[_Written]] | None = None
         self.turns = self.last_rows = False
-        self.partial = False
+        self.partial = self.takes_long = False
         self.fetched: dict[str, str] = {}
         self.statements: list[tuple[str, str]] = []
 
@@ -998,8 +1001,15 @@ class _Function:
         self.b.label(end)
 
     def fetch_ahead(self, storage: _Storage, pointer: str, lanes: int) -> None:
-        """Fetch what a reduction over rows of an input reads soon, of all its rows, in the first loop that reads the input."""
-        if not self.partial or storage.buffer.role != "input" or self.target.reads_ahead:
+        """Fetch what a long computation reads soon, or a reduction over rows of an input, of all its rows, in the first loop that
+        reads the input.
+        """
+        if storage.buffer.name not in self.inputs:
+            return
+        if self.takes_long:
+            for line in range(0, lanes * storage.buffer.dtype.bytes, LINE):
+                self.fetch(pointer, SOON + line)
+        if not self.partial or self.target.reads_ahead:
             return
         loop = max(self.level_of, key=self.level_of.__getitem__, default="")
         if self.fetched.setdefault(storage.buffer.name, loop) != loop:
@@ -1190,6 +1200,7 @@ class _Function:
         storage = self.storages[stmt.buffer]
         offset = self.offset(storage, tuple(self.resolve(where) for where in stmt.indices))
         self.partial = stmt.reduce is not None and stmt.buffer.endswith(PARTIAL)
+        self.takes_long = takes_long(stmt, self.inputs)
         value = self.value(self.resolve(stmt.value))
         moves = self.vector is not None and self.offset_varies(offset)
         if not (stmt.atomic or storage.lanes > 1 or moves):
@@ -1629,7 +1640,9 @@ class _Function:
                     turned[piece * width + column].append(value)
         for column, parts in turned.items():
             offset = offset_at(IndexVar(lane), plus(start, int64(column)))
-            self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, tail, None] = joined(self.b, parts)
+            self.loads[-1][storage.buffer.name, frozenset(offset.terms), vector, tail, None] = arith.joined(
+                self.b, parts
+            )
 
     def halve_rows(self, stmt: For, extent: int) -> None:
         """Read neighbours once of which one iteration needs the even and the next one the odd elements (`X[2*j + l]`)."""
@@ -1682,7 +1695,7 @@ class _Function:
         pairs: list[tuple[Value, Value]] = []
         for first in range(0, 2 * lanes, 2 * native):
             pairs.append(apart(self.b, [piece(at) for at in range(first, first + native + 1, across)]))
-        return joined(self.b, [even for even, _ in pairs]), joined(self.b, [odd for _, odd in pairs])
+        return arith.joined(self.b, [even for even, _ in pairs]), arith.joined(self.b, [odd for _, odd in pairs])
 
     def indexes_registers(self, stmt: For) -> bool:
         """Whether a short loop selects registers: it is written out, since registers have no addresses."""
@@ -2295,7 +2308,7 @@ class _Module:
 
     def task_function(self) -> tuple[_Function, Builder]:
         """Print the loops."""
-        builder = Builder()
+        builder = Builder(scales="avx512f" in self.target.features)
         for reserved in ("workspace", "errors", "first", "last", "entry", "args", "index", "thread"):
             builder.name(reserved)
         function = _Function(self.kernel, self.target, builder)
@@ -2383,8 +2396,7 @@ class _Module:
         """The body for the iterations `start : stop`, counted from 0, of a parallel loop."""
         first = function.value(loop.min)
         low, end = (arith.binary(function.b, "+", first, counted) for counted in (start, stop))
-        inputs = frozenset(buffer.name for buffer in self.kernel.buffers if buffer.role == "input")
-        function.item = loop.var if is_batch(self.plan.body, loop.var, inputs) else ""
+        function.item = loop.var if is_batch(self.plan.body, loop.var, function.inputs) else ""
         with function.counted(loop.var, low, end, loop.min, loop.extent, guard=True):
             function.fetch_rows(loop.var, self.plan.body)
             function.block(self.plan.body)

@@ -149,13 +149,42 @@ def _power_of_two(n: Bits, like: Lanes) -> Lanes:
     return n.op("add", bias).op("shl", width).floats()
 
 
-def _scaled(x: Lanes, n: Bits) -> Lanes:
-    """`x * 2^n` in two factors, which gives gradual underflow and infinity."""
+def _scaled(x: Lanes, whole: Lanes, n: Bits) -> Lanes:
+    """`x * 2^n` in two factors, which gives gradual underflow and infinity; `whole` is `n` as a number."""
+    if _is_scaled_by_one_step(x):
+        return _scaled_by_one_step(x, whole)
     width = _mantissa(x)
     spare = (64 if _double(x) else 32) - width - 1
     signed = n.op("shl", spare).op("ashr", spare)
     half = signed.op("ashr", 1)
     return x * _power_of_two(half, x) * _power_of_two(signed.op("sub", half), x)
+
+
+def _scaled_within(x: Lanes, whole: Lanes, n: Bits) -> Lanes:
+    """`x * 2^n` for `n` within the range of exponents."""
+    return _scaled_by_one_step(x, whole) if _is_scaled_by_one_step(x) else x * _power_of_two(n, x)
+
+
+def _is_scaled_by_one_step(x: Lanes) -> bool:
+    """Whether the processor multiplies these by powers of two itself: whole registers of AVX-512.
+
+    Measured on an AMD EPYC processor (Zen 4), one thread: `exp` of values in the second cache in 0.7 of the time, softmax in 0.8.
+    """
+    return x.b.scales and x.v.lanes * x.v.dtype.bits % 512 == 0
+
+
+def _scaled_by_one_step(x: Lanes, whole: Lanes) -> Lanes:
+    """`x * 2^whole`, rounded once, register by register."""
+    suffix, lanes = ("pd", 8) if _double(x) else ("ps", 16)
+    function = f"llvm.x86.avx512.mask.scalef.{suffix}.512"
+    parts: list[Value] = []
+    for start in range(0, x.v.lanes, lanes):
+        value, power = (arith.part(x.b, each.v, start, lanes) for each in (x, whole))
+        operands = (value, power, f"{value.type} zeroinitializer", f"i{lanes} -1", "i32 4")
+        scaled = x.b.call(function, operands, value, "scaled")
+        assert isinstance(scaled, Value)
+        parts.append(scaled)
+    return Lanes(x.b, arith.joined(x.b, parts))
 
 
 # --- exponential functions -------------------------------------------------------------------------------------------
@@ -167,24 +196,24 @@ def _exp_rest(r: Lanes) -> Lanes:
     return (r * r).fma(horner(r, table), r)
 
 
-def _reduced(x: Lanes) -> tuple[Lanes, Bits]:
-    """`x - n ln 2` and `n`."""
+def _reduced(x: Lanes) -> tuple[Lanes, Lanes, Bits]:
+    """`x - n ln 2`, and `n` as a number and in the low bits."""
     high, low = c.LN2_64 if _double(x) else c.LN2_32
     whole, n = _integer(x * (1 / math.log(2)))
-    return (-whole).fma(low, (-whole).fma(high, x)), n
+    return (-whole).fma(low, (-whole).fma(high, x)), whole, n
 
 
 def exp(x: Lanes) -> Lanes:
     """Euler's number to the power `x`."""
     bounded = x.clamp(-746.0, 711.0) if _double(x) else x.clamp(-105.0, 90.0)
-    r, n = _reduced(bounded)
-    return _scaled(_exp_rest(r) + 1.0, n)
+    r, whole, n = _reduced(bounded)
+    return _scaled(_exp_rest(r) + 1.0, whole, n)
 
 
 def _exp2_double(x: Lanes) -> Lanes:
     whole, n = _integer(x.clamp(-1080.0, 1026.0))
     r = (x.clamp(-1080.0, 1026.0) - whole) * math.log(2)
-    return _scaled(_exp_rest(r) + 1.0, n)
+    return _scaled(_exp_rest(r) + 1.0, whole, n)
 
 
 def _exp10_double(x: Lanes) -> Lanes:
@@ -192,12 +221,12 @@ def _exp10_double(x: Lanes) -> Lanes:
     high, low = c.LG2_64
     whole, n = _integer(bounded * math.log2(10))
     r = (-whole).fma(low, (-whole).fma(high, bounded)) * math.log(10)
-    return _scaled(_exp_rest(r) + 1.0, n)
+    return _scaled(_exp_rest(r) + 1.0, whole, n)
 
 
 def _expm1_double(x: Lanes) -> Lanes:
     """`2^n (exp(r) - 1) + (2^n - 1)`, all halved so that `n = 1024` does not overflow too early."""
-    r, n = _reduced(x.clamp(-50.0, 709.9))
+    r, _, n = _reduced(x.clamp(-50.0, 709.9))
     half = _power_of_two(n.op("sub", 1), x)
     result = half.fma(_exp_rest(r), half - 0.5) * 2.0
     tiny = abs(x).test("<", 2.0**-54)
@@ -333,8 +362,8 @@ def _tanh_single(x: Lanes) -> Lanes:
     z = x * x
     small = (z * size).fma(horner(z, c.TANH_32), size)
     bounded = size.number(9.1).where(size.test(">", 9.1), size)
-    r, n = _reduced(bounded + bounded)
-    power = (_exp_rest(r) + 1.0) * _power_of_two(n, x)
+    r, whole, n = _reduced(bounded + bounded)
+    power = _scaled_within(_exp_rest(r) + 1.0, whole, n)
     large = -(x.number(2.0) / (power + 1.0)) + 1.0
     result = small.where(size.test("<", 0.625), large)
     return x.where(x.test("!=", x), result.sign_of(x))
@@ -355,8 +384,8 @@ def _erf_single(x: Lanes) -> Lanes:
     small = x.fma(horner(x * x, c.ERF_SMALL_32), x)
     bounded = size.number(4.0).where(size.test(">", 4.0), size)
     q = horner(bounded, c.ERF_LARGE_32)
-    r, n = _reduced(-q)
-    large = -((_exp_rest(r) + 1.0) * _power_of_two(n, x)) + 1.0
+    r, whole, n = _reduced(-q)
+    large = -_scaled_within(_exp_rest(r) + 1.0, whole, n) + 1.0
     large = large.number(1.0).where(size.test(">=", 4.0), large)
     result = abs(small).where(size.test("<", 0.8), large)
     return x.where(x.test("!=", x), result.sign_of(x))
@@ -368,11 +397,11 @@ def sigmoid(x: Lanes) -> Lanes:
     Four roundings would exceed 2 ulp, so the reciprocal and the power keep their rounding errors until the last sum.
     """
     negative = x.test("<", 0.0)
-    r, n = _reduced((-abs(x)).clamp(-746.0 if _double(x) else -105.0, 0.0))
+    r, whole, n = _reduced((-abs(x)).clamp(-746.0 if _double(x) else -105.0, 0.0))
     rest = _exp_rest(r)
-    scale = _scaled(x.number(1.0), n)
+    scale = _scaled(x.number(1.0), whole, n)
     main = rest + 1.0
-    power, lost = _scaled(main, n), (rest - (main - 1.0)) * scale
+    power, lost = _scaled(main, whole, n), (rest - (main - 1.0)) * scale
     inverse = x.number(1.0) / scale.fma(rest, scale + 1.0)
     inverse_lost = inverse * (-inverse).fma(scale.fma(rest, scale + 1.0), 1.0)
     top, top_lost = power.where(negative, 1.0), lost.where(negative, 0.0)

@@ -20,6 +20,7 @@ from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64, rebuild
 from tc_jupyter.schedule import Target
 
+from . import arith
 from .builder import Builder, Value
 from .polynomial import mentions, polynomial, step
 from .prepare import MASKED, constant_value, map_block, plus, substitute, times, upper_limit
@@ -220,7 +221,7 @@ def turn(b: Builder, rows: list[Value]) -> list[Value]:
     between pieces of n lanes at the same place, which for n lanes of 128 bits never cross these.
     """
     width = rows[0].lanes
-    part = [joined(b, rows[first::width]) for first in range(width)]
+    part = [arith.joined(b, rows[first::width]) for first in range(width)]
     for _ in range(width.bit_length() - 1):
         pairs = [(part[k], part[k + width // 2]) for k in range(width // 2)]
         part = [
@@ -235,7 +236,7 @@ def _interleave(b: Builder, left: Value, right: Value, side: int, width: int) ->
     """Lanes of the lower or upper half of every piece of `width` lanes of two vectors in turn."""
     n, half = left.lanes, width // 2
     lanes = [piece + side * half + k for piece in range(0, n, width) for k in range(half)]
-    return _pick(b, left, right, [lane for k in lanes for lane in (k, n + k)], "turn")
+    return arith.pick(b, left, right, [lane for k in lanes for lane in (k, n + k)], "turn")
 
 
 def apart(b: Builder, vectors: list[Value]) -> tuple[Value, Value]:
@@ -252,30 +253,6 @@ def apart(b: Builder, vectors: list[Value]) -> tuple[Value, Value]:
         half = n // 2
         middle = vectors[1]
         kept = [*range(half), *range(n + half, 2 * n)]
-        low, high = _pick(b, low, middle, kept, "quarters"), _pick(b, middle, high, kept, "quarters")
+        low, high = arith.pick(b, low, middle, kept, "quarters"), arith.pick(b, middle, high, kept, "quarters")
     evens = [first + at + k for at in range(0, n, half) for first in (0, n) for k in range(0, half, 2)]
-    return _pick(b, low, high, evens, "even"), _pick(b, low, high, [lane + 1 for lane in evens], "odd")
-
-
-def _pick(b: Builder, left: Value, right: Value, lanes: list[int], hint: str) -> Value:
-    """Some lanes of two vectors; those of the second one are counted on."""
-    picks = ", ".join(f"i32 {lane}" for lane in lanes)
-    text = f"shufflevector {left.typed}, {right.typed}, <{len(lanes)} x i32> <{picks}>"
-    return b.op(text, left.dtype, len(lanes), hint)
-
-
-def joined(b: Builder, parts: list[Value]) -> Value:
-    """Vectors one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    most = 1 << (len(parts) - 1).bit_length() - 1
-    return _join(b, joined(b, parts[:most]), joined(b, parts[most:]))
-
-
-def _join(b: Builder, left: Value, right: Value) -> Value:
-    """One vector after the other; the left one may be longer."""
-    n, m = left.lanes, right.lanes
-    if n > m:
-        picks = ", ".join(f"i32 {k if k < m else 0}" for k in range(n))
-        right = b.op(f"shufflevector {right.typed}, {right.type} poison, <{n} x i32> <{picks}>", right.dtype, n, "wide")
-    return _pick(b, left, right, list(range(n + m)), "row")
+    return arith.pick(b, low, high, evens, "even"), arith.pick(b, low, high, [lane + 1 for lane in evens], "odd")
