@@ -342,6 +342,7 @@ class _Function:
         self.put_off: tuple[str, list[_Written]] | None = None
         self.turns = self.last_rows = False
         self.partial = self.takes_long = False
+        self.adds_up: Store | None = None
         self.fetched: dict[str, str] = {}
         self.statements: list[tuple[str, str]] = []
 
@@ -826,6 +827,8 @@ class _Function:
                 self.fetch_ahead(storage, pointer, lanes)
                 self.fetch_panel(storage, self.first_lane(offset))
                 return self.plain_load(storage, pointer, lanes)
+            if mask is self.tail and not storage.buffer.strided and storage.buffer.name in self.multiplied():
+                return self.load_inside(storage, pointer, lanes, mask)
             return self.masked_load("load", f"ptr {pointer}", storage, mask)
         if change == -1:
             start = add(self.first_lane(offset), Polynomial((((), 1 - lanes),)))
@@ -1161,6 +1164,38 @@ class _Function:
         assert isinstance(stored, str)
         return self.from_memory(stored, dtype, lanes)
 
+    def multiplied(self) -> frozenset[str]:
+        """The inputs of which the present statement adds one vector, with other factors, to several accumulators."""
+        stmt = self.adds_up
+        if stmt is None:
+            return frozenset()
+        rows = {name for name in self.constants if any(mentions(where, name) for where in stmt.indices)}
+        reads = [node for node in walk(stmt.value) if isinstance(node, Read) and node.tensor in self.inputs]
+        return frozenset(read.tensor for read in reads if any(not mentions(read, row) for row in rows))
+
+    def load_inside(self, storage: _Storage, pointer: str, lanes: int, mask: Value) -> Value:
+        """Neighbours of which the last ones are not needed: without a mask where they lie in the array.
+
+        In a loop that adds products up, a mask takes the place of one of them. Measured with AVX-512, one thread, 500 products of
+        26 x 72 x 26: 650 and 580 us.
+        """
+        size, name = _product(storage.buffer.shape), storage.buffer.name
+        lasts, key = self.levels[0].pointers, ("last", name, lanes)
+        if key not in lasts:
+            with self.at(0):
+                lasts[key] = self.address(storage, polynomial(plus(size, int64(-lanes))))
+        within = self.b.op(f"icmp ule ptr {pointer}, {lasts[key]}", DType.BOOL, 1, "within")
+        whole, ends, end = (self.b.name(f"{name}.{hint}") for hint in ("whole", "ends", "read"))
+        self.b.branch_if(within, whole, ends)
+        self.b.label(whole)
+        first, first_block = self.plain_load(storage, pointer, lanes), self.b.block
+        self.b.branch(end)
+        self.b.label(ends)
+        second, second_block = self.masked_load("load", f"ptr {pointer}", storage, mask), self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(first, first_block, second, second_block, f"{name}.v")
+
     def from_memory(self, stored: str, dtype: DType, lanes: int) -> Value:
         """What stored bits mean."""
         if dtype is DType.BOOL:
@@ -1201,6 +1236,7 @@ class _Function:
         offset = self.offset(storage, tuple(self.resolve(where) for where in stmt.indices))
         self.partial = stmt.reduce is not None and stmt.buffer.endswith(PARTIAL)
         self.takes_long = takes_long(stmt, self.inputs)
+        self.adds_up = stmt if stmt.reduce is not None and storage.private and not self.partial else None
         value = self.value(self.resolve(stmt.value))
         moves = self.vector is not None and self.offset_varies(offset)
         if not (stmt.atomic or storage.lanes > 1 or moves):
@@ -2070,7 +2106,7 @@ class _Function:
                 self.full_or_serial(stmt, limit, count)
             return
         if stmt.extent in self.positive or has_iterations(self.resolve(stmt.extent), self.extents):
-            with self.scope():
+            with self.statement_scope():
                 self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count), count)
             return
         body, end = self.b.name("tail"), self.b.name("tail.end")
