@@ -99,8 +99,8 @@ def size_class(
     in a subscript (`h + kh`), and, on a CPU, sizes of 1 in reductions: a matrix of one column is a vector. Typical values are kept
     for sizes of results of reductions, up to a factor of two below 64 (on a CPU also whether they are 16, 32, 64, or other
     multiples of 8; and as they are where a window slides over a row, since its tiles have to fit); above, only whether they are
-    multiples of 64, and on a CPU whether they are few. Where a CPU turns rows around, it is kept whether sizes are multiples of 64.
-    Other programs without reductions have one class.
+    multiples of 64, and on a CPU whether they are few. Where a CPU turns rows around, it is kept whether sizes are multiples of 64,
+    and where it reduces rows, that they are short. Other programs without reductions have one class.
 
     Args:
         kind: of the device, as in `Target`.
@@ -113,6 +113,7 @@ def size_class(
     shaped: set[str] = set()
     slid: set[str] = set()
     turned: set[str] = set()
+    short: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
         if not statement.reduction_indices:
@@ -127,6 +128,8 @@ def size_class(
                 slid |= names if _is_window(statement, name) else set()
             elif _is_window(statement, name):
                 windows |= names
+            elif kind == "cpu" and _reduces_rows(statement, name):
+                short |= {name for name in names if sizes.get(name, LARGE) < LARGE}
     known = [(name, sizes[name]) for name in program.sizes if name in sizes]
     constants = tuple(
         (name, value) for name, value in known if name in single or (name in windows and 1 <= value <= SMALL)
@@ -135,10 +138,10 @@ def size_class(
 
     def typical(name: str, value: int) -> int:
         if name not in shaped:
-            return _whole(value)
+            return reduction.SHORT_ROW if name in short else _whole(value)
         return value if name in slid and value <= LARGE else _typical(value, kind)
 
-    wanted = (shaped | turned) - fixed
+    wanted = (shaped | turned | short) - fixed
     return constants, tuple((name, typical(name, value)) for name, value in known if name in wanted)
 
 
@@ -159,6 +162,12 @@ def _turns(statement: Statement) -> bool:
     last = statement.output_indices[-1].name
     moving = [[_mentions(subscript, last) for subscript in read.indices] for read in statement.reads() if read.indices]
     return any(any(others) and not end for *others, end in moving)
+
+
+def _reduces_rows(statement: Statement, index: str) -> bool:
+    """Whether a reduction runs along rows of what it reads, the same ones in all reads."""
+    places = {read.indices for read in statement.reads() if any(_mentions(each, index) for each in read.indices)}
+    return len(places) == 1 and all(isinstance(last, IndexVar) and last.name == index for *_, last in places)
 
 
 def _mentions(subscript: Expr, index: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.prefetch import LINE
 from tc_jupyter.runtime.cpu import cpu_target
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import Target, default_schedule, size_class
 from tc_jupyter.schedule.templates import sharing
 
 pytest.importorskip("llvmlite")
@@ -48,7 +48,7 @@ def test_they_compute_what_the_interpreter_computes(name, reads_ahead, monkeypat
     monkeypatch.setattr(Target, "reads_ahead", reads_ahead)
     text = {**TOGETHER, **APART}[name]
     fast, slow = (tc.compile(text, target=target)["f"] for target in ("cpu", "interpreter"))
-    for rows, columns in ((1, 1), (3, 63), (3, 64), (2, 65), (65, 1), (17, 129)):
+    for rows, columns in ((1, 1), (3, 63), (3, 64), (2, 65), (65, 1), (17, 129), (131, 17), (64, 63), (67, 64)):
         rng = np.random.default_rng(1)
         shapes = {"N": rows, "M": columns}
         arrays = [
@@ -76,6 +76,29 @@ def test_a_processor_that_reads_ahead_gets_one_row_at_a_time(monkeypatch):
     x = np.arange(100 * 70, dtype=np.float32).reshape(100, 70) % 7
     for found, expected in zip(function(x), (x.sum(1), (x * x).sum(1)), strict=False):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("columns", "together"), [(17, True), (63, True), (64, False), (1000, False)])
+def test_a_processor_that_reads_ahead_gets_short_rows_together(columns, together, monkeypatch):
+    monkeypatch.setattr(Target, "reads_ahead", True)
+    function = tc.compile(TOGETHER["moments"], target="cpu")["f"]
+    program, ranges = function.program, function.definition().found.ranges
+    constants, hints = size_class(program, ranges, {"N": 1000, "M": columns})
+    assert not constants
+    schedule = default_schedule(program, ranges, cpu_target(), dict(hints))
+    assert ("i.inner" in schedule.leaves("s")) == together
+
+
+@pytest.mark.parametrize(
+    ("statement", "kept"),
+    [("C(i) +=! A(i,k)", True), ("C(i) max=! A(i,k) * A(i,k)", True), ("C(i,j) +=! A(i,k) * B(j,k)", False)],
+)
+def test_the_length_of_a_row_belongs_to_the_class_where_rows_are_reduced(statement, kept):
+    text = f"def f(float(N,K) A, float(L,K) B) -> (C) {{ {statement} }}"
+    function = tc.compile(text, target="cpu", allow=["TC234"])["f"]
+    for length in (20, 63, 64):
+        _, hints = size_class(function.program, function.definition().found.ranges, {"N": 1000, "K": length, "L": 9})
+        assert ("K" in dict(hints)) == (kept and length < 64)
 
 
 def test_only_the_first_of_them_fetches_its_rows_ahead(monkeypatch):
