@@ -32,6 +32,7 @@ from tc_jupyter.schedule import (
     infer_symbolic,
     multiples,
     schedule_of,
+    within,
 )
 from tc_jupyter.schedule.inline import inject_inline
 
@@ -95,8 +96,8 @@ def build(
     if checks is not None and checks.items:
         inside = checks.in_kernel(kernels)
         kernels = lower(bounds, checks.loop_checks(inside))
-    known = multiples(layout.hints) if target.kind == "cpu" else ()
-    kernels = tuple(replace(simplify(_fitted(kernel, layout)), multiples=known) for kernel in kernels)
+    known, limits = (multiples(layout.hints), within(layout.hints)) if target.kind == "cpu" else ((), ())
+    kernels = tuple(replace(simplify(_fitted(kernel, layout)), multiples=known, within=limits) for kernel in kernels)
     emitted = target.kind != "interpreter"
     written = Counter(buffer.name for kernel in kernels for buffer in kernel.buffers if buffer.role != "input")
     exclusive = frozenset(name for name, count in written.items() if count == 1)

@@ -186,6 +186,7 @@ class Kernel:
         comment: lines shown at the top of generated text (def, ranges).
         multiples: sizes (or strides, `A.stride.0`) that the launcher has found to be multiples of a number, or that are by the
             class of the call: (name, number).
+        within: sizes that the class of the call limits: (name, least, largest).
         most: sizes that no call exceeds: (name, number); the launcher refuses a larger one.
         min_blocks: blocks that should fit into a GPU's multiprocessor at once; limits registers. 0 = the compiler's choice.
     """
@@ -199,6 +200,7 @@ class Kernel:
     checks: int = 0
     comment: tuple[str, ...] = ()
     multiples: tuple[tuple[str, int], ...] = ()
+    within: tuple[tuple[str, int, int], ...] = ()
     most: tuple[tuple[str, int], ...] = ()
     min_blocks: int = 0
 

@@ -15,7 +15,7 @@ from .phases import StagePhases, all_phases, phases
 from .primitives import identity_of, is_copy
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
-from .space import default_schedule, has_classes, multiples, row_class, size_class
+from .space import default_schedule, has_classes, multiples, row_class, size_class, within
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
 from .store import ScheduleStore, StoreKey
 from .target import INTERPRETER, Target
@@ -70,6 +70,7 @@ __all__ = [
     "schedule_of",
     "scope_of",
     "size_class",
+    "within",
     "stage_graph",
     "steps_from_data",
     "steps_to_data",

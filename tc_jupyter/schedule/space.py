@@ -86,6 +86,8 @@ LARGE = 64
 """Sizes above this one differ for a tile only in whether they are multiples of it."""
 SMALL = 8
 """Windows of up to this size are constants of the code."""
+_SHORT = 48
+"""Typical of the lengths of short rows; no other class has this value."""
 VECTOR_BYTES = 16
 """What a GPU thread loads at once, if the rows of an array are multiples of it."""
 
@@ -129,7 +131,7 @@ def size_class(
             elif _is_window(statement, name):
                 windows |= names
             elif kind == "cpu" and _reduces_rows(statement, name):
-                short |= {name for name in names if sizes.get(name, LARGE) < LARGE}
+                short |= {name for name in names if sizes.get(name, LARGE) <= reduction.SHORT_ROW}
     known = [(name, sizes[name]) for name in program.sizes if name in sizes]
     constants = tuple(
         (name, value) for name, value in known if name in single or (name in windows and 1 <= value <= SMALL)
@@ -138,7 +140,7 @@ def size_class(
 
     def typical(name: str, value: int) -> int:
         if name not in shaped:
-            return reduction.SHORT_ROW if name in short else _whole(value)
+            return _SHORT if name in short else _whole(value)
         return value if name in slid and value <= LARGE else _typical(value, kind)
 
     wanted = (shaped | turned | short) - fixed
@@ -183,6 +185,12 @@ def multiples(hints: Sequence[Sized]) -> tuple[Sized, ...]:
     """What the sizes of a class on a CPU are multiples of, by their typical values: (name, number)."""
     units = {4096: LARGE, contraction.FEW_ROWS: LARGE, 64: 64, 32: 32, 16: 16}
     return tuple((name, units[value]) for name, value in hints if value in units)
+
+
+def within(hints: Sequence[Sized]) -> tuple[tuple[str, int, int], ...]:
+    """Between which values the sizes of a class on a CPU lie, by their typical values: (name, least, largest)."""
+    limits = {15: (9, 15), 24: (17, 31), 31: (17, 31), 56: (33, 63), 63: (33, 63)}
+    return tuple((name, *limits[value]) for name, value in hints if value in limits)
 
 
 LONGEST_ROW = 1 << 15

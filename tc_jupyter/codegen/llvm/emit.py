@@ -77,6 +77,7 @@ from .builder import (
 from .collapse import collapse
 from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
+from .half_tiles import half_tiles
 from .multiples import whole_tiles
 from .narrow import narrow
 from .overlap import overlap
@@ -199,7 +200,8 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     body = packed(plan.body, Scope(buffers, flat, lengths, written(plan.body), exclusive, target))
     body = row_tiles(overlap(body, target.free_masks), buffers, target)
     body = under_masks(without_short(peel(accumulate(body, scopes))), buffers, target)
-    body = blocked(full_tiles(body, bound), inputs, target)
+    limits = {name: (least, largest) for name, least, largest in kernel.within}
+    body = blocked(half_tiles(full_tiles(body, bound), limits, target), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
     return _Module(kernel, target, replace(plan, body=body)).source()

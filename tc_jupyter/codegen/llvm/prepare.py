@@ -408,14 +408,20 @@ def _is_short(block: Block, condition: Expr) -> bool:
     return {_least(extent) for extent in _limited(block) if not variables(extent) & inside} == {(there, limit)}
 
 
-def _least(extent: Expr) -> tuple[Polynomial, int | None] | None:
+def _least(extent: Expr) -> tuple[Polynomial, int] | None:
     """`(x, n)` of `min(x, n)` with a number."""
+    found = limited(extent)
+    return None if found is None else (polynomial(found[0]), found[1])
+
+
+def limited(extent: Expr) -> tuple[Expr, int] | None:
+    """As `_least`, with the expression itself."""
     match extent:
         case (
             Binary(op="min", left=Const(value=value), right=other)
             | Binary(op="min", left=other, right=Const(value=value))
         ):
-            return polynomial(other), int(value)
+            return other, int(value)
         case _:
             return None
 

@@ -151,18 +151,27 @@ def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
     products of 64 x 64 x 64: 4 x 2 0.95 of the time of 6 x 2; with AVX-512 a step takes two cycles beside its multiply-adds.
 
     Args:
-        rows, columns: extents; one less than a power of two stands for all down to the half of that.
+        rows, columns: extents; one less than a power of two stands for all down to the half of that, 56 for 40, 48 and itself.
     """
     lanes = max(1, target.vector_bits // bits)
     most = range((rows + 1) // 2 + 1, rows + 1) if (rows + 1) & rows == 0 else (rows,)
-    lengths = (columns,) if target.free_masks else range(least_of(columns), columns + 1)
-    widths = [w for w in (1, 2, 3, 4) if target.free_masks or (w != 3 and (w == 1 or w * lanes <= lengths[0]))]
+    least = 40 if columns == 56 else columns if target.free_masks and columns > 64 else least_of(columns)
+    lengths = range(least, columns + 1, 8 if columns == 56 else 1)
+    most_vectors = -(-columns // lanes) if target.free_masks else max(1, lengths[0] // lanes)
+    widths = [w for w in (1, 2, 3, 4) if w <= most_vectors and (target.free_masks or w != 3)]
     beside = 2 if target.free_masks else 0
+
+    def row(extent: int, height: int, width: int) -> float:
+        """Cycles of a step along a row; with free masks the last tile may be half of one (`codegen.llvm.half_tiles`)."""
+        whole, rest = divmod(extent, width * lanes)
+        halved = target.free_masks and width % 2 == 0 and rest <= width * lanes // 2
+        parts = [width] * whole + [width // 2 if halved else width] * (rest > 0)
+        return sum(beside + max(height * part / 2, height / 2 + part, 4.0) for part in parts)
 
     def cost(tile: tuple[int, int]) -> tuple[float, int]:
         height, width = tile
-        steps = sum(-(-extent // height) for extent in most) * sum(-(-extent // (width * lanes)) for extent in lengths)
-        return steps * (beside + max(height * width / 2, height / 2 + width, 4.0)), -width
+        steps = sum(-(-extent // height) for extent in most)
+        return steps * sum(row(extent, height, width) for extent in lengths), -width
 
     tiles = product(range(1, MOST_POINTERS + 1), widths)
     height, width = min((t for t in tiles if t[0] * t[1] + t[1] + 1 <= target.vector_registers), key=cost)
