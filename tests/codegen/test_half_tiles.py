@@ -10,10 +10,10 @@ from llvm_kernels import least, loop, op, read, size, var
 
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.half_tiles import half_tiles
+from tc_jupyter.compiler.definition import ROW_MAJOR
 from tc_jupyter.loops import Block, For, If, Store, walk_statements
 from tc_jupyter.program import Binary, DType, int64
 from tc_jupyter.runtime.cpu import cpu_target
-from tc_jupyter.runtime.kernel import ROW_MAJOR
 from tc_jupyter.schedule import Target, size_class, within
 
 MASKS = Target("cpu", features=frozenset({"avx512vl", "avx512bw"}), vector_bits=512)
