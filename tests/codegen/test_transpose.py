@@ -10,8 +10,9 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.codegen import KernelSource
+from tc_jupyter.compiler.definition import ROW_MAJOR
 from tc_jupyter.runtime import cpu
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import Target, size_class
 from tests.codegen.llvm_kernels import ISAS, target
 
 TRANSPOSE = "def f(float(N,M) X) -> (Y) { Y(j,i) = X(i,j) }"
@@ -72,3 +73,15 @@ def test_rows_of_a_convolution_are_turned_by_one_version_of_the_code():
 def test_copies_are_made_without_the_passes_for_loops():
     weights, *_ = sources(CONVOLUTION, AVX512, (8, 32, 28, 28), (64, 32, 3, 3))
     assert weights.text.startswith("; passes: vector")
+
+
+@pytest.mark.parametrize("columns", [17, 31, 33, 63])
+def test_rows_beyond_the_last_one_are_turned_like_the_others(columns):
+    """The last tile of a small product repeats the last row; that took a gather."""
+    definition = tc.compile("def f(float(M,K) A, float(N,K) B) -> (C) { C(i,j) +=! A(i,k) * B(j,k) }", target="cpu")[
+        "f"
+    ].definition()
+    _, hints = size_class(definition.program, definition.found.ranges, {"M": 17, "N": columns, "K": 1023})
+    sources = definition.build(AVX512, replace(ROW_MAJOR, hints=hints)).sources
+    assert sources
+    assert not any("gather" in source.text for source in sources)
