@@ -98,7 +98,8 @@ def size_class(
     """What code for a call may assume of its sizes: constants, and typical values to choose tiles by.
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
-    in a subscript (`h + kh`), and, on a CPU, sizes of 1 in reductions: a matrix of one column is a vector. Typical values are kept
+    in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`) and sizes of 1 in reductions: a matrix of one
+    column is a vector. Typical values are kept
     for sizes of results of reductions, up to a factor of two below 64 (on a CPU also whether they are 16, 32, 64, or other
     multiples of 8; and as they are where a window slides over a row, since its tiles have to fit); above, only whether they are
     multiples of 64, and on a CPU whether they are few. Where a CPU turns rows around, it is kept whether sizes are multiples of 64,
@@ -111,6 +112,7 @@ def size_class(
         Names with values that the code is made for, and names with typical values.
     """
     windows: set[str] = set()
+    pixels: set[str] = set()
     single: set[str] = set()
     shaped: set[str] = set()
     slid: set[str] = set()
@@ -130,11 +132,17 @@ def size_class(
                 slid |= names if _is_window(statement, name) else set()
             elif _is_window(statement, name):
                 windows |= names
-            elif kind == "cpu" and _reduces_rows(statement, name):
-                short |= {name for name in names if sizes.get(name, LARGE) <= reduction.SHORT_ROW}
+            elif kind == "cpu":
+                pixels |= {name for name in names if _is_pixel(statement, index.index)}
+                few = {name for name in names if sizes.get(name, LARGE) <= reduction.SHORT_ROW}
+                short |= few if _reduces_rows(statement, index.index) else set()
     known = [(name, sizes[name]) for name in program.sizes if name in sizes]
     constants = tuple(
-        (name, value) for name, value in known if name in single or (name in windows and 1 <= value <= SMALL)
+        (name, value)
+        for name, value in known
+        if name in single
+        or (name in windows and 1 <= value <= SMALL)
+        or (name in pixels and value in contraction.PIXEL)
     )
     fixed = {name for name, _ in constants}
 
@@ -169,7 +177,21 @@ def _turns(statement: Statement) -> bool:
 def _reduces_rows(statement: Statement, index: str) -> bool:
     """Whether a reduction runs along rows of what it reads, the same ones in all reads."""
     places = {read.indices for read in statement.reads() if any(_mentions(each, index) for each in read.indices)}
-    return len(places) == 1 and all(isinstance(last, IndexVar) and last.name == index for *_, last in places)
+    return len(places) == 1 and all(_is_index(last, index) for *_, last in places)
+
+
+def _is_pixel(statement: Statement, index: str) -> bool:
+    """Whether a reduction runs over the values of the elements of a row: the last subscript, after the last one of the result."""
+    if not statement.output_indices:
+        return False
+    row = statement.output_indices[-1].name
+    found = [read.indices for read in statement.reads() if any(_mentions(each, row) for each in read.indices)]
+    ends = [where[-2:] for where in found if len(where) > 1]
+    return len(ends) == len(found) > 0 and all(_mentions(place, row) and _is_index(last, index) for place, last in ends)
+
+
+def _is_index(subscript: Expr, index: str) -> bool:
+    return isinstance(subscript, IndexVar) and subscript.name == index
 
 
 def _mentions(subscript: Expr, index: str) -> bool:

@@ -59,6 +59,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.schedule import Target
+from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
 from .builder import (
@@ -142,7 +143,7 @@ from .row_tiles import Part, is_large, lanes_of_stream, row_tiles
 from .show import show, show_store
 from .steps import DOT, dot, native_steps
 from .strips import WIDEST, cut, find, flat_dimensions, is_stream, join, native_lanes, operation_lanes, strip
-from .transpose import PIECE_BITS, apart, blocked, crossing_reads, halving_reads, plain_reads, turn, under_masks
+from .transpose import PIECE_BITS, apart, blocked, crossing_reads, every, halving_reads, plain_reads, turn, under_masks
 from .vector_math import emit_call, float_remainder
 
 STACK_BYTES = 16 << 10
@@ -1131,7 +1132,7 @@ class _Function:
             return self.plain_load(storage, pointer, lanes)
         if mask is self.tail and self.tail_count is not None:
             # what lies between two needed elements may be read too: comparing numbers is shorter than moving bits of masks
-            last = arith.binary(self.b, "-", _doubled(self.b, self.tail_count), constant(1, DType.INT32))
+            last = arith.binary(self.b, "-", _times(self.b, self.tail_count, 2), constant(1, DType.INT32))
             return self.masked_load("load", f"ptr {pointer}", storage, _below(self.b, last, first, lanes))
         mask = arith.broadcast(self.b, mask, lanes)
         picks = ", ".join(f"i32 {e // 2 if e % 2 == 0 else lanes}" for e in range(first, first + lanes))
@@ -1705,34 +1706,53 @@ class _Function:
                 continue
             offset = self.offset(storage, tuple(self.resolve(where) for where in read.indices))
             native = self.target.vector_bits // storage.buffer.dtype.compute.bits
-            if step(offset, inner.var) != (2, True) or step(offset, stmt.var) != (1, True) or lanes < native:
+            apart, linear = step(offset, inner.var)
+            if apart is None or not linear or step(offset, stmt.var) != (1, True) or lanes < native:
+                continue
+            if apart != 2 and (apart != extent or apart not in PIXEL):  # then all of the neighbours are needed
                 continue
             count = None if is_full else self.value(length)
             tail = None if count is None else self.inside(length, lanes, count)
-            for first in range(0, extent - 1, 2):
+            for first in range(0, extent - apart + 1, apart):
                 number = plus(self.resolve(stmt.min), int64(first))
                 even = polynomial(substitute(as_expr(offset), {stmt.var: number}))
-                odd = add(even, Polynomial((((), 1),)))
                 start = polynomial(substitute(as_expr(even), {inner.var: int64(0)}))
-                for place, value in zip((even, odd), self.halves(storage, start, lanes, native, count), strict=True):
+                parts = self.parted(storage, start, lanes, native, count, apart)
+                for by, value in enumerate(parts):
+                    place = add(even, Polynomial((((), by),) if by else ()))
                     self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, tail, None] = value
+
+    def parted(
+        self, storage: _Storage, start: Polynomial, lanes: int, native: int, count: Value | None, apart: int
+    ) -> Sequence[Value]:
+        """Of `apart * lanes` neighbours every one that is so far from the one before, from the first one on, the second one, ..."""
+        if apart == 2:
+            return self.halves(storage, start, lanes, native, count)
+        end = None if count is None else _times(self.b, count, apart)
+        found: list[list[Value]] = [[] for _ in range(apart)]
+        for first in range(0, apart * lanes, apart * native):
+            pieces = [self.piece(storage, start, first + k * native, native, end) for k in range(apart)]
+            for by, parts in enumerate(found):
+                parts.append(every(self.b, pieces, by))
+        return [arith.joined(self.b, parts) for parts in found]
+
+    def piece(self, storage: _Storage, start: Polynomial, at: int, lanes: int, end: Value | None) -> Value:
+        """Neighbours from number `at` on; those from number `end` on are 0."""
+        pointer = self.address(storage, add(start, Polynomial((((), at),) if at else ())))
+        if end is None:
+            return self.plain_load(storage, pointer, lanes)
+        return self.masked_load("load", f"ptr {pointer}", storage, _below(self.b, end, at, lanes))
 
     def halves(
         self, storage: _Storage, start: Polynomial, lanes: int, native: int, count: Value | None
     ) -> tuple[Value, Value]:
         """Every second one of `2 * lanes` neighbours, and those between; of twice `count` neighbours where that is known."""
         across = native // 2 if self.target.vector_bits == 2 * PIECE_BITS else native
-        end = None if count is None else _doubled(self.b, count)
-
-        def piece(at: int) -> Value:
-            pointer = self.address(storage, add(start, Polynomial((((), at),) if at else ())))
-            if end is None:
-                return self.plain_load(storage, pointer, native)
-            return self.masked_load("load", f"ptr {pointer}", storage, _below(self.b, end, at, native))
-
+        end = None if count is None else _times(self.b, count, 2)
         pairs: list[tuple[Value, Value]] = []
         for first in range(0, 2 * lanes, 2 * native):
-            pairs.append(apart(self.b, [piece(at) for at in range(first, first + native + 1, across)]))
+            places = range(first, first + native + 1, across)
+            pairs.append(apart(self.b, [self.piece(storage, start, at, native, end) for at in places]))
         return arith.joined(self.b, [even for even, _ in pairs]), arith.joined(self.b, [odd for _, odd in pairs])
 
     def indexes_registers(self, stmt: For) -> bool:
@@ -2179,10 +2199,9 @@ def _rows_last(by_level: dict[int, list[Term]]) -> list[tuple[int, list[Term]]]:
     return [*steps, (outer[-1], by_level[0]), (last, by_level[last])]
 
 
-def _doubled(b: Builder, count: Value) -> Value:
-    """Twice a number of lanes, as a narrow number."""
-    narrow = arith.cast(b, count, DType.INT32, False)
-    return arith.binary(b, "+", narrow, narrow)
+def _times(b: Builder, count: Value, factor: int) -> Value:
+    """A multiple of a number of lanes, as a narrow number."""
+    return arith.binary(b, "*", arith.cast(b, count, DType.INT32, False), constant(factor, DType.INT32))
 
 
 def _below(b: Builder, end: Value, first: int, lanes: int) -> Value:

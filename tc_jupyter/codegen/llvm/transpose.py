@@ -258,3 +258,16 @@ def apart(b: Builder, vectors: list[Value]) -> tuple[Value, Value]:
         low, high = arith.pick(b, low, middle, kept, "quarters"), arith.pick(b, middle, high, kept, "quarters")
     evens = [first + at + k for at in range(0, n, half) for first in (0, n) for k in range(0, half, 2)]
     return arith.pick(b, low, high, evens, "even"), arith.pick(b, low, high, [lane + 1 for lane in evens], "odd")
+
+
+def every(b: Builder, vectors: list[Value], first: int) -> Value:
+    """Of n vectors of neighbours, one after the other, every n-th element from number `first` on, as one vector."""
+    n, lanes = len(vectors), vectors[0].lanes
+    sources = [divmod(first + n * lane, lanes) for lane in range(lanes)]
+    found = vectors[0]
+    for number, vector in enumerate(vectors[1:], 1):
+        # what earlier vectors had is in its place already, except for what the first one still has where it lies
+        kept = [at if number == 1 else lane for lane, (_, at) in enumerate(sources)]
+        picks = [lanes + at if source == number else kept[lane] for lane, (source, at) in enumerate(sources)]
+        found = arith.pick(b, found, vector, picks, "every")
+    return found
