@@ -439,7 +439,7 @@ class Function:
             return "\n\n".join(show_kernel(kernel) for kernel in made.kernels)
         if kind in ("llvm", "asm"):
             made = self._build(cpu.cpu_target(), arrays)
-            return "\n\n".join(cpu_text(source, kind, made.target) for source in made.sources)
+            return "\n\n".join(cpu_text(source, kind, made.target) for source in made.shown())
         made = self._build(cuda.cuda_target(), arrays)
         return "\n\n".join(cuda_text(source, kind, made.target) for source in made.sources)
 

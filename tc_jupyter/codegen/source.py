@@ -45,13 +45,14 @@ class KernelSource:
 
     Attributes:
         language: `cuda` or `llvm`.
-        text: the whole compilation unit.
+        text: the whole compilation unit; where kernels are equal but for names, that of the first of them.
         entry: name of the function to launch.
         arguments: parameters in order.
         buffers: the kernel's buffers (dtype, shape, scope, alignment needs).
         workspace: temporary buffers that the launcher allocates, in order (global scope).
         line_map: pairs (line of `text` from 0, statement name).
         index_bits: width of index arithmetic, 32 or 64.
+        twin_of: the kernel that `text` was printed for, if it is another one, with other names for the same things.
     """
 
     language: str
@@ -63,3 +64,4 @@ class KernelSource:
     workspace: tuple[Buffer, ...] = ()
     line_map: tuple[tuple[int, str], ...] = ()
     index_bits: int = 64
+    twin_of: str = ""

@@ -10,12 +10,12 @@ are row-major and whose sizes are `M, K, N`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
-from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.codegen.llvm import emit_alike, emit_llvm
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Kernel, lower, simplify
 from tc_jupyter.program import Program
@@ -45,7 +45,8 @@ class Build:
 
     Attributes:
         kernels: in order of execution, fitted to `layout`.
-        sources: one per kernel; empty for the interpreter, which runs the kernels themselves.
+        sources: one per kernel; empty for the interpreter, which runs the kernels themselves. Kernels for the CPU that are equal
+            but for names share a text; `shown` gives each its own.
         scans: per kernel, numbers of the checks on data to run before it; the other checks are inside.
     """
 
@@ -58,6 +59,17 @@ class Build:
     kernels: tuple[Kernel, ...]
     sources: tuple[KernelSource, ...]
     scans: tuple[tuple[int, ...], ...] = ()
+
+    def shown(self) -> tuple[KernelSource, ...]:
+        """The sources as people read them: every kernel with names of its own, printed now where another one's code runs."""
+        exclusive = _exclusive(self.kernels)
+        found: list[KernelSource] = []
+        for kernel, source in zip(self.kernels, self.sources, strict=True):
+            if source.twin_of:
+                note = f"what runs is the code of `{source.twin_of}`, which is equal but for names"
+                source = emit_llvm(replace(kernel, comment=(*kernel.comment, note)), self.target, exclusive)
+            found.append(source)
+        return tuple(found)
 
 
 def build(
@@ -75,7 +87,7 @@ def build(
         layout: strides and index width of the arrays of the call.
         schedule: `None` for the default schedule of the target.
         checks: the checks on data; `None` leaves them out.
-        ahead: is told the text of every kernel that others follow, when it is there.
+        ahead: is told every text after which another one is printed.
 
     Raises:
         CompileError: TC503, a limit of the device.
@@ -98,16 +110,9 @@ def build(
         kernels = lower(bounds, checks.loop_checks(inside))
     known, limits = (multiples(layout.hints), within(layout.hints)) if target.kind == "cpu" else ((), ())
     kernels = tuple(replace(simplify(_fitted(kernel, layout)), multiples=known, within=limits) for kernel in kernels)
-    emitted = target.kind != "interpreter"
-    written = Counter(buffer.name for kernel in kernels for buffer in kernel.buffers if buffer.role != "input")
-    exclusive = frozenset(name for name, count in written.items() if count == 1)
-    sources: list[KernelSource] = []
-    for kernel in kernels if emitted else ():
-        if ahead is not None and sources:
-            ahead(sources[-1].text)
-        sources.append(_emit(kernel, target, layout, program, exclusive))
+    sources = _emit(kernels, target, layout, program, ahead)
     scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
-    return Build(program, ranges, layout, target, schedule, bounds, kernels, tuple(sources), scans)
+    return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
 
 
 def tuning_key(program: Program, target: Target, layout: Layout) -> StoreKey:
@@ -141,11 +146,25 @@ def _fitted(kernel: Kernel, layout: Layout) -> Kernel:
     return replace(kernel, buffers=buffers)
 
 
-def _emit(kernel: Kernel, target: Target, layout: Layout, program: Program, exclusive: frozenset[str]) -> KernelSource:
+def _exclusive(kernels: Sequence[Kernel]) -> frozenset[str]:
+    """What one kernel alone writes."""
+    written = Counter(buffer.name for kernel in kernels for buffer in kernel.buffers if buffer.role != "input")
+    return frozenset(name for name, count in written.items() if count == 1)
+
+
+def _emit(
+    kernels: Sequence[Kernel],
+    target: Target,
+    layout: Layout,
+    program: Program,
+    ahead: Callable[[str], object] | None,
+) -> tuple[KernelSource, ...]:
     match target.kind:
+        case "interpreter":
+            return ()
         case "cpu":
-            return emit_llvm(kernel, target, exclusive)
+            return emit_alike(kernels, target, _exclusive(kernels), ahead)
         case "cuda":
-            return emit_cuda(kernel, target, layout.index_bits, source=program.source)
+            return tuple(emit_cuda(kernel, target, layout.index_bits, source=program.source) for kernel in kernels)
         case _:
             raise ValueError(f"no code generator for `{target.kind}`")

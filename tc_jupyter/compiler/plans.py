@@ -41,7 +41,7 @@ class KernelPlan:
 
     Attributes:
         scans: numbers of the checks on data that run before it.
-        code: the key of its object in the cache.
+        code: the key of its object in the cache, which several kernels of a build may have in common.
     """
 
     info: LaunchInfo
@@ -75,8 +75,11 @@ def made_runners(
     Raises:
         jit.Refused: a library is missing.
     """
-    codes = [cpu.load(source, store, made.target, ahead) for source in made.sources]
-    return tuple(_runner(plan, code) for plan, code in zip(plans, codes, strict=True))
+    codes: dict[str, cpu.LoadedKernel] = {}  # kernels that are equal but for names have one text
+    for source in made.sources:
+        if source.text not in codes:
+            codes[source.text] = cpu.load(source, store, made.target, ahead)
+    return tuple(_runner(plan, codes[source.text]) for plan, source in zip(plans, made.sources, strict=True))
 
 
 def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRunner, ...] | None:
@@ -85,9 +88,14 @@ def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRu
     Raises:
         jit.Refused: a library is missing.
     """
-    codes = [cpu.stored(plan.code, plan.entry, store) for plan in plans]
-    found = tuple(_runner(plan, code) for plan, code in zip(plans, codes, strict=True) if code is not None)
-    return found if len(found) == len(plans) else None
+    codes: dict[str, cpu.LoadedKernel] = {}
+    for plan in plans:
+        if plan.code not in codes:
+            code = cpu.stored(plan.code, plan.entry, store)
+            if code is None:
+                return None
+            codes[plan.code] = code
+    return tuple(_runner(plan, codes[plan.code]) for plan in plans)
 
 
 def _runner(plan: KernelPlan, code: cpu.LoadedKernel) -> CpuRunner:

@@ -4,8 +4,9 @@ LLVM needs the lock of the interpreter for none of its work, so a second thread 
 back around every call, some thirty per kernel, and where the first thread computes in Python it waits for it up to
 `sys.getswitchinterval()`, 5 ms: as long as the work itself. So the interval is shorter meanwhile.
 
-Worked example, on two processors, cold: four layers, eight kernels, are ready after 240 ms instead of 340, three products after
-139 instead of 175, a layer after 77 instead of 87. A quarter of the interval gains nothing more.
+Worked example, on two processors, cold: four layers, eight kernels that were printed each for itself then, are ready after 240 ms
+instead of 340, three products after 139 instead of 175, a layer after 77 instead of 87. A quarter of the interval gains nothing
+more.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Code(Picture):
         try:
             made = self.function.definition().build(cpu.cpu_target())
             options = cpu.options_of(made.target)
-            for n, source in enumerate(made.sources):
+            for n, source in enumerate(made.shown()):
                 twin = jit.assembly(located(source.text, lines_of(source.text, quoted, name), name), options)
                 lines = without_debug(twin, jit.assembly(source.text, options), name)
                 if lines is None:
