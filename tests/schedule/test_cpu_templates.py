@@ -14,6 +14,7 @@ from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.runtime.launch import integers
+from tc_jupyter.schedule import size_class
 from tc_jupyter.schedule.templates import reduction, streaming, transposing
 from tc_jupyter.schedule.templates.contraction import (
     BLOCK_TILES,
@@ -398,3 +399,35 @@ def test_the_innermost_loop_of_a_product_does_not_spill(name):
     hot = max(blocks, key=lambda block: len(re.findall(fused, block)))
     assert len(re.findall(fused, hot)) >= TILE.rows * TILE.vectors
     assert not re.search(r"[xyz]mm\d+, -?\d*\(%rsp\)|\(%rsp\), %[xyz]mm", hot)
+
+
+STRIDED = "def f(float(B,C,H,W) X, float(O,C,P,Q) F) -> (Y) { Y(b,o,h,w) +=! X(b,c,h+p,2*w+q) * F(o,c,p,q) }"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "kept"),
+    [
+        (STRIDED, 113, 113),
+        (STRIDED, 512, 512),
+        (STRIDED, 513, 4095),
+        (STRIDED.replace("2*w", "w"), 113, 255),
+        (STRIDED.replace("2*w", "w"), 63, 63),
+        (STRIDED.replace(" * F(o,c,p,q)", " where o in 0:O, p in 0:P, q in 0:Q"), 113, 255),  # nothing is multiplied
+    ],
+)
+def test_the_length_of_rows_belongs_to_the_class_where_windows_go_in_wider_steps(text, width, kept):
+    function = tc.compile(text, target="cpu", allow=["TC234"]).f
+    sizes = {"B": 1, "C": 3, "H": 99, "W": width, "O": 20, "P": 3, "Q": 3}
+    _, hints = size_class(function.program, function.definition().found.ranges, sizes)
+    assert dict(hints)["W"] == kept
+
+
+@pytest.mark.parametrize("channels", [3, 20, 32])
+@pytest.mark.parametrize("width", [64, 65, 113, 128, 200, 511, 514])
+def test_strided_windows_of_long_rows(width, channels):
+    function = tc.compile(STRIDED, target="cpu").f
+    rng = np.random.default_rng(4)
+    x = rng.integers(-3, 4, (2, 2, 5, width)).astype(np.float32)
+    f = rng.integers(-3, 4, (channels, 2, 3, 3)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))[:, :, :, ::2]
+    np.testing.assert_array_equal(function(x, f), np.einsum("bchwpq,ocpq->bohw", windows, f))

@@ -651,7 +651,7 @@ def _channels(
     tasks = (*outer, f"{own}.outer", *([line] if line else []))
     schedule, lines = schedule.split(copy, own, tile.columns), [f"{across}.outer"]
     piece = across
-    if places is None or places > MOST_ROWS_ALONE:
+    if places is None or places > PIECE:
         schedule, piece = schedule.split(copy, across, PIECE), f"{across}.inner"
         lines.append(f"{piece}.outer")
     schedule = schedule.split(copy, piece, tile.lanes)
