@@ -152,17 +152,19 @@ def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
     """The register tile of a product whose operands are not packed; as wide as it may be, since every row has a pointer.
 
     Without free masks a tile is no longer than a row, and its vectors are a power of two, which need no loop. Measured with AVX2,
-    products of 64 x 64 x 64: 4 x 2 0.95 of the time of 6 x 2; with AVX-512 a step takes two cycles beside its multiply-adds.
+    products of 64 x 64 x 64: 4 x 2 0.95 of the time of 6 x 2; with AVX-512 a step takes two cycles beside its multiply-adds, and of
+    long rows two vectors leave less of the last tile empty: 9 x 2 0.82 of the time of 6 x 4 for 80 x 80 x 80, 0.94 for 200.
 
     Args:
         rows, columns: extents; one less than a power of two stands for all down to the half of that, 56 for 40, 48 and itself.
     """
     lanes = max(1, target.vector_bits // bits)
     most = range((rows + 1) // 2 + 1, rows + 1) if (rows + 1) & rows == 0 else (rows,)
-    least = 40 if columns == 56 else columns if target.free_masks and columns > 64 else least_of(columns)
+    least = 40 if columns == 56 else columns if target.free_masks and columns > MOST_ROWS_ALONE else least_of(columns)
     lengths = range(least, columns + 1, 8 if columns == 56 else 1)
     most_vectors = -(-columns // lanes) if target.free_masks else max(1, lengths[0] // lanes)
-    widths = [w for w in (1, 2, 3, 4) if w <= most_vectors and (target.free_masks or w != 3)]
+    several = (1, 2) if target.free_masks and columns > MOST_ROWS_ALONE and rows >= 8 else (1, 2, 3, 4)
+    widths = [w for w in several if w <= most_vectors and (target.free_masks or w != 3)]
     beside = 2 if target.free_masks else 0
 
     def row(extent: int, height: int, width: int) -> float:
@@ -427,7 +429,11 @@ def _scheduled(
     if masked:
         tile = replace(tile, vectors=min(tile.vectors, MASKED_VECTORS))
     few_passes = target.free_masks or len(names) > 2 or (row_extent or 1) <= ROWS_IN_FLAT_TILES
-    if few and in_place and few_passes and _is_short(extents[roles.column]) and _lies_well(schedule, stage, roles):
+    lies = in_place and few_passes and _is_short(extents[roles.column]) and _lies_well(schedule, stage, roles)
+    items = [extents[name] for name in names if name not in (roles.row, roles.column)]
+    batch = bool(items) and row_extent is not None and row_extent <= FEW_ROWS
+    separate = in_rows or any(extent != 1 for extent in items)  # one item that is packed would be one task
+    if lies and (few or (batch and separate)):
         return _as_it_lies(schedule, name, user, roles, target, extents)
 
     if user is None:
@@ -510,7 +516,8 @@ def _as_it_lies(
     """A product of small matrices, each read where it lies: lanes beyond the last column are masked, the last row is read again.
 
     Packing takes longer than it saves. Measured with AVX-512, one thread, over the best peer's time: 500 products of 26 x 72 x 26
-    1.18 (packed 2.0), 64 products of 64 x 64 x 64 1.08 (packed 1.44).
+    1.18 (packed 2.0), 64 products of 64 x 64 x 64 1.08 (packed 1.44); over the time of packed operands 4 products of 77 x 77 x 40
+    0.57, 8 of 200 x 200 x 64 0.78, of 100 x 100 x 100 0.87, of 200 x 200 x 200 0.93, with AVX2 0.80, 0.94, 0.87 and 0.99.
     """
     stage = schedule.graph.stage(name)
     assert roles.row is not None
@@ -539,7 +546,10 @@ def _as_it_lies(
     ]
     first, second = (row, column) if outer or (not turned and _is_small(columns)) else (column, row)
     schedule = schedule.reorder(copy, *outer, f"{first}.outer", f"{second}.outer", f"{row}.inner", f"{column}.inner")
-    for leaf in outer or ([f"{first}.outer"] if turned else [f"{first}.outer", f"{second}.outer"]):
+    parts = [f"{first}.outer"] if turned or outer else [f"{first}.outer", f"{second}.outer"]
+    if outer and (turned or apart or (rows or 0) <= MOST_ROWS_ALONE):  # one task packs an operand, or is short
+        parts = []
+    for leaf in (*outer, *parts):
         schedule = schedule.parallel(copy, leaf)
     schedule = schedule.unroll(copy, f"{row}.inner").vectorize(copy, f"{column}.inner")
     schedule = schedule.compute_at(cache, copy, f"{second}.outer")
