@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
@@ -14,7 +15,7 @@ from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.runtime.launch import integers
-from tc_jupyter.schedule import size_class
+from tc_jupyter.schedule import default_schedule, size_class
 from tc_jupyter.schedule.templates import reduction, streaming, transposing
 from tc_jupyter.schedule.templates.contraction import (
     BLOCK_TILES,
@@ -431,3 +432,34 @@ def test_strided_windows_of_long_rows(width, channels):
     f = rng.integers(-3, 4, (channels, 2, 3, 3)).astype(np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))[:, :, :, ::2]
     np.testing.assert_array_equal(function(x, f), np.einsum("bchwpq,ocpq->bohw", windows, f))
+
+
+BATCHES = {
+    "values": "def f(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }",
+    "scores": "def f(float(B,M,K) X, float(B,N,K) Y) -> (Z) { Z(b,i,j) +=! X(b,i,k) * Y(b,j,k) }",
+    "one": "def f(float(M,K) X, float(K,N) Y) -> (Z) { Z(i,j) +=! X(i,k) * Y(k,j) }",
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("rows, columns, kernels", [(77, 40, 1), (256, 200, 1), (300, 40, 2), (77, 192, 2)])
+def test_products_of_up_to_256_rows_are_read_where_they_lie(name, rows, columns, kernels):
+    target = replace(cpu.cpu_target(), features=cpu.cpu_target().features | {"avx512vl", "avx512bw"})
+    definition = tc.compile(BATCHES[name], target="cpu").f.definition()
+    sizes = {"B": 8, "M": rows, "K": 99, "N": columns}
+    constants, hints = size_class(definition.program, definition.found.ranges, sizes)
+    schedule = default_schedule(*definition.with_constants(constants), target, dict(hints))
+    assert len([stage for stage in schedule.graph.stages if stage.attach.kind == "root"]) >= kernels
+    assert ("X.cache" in schedule.stages) == (kernels > 1)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("rows, columns", [(65, 65), (77, 40), (100, 1), (255, 33), (256, 100), (70, 255), (129, 17)])
+def test_products_of_up_to_256_rows(name, rows, columns):
+    function = tc.compile(BATCHES[name], target="cpu").f
+    rng = np.random.default_rng(8)
+    for items, steps in ((1, 7), (3, 40)):
+        shape = {"values": (items, steps, columns), "scores": (items, columns, steps), "one": (steps, columns)}[name]
+        x = rng.integers(-4, 5, (rows, steps) if name == "one" else (items, rows, steps)).astype(np.float32)
+        y = rng.integers(-4, 5, shape).astype(np.float32)
+        np.testing.assert_array_equal(function(x, y), x @ (np.swapaxes(y, 1, 2) if name == "scores" else y))

@@ -431,9 +431,9 @@ def _scheduled(
     few_passes = target.free_masks or len(names) > 2 or (row_extent or 1) <= ROWS_IN_FLAT_TILES
     lies = in_place and few_passes and _is_short(extents[roles.column]) and _lies_well(schedule, stage, roles)
     items = [extents[name] for name in names if name not in (roles.row, roles.column)]
-    batch = bool(items) and row_extent is not None and row_extent <= FEW_ROWS
+    some_rows = row_extent is not None and row_extent <= FEW_ROWS and (bool(items) or target.free_masks)
     separate = in_rows or any(extent != 1 for extent in items)  # one item that is packed would be one task
-    if lies and (few or (batch and separate)):
+    if lies and (few or (some_rows and separate)):
         return _as_it_lies(schedule, name, user, roles, target, extents)
 
     if user is None:
@@ -517,7 +517,8 @@ def _as_it_lies(
 
     Packing takes longer than it saves. Measured with AVX-512, one thread, over the best peer's time: 500 products of 26 x 72 x 26
     1.18 (packed 2.0), 64 products of 64 x 64 x 64 1.08 (packed 1.44); over the time of packed operands 4 products of 77 x 77 x 40
-    0.57, 8 of 200 x 200 x 64 0.78, of 100 x 100 x 100 0.87, of 200 x 200 x 200 0.93, with AVX2 0.80, 0.94, 0.87 and 0.99.
+    0.57, 8 of 200 x 200 x 64 0.78, of 100 x 100 x 100 0.82, of 200 x 200 x 200 0.88, with AVX2 0.80, 0.94, 0.87 and 0.99; one of
+    100 x 1000 x 33 0.60, of 200 x 200 x 200 0.88.
     """
     stage = schedule.graph.stage(name)
     assert roles.row is not None
