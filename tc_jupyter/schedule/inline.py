@@ -27,11 +27,17 @@ def inject_inline(graph: StageGraph) -> StageGraph:
     What runs before the launch (`runs_before_launch`) is at root.
     """
     early = [stage.name for stage in graph.stages if runs_before_launch(graph, stage)]
+    graph = without_inlined(graph)
+    for name in early:
+        graph = graph.replace_stage(replace(graph.stage(name), attach=Attach()))
+    return graph
+
+
+def without_inlined(graph: StageGraph) -> StageGraph:
+    """The graph with the expressions of inlined stages in the place of their reads; every other stage is where it was."""
     for stage in graph.stages:
         if stage.attach.kind == "inline":
             graph = _remove(graph, graph.stage(stage.name))
-    for name in early:
-        graph = graph.replace_stage(replace(graph.stage(name), attach=Attach()))
     return graph
 
 

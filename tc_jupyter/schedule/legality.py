@@ -40,7 +40,7 @@ from tc_jupyter.ranges import (
 from .exact_sets import Alternative, ExactSets, alternatives, axis_values, conditions_around, root_dim
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
-from .inline import inject_inline
+from .inline import inject_inline, without_inlined
 from .lineage import Lineage, default_domain, lineage
 from .stage import Attach, Fuse, Stage, StageGraph
 from .visits import Enumeration, TooManyPoints, evaluate, reached
@@ -267,10 +267,13 @@ def order_problem(graph: StageGraph, only: str | None = None) -> Problem | None:
     Args:
         only: look only at the stages in the block of this stage.
     """
-    for late in graph.stages:
-        if late.attach.kind == "with" and only in (None, late.name):
-            for problem in _problems(graph, late):
-                return problem
+    shared = [late for late in graph.stages if late.attach.kind == "with" and only in (None, late.name)]
+    if not shared:
+        return None
+    plain = without_inlined(graph)  # who reads an inlined stage reads what that reads
+    for late in shared:
+        for problem in _problems(plain, plain.stage(late.name)):
+            return problem
     return None
 
 
@@ -282,7 +285,7 @@ def _problems(graph: StageGraph, late: Stage) -> Iterator[Problem]:
         if _block(graph, second) != late.name:
             continue
         for other in graph.stages[first : graph.position(second.name)]:
-            if other.attach.kind == "inline" or _block(graph, other) == late.name:
+            if _block(graph, other) == late.name:
                 continue
             if graph.runs_in(other.name) != root:
                 problem = _jumped(graph, other, second, root)

@@ -92,7 +92,7 @@ Measured with AVX-512, one thread, over oneDNN: 3 x 3 in steps of 2, 64 channels
 SMALL = 8
 """Windows of up to this size are constants of the code."""
 _SHORT = 48
-"""Typical of the lengths of short rows; no other class has this value."""
+"""Typical of the lengths of short rows. Nothing is known of such a size (`within`, `multiples`): it may be any up to 63."""
 VECTOR_BYTES = 16
 """What a GPU thread loads at once, if the rows of an array are multiples of it."""
 

@@ -816,6 +816,31 @@ def before_a_forbidden_page(array: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="protects pages as Linux does")
+@pytest.mark.parametrize("value", ["i <= j ? Z(i,k) : X(i,j)", "i <= j ? Z(i,k) * X(i,j) : 0"])
+@pytest.mark.parametrize("rows", [17, 40])
+def test_a_condition_that_holds_beyond_the_last_column_only_reads_nothing(value, rows):
+    """Row `i` of `Z` exists where `i <= j` for a column `j`; the lanes behind the last column have larger numbers."""
+    text = f"def f(float(M,N) X, float(N,N) Z) -> (Y) {{ Y(i,j) +=! {value} where k in 0:N, i in 0:M, j in 0:N }}"
+    rng = np.random.default_rng(2)
+    x, z = rng.integers(-3, 4, (rows, 17)).astype("f4"), rng.integers(-3, 4, (17, 17)).astype("f4")
+    found = tc.compile(text, target="cpu").f(before_a_forbidden_page(x), before_a_forbidden_page(z))
+    np.testing.assert_array_equal(found, tc.compile(text, target="interpreter").f(x, z))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="protects pages as Linux does")
+@pytest.mark.parametrize("columns", [1, 15, 17, 26, 31, 33, 40])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_products_read_nothing_beyond_the_last_row(columns, dtype):
+    """Vectors of a row are read whole where the array goes on behind it."""
+    kind = {"float32": "float", "float64": "double"}.get(dtype, dtype)
+    text = f"def f({kind}(B,M,K) X, {kind}(B,K,N) Y) -> (Z) {{ Z(b,i,j) +=! X(b,i,k) * Y(b,k,j) }}"
+    rng = np.random.default_rng(columns)
+    x, y = (rng.integers(-3, 4, (2, *shape)).astype(dtype) for shape in ((20, 5), (5, columns)))
+    found = tc.compile(text, target="cpu").f(before_a_forbidden_page(x), before_a_forbidden_page(y))
+    np.testing.assert_array_equal(found, x @ y)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="protects pages as Linux does")
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(("rows", "count"), [(1, 1), (3, 4), (2, 40)])
 def test_rows_of_later_look_ups_are_fetched_and_no_index_beyond_the_last_is_read(isa, rows, count):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import CompileError, codes
 from tc_jupyter.program import Read, walk
 from tc_jupyter.ranges import sets
@@ -255,6 +256,27 @@ def test_an_independent_stage_may_share_a_reduction_loop():
     found = run(schedule, {"A": a}, {"N": 2, "K": 3})
     np.testing.assert_allclose(found["C"], a.sum(1))
     np.testing.assert_allclose(found["D"], 2 * a)
+
+
+THROUGH = """def f(float(N,N) X, float(N,N) Y) -> (A, E) {
+    A(j,i) = X(j,i) * Y(j,i)
+    L(l,j) +=! X(l,i) * Y(i,j)
+    P(l,j) = L(l,j) + 1
+    E(m,l) = P(m,l) * X(m,l)
+}"""
+
+
+def test_who_reads_an_inlined_stage_reads_what_that_reads():
+    """`E` reads `L` through `P`: it must not run in the loops of `A`, before the loops of `L`."""
+    schedule = default(THROUGH).compute_inline("P")
+    assert (
+        "`E` reads `L`, which is made after the loops of `A`" in refusal(schedule.compute_with, "E", "A", "j").message
+    )
+    x, y = np.random.default_rng(1).integers(-3, 4, (2, 5, 5)).astype("float32")
+    for target in ("cpu", "interpreter"):
+        a, e = tc.compile(THROUGH, target=target).f(x, y)
+        np.testing.assert_array_equal(a, x * y)
+        np.testing.assert_array_equal(e, (x @ y + 1) * x)
 
 
 def test_siblings_run_from_the_inside_out():

@@ -1,7 +1,8 @@
 """Division of vectors by one number: a product with the reciprocal, corrected by the remainder.
 
 A division of a vector takes the processor as long as some sixteen multiplications. With `r = 1/y`, `q = x*r` and the remainder
-`x - q*y`, which one multiply-add gives without error, `q + (x - q*y)*r` is the quotient, rounded as the division would round it.
+`x - q*y`, which one multiply-add gives without error, `q + (x - q*y)*r` is the quotient, rounded as the division would round it; of
+a numerator so small that its remainder has lost digits, it may be the number next to that.
 
 Worked example: `e(i,j) / s(i)` of a softmax, 4096 x 1024, AVX-512, one thread: 4.6 ms by division, 4.4 ms by the reciprocal.
 
