@@ -153,7 +153,9 @@ def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
 
     Without free masks a tile is no longer than a row, and its vectors are a power of two, which need no loop. Measured with AVX2,
     products of 64 x 64 x 64: 4 x 2 0.95 of the time of 6 x 2; with AVX-512 a step takes two cycles beside its multiply-adds, and of
-    long rows two vectors leave less of the last tile empty: 9 x 2 0.82 of the time of 6 x 4 for 80 x 80 x 80, 0.94 for 200.
+    long rows two vectors leave less of the last tile empty: 9 x 2 0.82 of the time of 6 x 4 for 80 x 80 x 80, 0.94 for 200. Where
+    vectors are halves these cycles are hidden, and low tiles leave fewer rows empty (Zen 4: 4 x 2 for 9 x 2 0.75 of the time of
+    20 x 64 x 26, 1.07 of 17 rows; 4 x 4 for 6 x 4 0.94 of 64 x 64 x 64).
 
     Args:
         rows, columns: extents; one less than a power of two stands for all down to the half of that, 56 for 40, 48 and itself.
@@ -165,7 +167,7 @@ def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
     most_vectors = -(-columns // lanes) if target.free_masks else max(1, lengths[0] // lanes)
     several = (1, 2) if target.free_masks and columns > MOST_ROWS_ALONE and rows >= 8 else (1, 2, 3, 4)
     widths = [w for w in several if w <= most_vectors and (target.free_masks or w != 3)]
-    beside = 2 if target.free_masks else 0
+    beside = 2 if target.free_masks and not target.halves_vectors else 0
 
     def row(extent: int, height: int, width: int) -> float:
         """Cycles of a step along a row; with free masks the last tile may be half of one (`codegen.llvm.half_tiles`)."""
@@ -174,10 +176,12 @@ def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
         parts = [width] * whole + [width // 2 if halved else width] * (rest > 0)
         return sum(beside + max(height * part / 2, height / 2 + part, 4.0) for part in parts)
 
-    def cost(tile: tuple[int, int]) -> tuple[float, int]:
+    def cost(tile: tuple[int, int]) -> tuple[float, int, int]:
+        """Cycles; of tiles that take as many the wider and the higher one, which read the operands less often."""
         height, width = tile
         steps = sum(-(-extent // height) for extent in most)
-        return steps * sum(row(extent, height, width) for extent in lengths), -width
+        cycles = steps * sum(row(extent, height, width) for extent in lengths)
+        return cycles, -width, -height
 
     tiles = product(range(1, MOST_POINTERS + 1), widths)
     height, width = min((t for t in tiles if t[0] * t[1] + t[1] + 1 <= target.vector_registers), key=cost)
