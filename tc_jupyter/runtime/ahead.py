@@ -80,9 +80,9 @@ class Ahead:
     The thread is a plain one: pools of `concurrent.futures` share a lock that a fork holds while it waits for who makes code.
     """
 
-    def __init__(self, make: Callable[[str], bytes]) -> None:
-        """`make` is what the thread does, one text after the other."""
-        self._make = make
+    def __init__(self, make: Callable[[str], bytes], finish: Callable[[], object] = lambda: None) -> None:
+        """`make` is what the thread does, one text after the other; `finish` is called when nobody makes anything any more."""
+        self._make, self._finish = make, finish
         self._thread: Thread | None = None
         self._begun: SimpleQueue[_Promise | None] = SimpleQueue()
         self._promises: dict[str, _Promise] = {}
@@ -94,13 +94,16 @@ class Ahead:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._thread is not None:
-            self._is_over = True
-            self._begun.put(None)
-            try:
-                self._thread.join()
-            finally:
-                _INTERVAL.leave()
+        try:
+            if self._thread is not None:
+                self._is_over = True
+                self._begun.put(None)
+                try:
+                    self._thread.join()
+                finally:
+                    _INTERVAL.leave()
+        finally:
+            self._finish()
 
     def begin(self, text: str) -> None:
         """Let the thread make this; nothing happens where there is one processor, or the interpreter is about to end."""

@@ -204,7 +204,7 @@ def load(
 def ahead(target: Target) -> Ahead:
     """What compiles kernels for a target while others are printed; its user is inside `MAKING`."""
     options = options_of(target)
-    return Ahead(lambda text: jit.emit_object_inside(text, options))
+    return Ahead(lambda text: jit.emit_object_inside(text, options), jit.put_back)
 
 
 def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None:

@@ -127,3 +127,19 @@ def test_kernels_that_others_follow_are_made_ahead(monkeypatch, tmp_path):
     kernels = len(f.definition().build(cpu.cpu_target()).kernels)
     assert kernels > 1
     assert threads.count(False) == kernels - 1
+
+
+def test_switches_stay_from_kernel_to_kernel_and_are_put_back(monkeypatch):
+    monkeypatch.setenv("TC_JUPYTER_CACHE", "off")
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr(jit.binding(), "set_option", lambda _, option: told.append(tuple(option[1:].split("="))))
+    monkeypatch.setattr(jit, "LAST_KNOWN", 1000)
+    (f,) = tc.compile(LAYERS, target="cpu").values()
+    f(*(np.zeros(shape, "f") for shape in ((70, 30), (80, 30), (90, 80))))
+    before = {name: off for name, (_, off) in jit._SWITCHES.items()}
+    now = dict(before)
+    for name, value in told:
+        assert now[name] != value
+        now[name] = value
+    assert told
+    assert now == before
