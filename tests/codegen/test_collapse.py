@@ -111,3 +111,66 @@ def test_against_the_interpreter(name, view):
 
 def _all(result):
     return result if isinstance(result, tuple) else (result,)
+
+
+IMAGES = "float(B,C,H,W) X"
+REDUCTIONS = {
+    "of images": (f"def f({IMAGES}) -> (Y) {{ Y(b,c) +=! X(b,c,h,w) }}", True),
+    "of everything else": (f"def f({IMAGES}) -> (Y) {{ Y(b) max=! X(b,c,h,w) }}", True),
+    "of all": (f"def f({IMAGES}) -> (Y) {{ Y +=! X(b,c,h,w) }}", True),
+    "two at once": (f"def f({IMAGES}) -> (S, Q) {{ S(c) +=! X(b,c,h,w)\nQ(c) +=! X(b,c,h,w) * X(b,c,h,w) }}", True),
+    "with weights": (f"def f({IMAGES}, float(H,W) V) -> (Y) {{ Y(b,c) +=! X(b,c,h,w) * V(h,w) }}", True),
+    "and what is left": (
+        f"def f({IMAGES}) -> (Y) {{ M(b,c) max=! X(b,c,h,w)\nY(b,c,h,w) = X(b,c,h,w) - M(b,c) }}",
+        True,
+    ),
+    "weights of columns": (f"def f({IMAGES}, float(W) V) -> (Y) {{ Y(b,c) +=! X(b,c,h,w) * V(w) }}", False),
+    "every second row": (f"def f({IMAGES}) -> (Y) {{ Y(b,c) +=! X(b,c,2*h,w) where h in 0:H/2 }}", False),
+    "without a border": (f"def f({IMAGES}) -> (Y) {{ Y(b,c) +=! X(b,c,h,w) where w in 1:W }}", False),
+    "turned": (f"def f({IMAGES}) -> (Y) {{ Y(w,c) +=! X(b,c,h,w) }}", False),
+    "rows are read otherwise too": (f"def f({IMAGES}) -> (Y) {{ Y(b,c) +=! X(b,c,h,w) - X(b,c,h,0) }}", False),
+    "positions": (f"def f({IMAGES}) -> (Y) {{ Y(b,c) +=! X(b,c,h,w) * w }}", False),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_over_neighbouring_dimensions(name):
+    text, one_loop = REDUCTIONS[name]
+    (f,) = tc.compile(text, target="cpu", allow=["TC322", "TC325", "TC326"]).values()
+    (slow,) = tc.compile(text, target="interpreter", allow=["TC322", "TC325", "TC326"]).values()
+    random = np.random.default_rng(7)
+    for shape in (
+        (2, 3, 4, 5),
+        (1, 2, 7, 7),
+        (3, 1, 1, 33),
+        (2, 5, 33, 1),
+        (1, 1, 16, 16),
+        (2, 2, 40, 3),
+        (2, 3, 0, 5),
+        (0, 2, 3, 4),
+    ):
+        x = random.integers(-9, 9, shape).astype(np.float32)
+        sizes = dict(zip("BCHW", shape, strict=True))
+        others = [np.arange(np.prod(found)).reshape(found).astype("f") for found in _shapes(text, sizes)]
+        for given in (x, np.asfortranarray(x), np.repeat(x, 2, 3)[..., ::2]):
+            for got, expected in zip(_all(f(given, *others)), _all(slow(given, *others)), strict=True):
+                np.testing.assert_array_equal(got, expected)
+    f(np.ones((2, 3, 4, 5), np.float32), *(np.ones(found, "f") for found in _shapes(text, dict(B=2, C=3, H=4, W=5))))
+    loops = [line for line in f.source("llvm").splitlines() if "for " in line]
+    assert any("h.w" in line for line in loops) == one_loop, loops
+
+
+def _shapes(text, sizes):
+    """Those of the parameters after the first one."""
+    found = text[: text.index("->")].split("float(")[2:]
+    return [tuple(sizes[name] for name in each.partition(")")[0].split(",")) for each in found]
+
+
+def test_reductions_do_not_take_the_name_of_a_loop_around():
+    around, h, w = var("h.w"), var("h"), var("w")
+    store = Store("Y", (around,), op("*", read("X", around, h, w), read("V", around)), "+")
+    sums = loop("h", N, loop("w", C, store))
+    buffers = [Buffer("X", F32, (B, N, C)), Buffer("V", F32, (B,)), Buffer("Y", F32, (B,), role="inout")]
+    made = kernel(buffers, "BNC", loop("h.w", B, sums, kind="parallel"))
+    x = arrays(3, 5, 4)["X"]
+    compare(made, {"X": x, "V": np.arange(3, dtype="f"), "Y": np.zeros(3, "f")}, {"B": 3, "N": 5, "C": 4})

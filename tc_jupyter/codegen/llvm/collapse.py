@@ -9,14 +9,24 @@ Worked example: with `X` and `Y` of shape `[N, C]`
         Y[i, c] = 2 * X[i, c]                           Y[16*i.c.o + c.i] = 2 * X[16*i.c.o + c.i]
 
 and `X` and `Y` have the shape `[N*C]`. Measured on two threads, rows of 2 to 10 elements: 0.08 to 0.28 of the time.
+
+Reductions come first (`collapse_reductions`), wherever they stand: of images `X[B, C, H, W]`
+
+    for h in 0:H                                    for h.w in 0:H*W
+      for w in 0:W                           ->       s[b, c] += X[b, c, h.w]
+        s[b, c] += X[b, c, h, w]
+
+and `X` has the shape `[B, C, H*W]` in all of the kernel, so loops that read it otherwise hinder that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from tc_jupyter.loops import Block, Buffer, For, Kernel, Stmt, Store, walk_statements
+from tc_jupyter.loops import Block, Buffer, For, Kernel, Stmt, Store, sub_blocks, walk_statements
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Expr, IndexVar, Read, rewrite
 from tc_jupyter.schedule import Target
 
@@ -60,19 +70,43 @@ def _nest(block: Block) -> list[For]:
     return loops
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two loops that can be one, over the elements of rows.
+
+    Attributes:
+        loop: that one loop.
+        rows: buffers whose rows it goes along, each with the number of places where it does; all have one dimension less.
+        reduces: all that it does is reductions.
+    """
+
+    loop: For
+    rows: Counter[str]
+    reduces: bool
+
+
 def _merged(outer: For, inner: For, buffers: Buffers) -> tuple[For, Buffers] | None:
-    """Both loops as one over the elements of rows, and the buffers with one dimension less; `None` if anything hinders."""
-    from_zero = constant_value(outer.min) == 0 and constant_value(inner.min) == 0
-    if not from_zero or outer.chunk or outer.kind not in ("serial", "parallel"):
+    """Two loops around assignments as one, and the buffers with one dimension less; `None` if anything hinders."""
+    if outer.kind not in ("serial", "parallel"):
         return None
-    name = f"{outer.var}.{inner.var.partition('.')[0]}"
+    pair = _pair(outer, inner, buffers)
+    return None if pair is None else (replace(pair.loop, kind=outer.kind), _flattened(buffers, pair.rows))
+
+
+def _pair(outer: For, inner: For, buffers: Buffers) -> _Pair | None:
+    """Both loops as one over the elements of rows; `None` if anything hinders."""
+    from_zero = constant_value(outer.min) == 0 and constant_value(inner.min) == 0
+    if not from_zero or outer.chunk or inner.chunk:
+        return None
+    stage = outer.var[: outer.var.rfind(".") + 1]
+    name = f"{outer.var}.{inner.var.removeprefix(stage)}"
     pair, place = (IndexVar(outer.var), IndexVar(inner.var)), IndexVar(name)
 
     def is_row(buffer: str, indices: tuple[Expr, ...]) -> bool:
         """Whether this is the element of a row, and the rows have the length of the inner loop."""
         known = buffers.get(buffer)
         rows = known is not None and not known.strided and not known.pad and known.shape[-1:] == (inner.extent,)
-        return rows and indices[-2:] == pair and not any(moves(each) for each in indices[:-2])
+        return rows and indices[-2:] == pair and not any(map(moves, indices[:-2]))
 
     def moves(expr: Expr) -> bool:
         return mentions(expr, outer.var) or mentions(expr, inner.var)
@@ -84,28 +118,84 @@ def _merged(outer: For, inner: For, buffers: Buffers) -> tuple[For, Buffers] | N
             case _:
                 return None
 
-    stores: list[Stmt] = []
-    used: set[str] = set()
-    kept: set[str] = set()
+    stores: list[Store] = []
+    rows: Counter[str] = Counter()
+    others: set[str] = set()
     for stmt in walk_statements(inner.body):
         for buffer, indices in accesses(stmt):
-            (used if is_row(buffer, indices) else kept).add(buffer)
+            if is_row(buffer, indices):
+                rows[buffer] += 1
+            else:
+                others.add(buffer)
         match stmt:
             case Store() if is_row(stmt.buffer, stmt.indices):
-                value = rewrite(stmt.value, shorter)
-                if moves(value):
-                    return None
-                stores.append(replace(stmt, indices=(*stmt.indices[:-2], place), value=value))
+                stores.append(replace(stmt, indices=(*stmt.indices[:-2], place), value=rewrite(stmt.value, shorter)))
+            case Store() if stmt.reduce is not None and not stmt.atomic and not any(map(moves, stmt.indices)):
+                stores.append(replace(stmt, value=rewrite(stmt.value, shorter)))
             case Block():
                 pass
             case _:
                 return None
-    if used & kept:
+    if rows.keys() & others or any(moves(store.value) for store in stores):
         return None
-    flat = {
-        buffer: replace(known, shape=(*known.shape[:-2], times(*known.shape[-2:]))) if buffer in used else known
-        for buffer, known in buffers.items()
-    }
-    body = replace(inner.body, body=tuple(stores))
     extent = times(natural(outer.extent), natural(inner.extent))
-    return replace(inner, var=name, extent=extent, body=body, kind=outer.kind), flat
+    loop = replace(inner, var=name, extent=extent, body=replace(inner.body, body=tuple(stores)))
+    return _Pair(loop, rows, not any(store.buffer in rows for store in stores))
+
+
+def _flattened(buffers: Buffers, rows: Container[str]) -> Buffers:
+    """The buffers; those of `rows` have their last two dimensions in one."""
+
+    def flat(buffer: Buffer) -> Buffer:
+        return replace(buffer, shape=(*buffer.shape[:-2], times(*buffer.shape[-2:])))
+
+    return {name: flat(buffer) if name in rows else buffer for name, buffer in buffers.items()}
+
+
+def collapse_reductions(kernel: Kernel) -> Kernel:
+    """Reductions over neighbouring dimensions as reductions over one, as long as there are any."""
+    while (changed := _collapsed_once(kernel)) is not None:
+        kernel = changed
+    return kernel
+
+
+def _collapsed_once(kernel: Kernel) -> Kernel | None:
+    """The kernel with one dimension less of what it reduces; `None` if there is no such reduction."""
+    buffers: Buffers = {buffer.name: buffer for buffer in kernel.buffers}
+    taken = {stmt.var for stmt in walk_statements(kernel.body) if isinstance(stmt, For)}
+    pairs: dict[For, _Pair] = {}
+    for outer, inner in _pairs(kernel.body):
+        pair = _pair(outer, inner, buffers)
+        if pair is not None and pair.loop.var not in taken:
+            pairs[outer] = pair
+    everywhere = Counter(buffer for stmt in walk_statements(kernel.body) for buffer, _ in accesses(stmt))
+    while True:  # a shape is the same in all of the kernel
+        along: Counter[str] = sum((pair.rows for pair in pairs.values()), Counter())
+        good = {outer: pair for outer, pair in pairs.items() if all(along[b] == everywhere[b] for b in pair.rows)}
+        if len(good) == len(pairs):
+            break
+        pairs = good
+    if not any(pair.reduces for pair in pairs.values()):
+        return None
+
+    def change(block: Block) -> Block:
+        return with_body(block, map(changed, block.body))
+
+    def changed(stmt: Stmt) -> Stmt:
+        found = pairs.get(stmt) if isinstance(stmt, For) else None
+        return with_blocks(stmt, change) if found is None else found.loop
+
+    flat = _flattened(buffers, along)
+    return replace(kernel, body=change(kernel.body), buffers=tuple(flat[buffer.name] for buffer in kernel.buffers))
+
+
+def _pairs(block: Block, kinds: Container[str] = ("serial",)) -> Iterator[tuple[For, For]]:
+    """Loops that hold another loop only, with that one; loops whose iterations are tasks stay as they are, but not those inside."""
+    for stmt in block.body:
+        if isinstance(stmt, For) and stmt.kind in kinds and len(stmt.body.body) == 1:
+            (inner,) = stmt.body.body
+            if isinstance(inner, For) and inner.kind in ("serial", "vectorize"):
+                yield stmt, inner
+        inside = ("serial", "parallel") if isinstance(stmt, For) and stmt.kind == "parallel" else kinds
+        for child in sub_blocks(stmt):
+            yield from _pairs(child, inside)

@@ -75,7 +75,7 @@ from .builder import (
     register_type,
     vector_type,
 )
-from .collapse import collapse
+from .collapse import collapse, collapse_reductions
 from .division import divide, has_reciprocal
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
@@ -187,7 +187,9 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     kernel = expand(whole_tiles(kernel), native_steps(kernel, target))
     own = tuple(stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
-    kernel = replace(kernel, body=join(narrow(find(fuse_reductions(one_by_one(kernel.body)), flat))))
+    kernel = collapse_reductions(replace(kernel, body=fuse_reductions(one_by_one(kernel.body))))
+    flat = flat_dimensions((*kernel.buffers, *own))
+    kernel = replace(kernel, body=join(narrow(find(kernel.body, flat))))
     kernel = collapse(kernel, target)
     flat = flat_dimensions((*kernel.buffers, *own))
     kernel = replace(kernel, body=strip(kernel.body, target))
