@@ -3,8 +3,9 @@
 The first line of a text names its passes: `; passes: vector` (the code is vectors already: a short list) or `; passes: loops`
 (plain loops: LLVM's full pipeline with its vectoriser). With `, addresses as written` LLVM does not search for better ones when it
 makes machine code (loop strength reduction): that took a quarter of its time, of a transpose two thirds, and is done already
-(`gain` in `codegen.llvm.emit`). The list for vectors is two passes, which put accumulators into registers and join blocks: a third
-one that simplifies instructions (`instcombine`) took a seventh of LLVM's time and found nothing that the text could not do without.
+(`gain` in `codegen.llvm.addresses`). The list for vectors is two passes, which put accumulators into registers and join blocks: a
+third one that simplifies instructions (`instcombine`) took a seventh of LLVM's time and found nothing that the text could not do
+without.
 
 On x86 innermost loops begin at a line of 64 bytes. Where they began at any multiple of 16, a product of 64 x 64 x 64 took 373 or
 442 us, as the code before it happened to be long. Vectors are computed in the order of the text: without a scheduler LLVM takes

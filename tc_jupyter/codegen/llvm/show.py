@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tc_jupyter.loops import Store
+from tc_jupyter.loops import For, Store
 from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary
+
+from .prepare import constant_value
 
 _LEVEL = {
     "||": 1,
@@ -57,3 +59,10 @@ def show_store(store: Store) -> str:
     target = show(Read(store.buffer, store.indices, store.value.dtype))
     operator = "=" if store.reduce is None else f"{store.reduce}="
     return f"{target} {operator} {show(store.value)}"
+
+
+def heading(stmt: For) -> str:
+    """`for i in 0:N`."""
+    low = constant_value(stmt.min)
+    end = show(stmt.extent) if low == 0 else f"{show(stmt.min)} + {show(stmt.extent)}"
+    return f"for {stmt.var} in {show(stmt.min)}:{end}"

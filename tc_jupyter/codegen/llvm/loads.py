@@ -1,0 +1,238 @@
+"""Reads -> operands: one element for all lanes, or one element per lane.
+
+Comes in: a `Read`. Goes out: a `Value`. How lanes are read depends on how their positions differ: neighbours, reversed neighbours,
+every second element, neighbours in pieces (`pieces.py`), or a gather. What this kernel only reads is loaded once per scope.
+
+Worked example: with 16 lanes of `j`, `X[j]` is a vector, `X[15 - j]` a vector and a shuffle, `X[i]` a scalar, `X[I[j]]` a gather.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tc_jupyter.program import Binary, DType, Expr, Read, int64
+
+from . import arith
+from .builder import Value, constant, index, mangle, memory_type, vector_type
+from .fetches import Fetches
+from .pieces import Pieces, in_pieces, wrapped
+from .polynomial import Polynomial, add, step
+from .prepare import maximum, plus, substitute
+from .storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrap:
+    """A position that wraps around: that of the first lane, and what it is a remainder of."""
+
+    first: Value
+    size: Value
+
+
+class Loads(Fetches):
+    """Prints reads."""
+
+    def load(self, read: Read) -> Value:
+        """An element, or one element per lane."""
+        storage = self.storages[read.tensor]
+        offset = self.offset(storage, read.indices)
+        key = (storage.buffer.name, frozenset(offset.terms), self.vector, self.tail, self.mask)
+        for known in reversed(self.loads):
+            if key in known:
+                return arith.cast(self.b, known[key], read.dtype, self.f16c)
+        if storage.private or storage.buffer.role != "input":
+            return arith.cast(self.b, self.element(storage, offset), read.dtype, self.f16c)
+        # Nobody writes to what this kernel only reads (what it allocates is private): unrolled and jammed loops share it.
+        value = self.loads[-1][key] = self.element(storage, offset)
+        return arith.cast(self.b, value, read.dtype, self.f16c)
+
+    def element(self, storage: Storage, offset: Polynomial) -> Value:
+        """Print the read of an element."""
+        self.fetch_item(storage, offset)
+        if storage.lanes > 1:
+            return self.plain_load(storage, self.address(storage, offset), storage.lanes)
+        if self.vector is None or not self.offset_varies(offset):
+            return self.uniform_load(storage, offset)
+        return self.lane_load(storage, offset)
+
+    def uniform_load(self, storage: Storage, offset: Polynomial) -> Value:
+        """The same element for all lanes; not read if no lane is active."""
+        if self.mask is None or storage.private:
+            return self.plain_load(storage, self.address(storage, offset), 1)
+        mask = self.mask  # a condition that holds beyond the end of the loop only is none of it
+        if self.tail is not None:
+            mask = arith.logical(self.b, "and", *arith.same_lanes(self.b, self.tail, mask))
+        some = self.b.call(f"llvm.vector.reduce.or.{mangle(mask.type)}", (mask,), Value("", DType.BOOL), "some")
+        assert isinstance(some, Value)
+        yes, end, before = self.b.name("active"), self.b.name("end"), self.b.block
+        self.b.branch_if(some, yes, end)
+        self.b.label(yes)
+        value = self.plain_load(storage, self.address(storage, offset), 1)
+        loaded = self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(value, loaded, constant(0, value.dtype), before, storage.buffer.name)
+
+    def lane_load(self, storage: Storage, offset: Polynomial) -> Value:
+        """One element per lane: neighbours, reversed neighbours, or anywhere."""
+        assert self.vector is not None
+        lanes, mask = self.vector.lanes, self.active(storage, offset)
+        change, _linear = step(offset, self.vector.var)
+        if change == 1:
+            pointer = self.address(storage, self.first_lane(offset))
+            if mask is None:
+                self.prefetch(storage, self.first_lane(offset), lanes)
+                self.fetch_ahead(storage, pointer, lanes)
+                self.fetch_panel(storage, self.first_lane(offset))
+                return self.plain_load(storage, pointer, lanes)
+            if mask is self.tail and not storage.buffer.strided and storage.buffer.name in self.multiplied():
+                return self.load_inside(storage, pointer, lanes, mask)
+            return self.masked_load("load", f"ptr {pointer}", storage, mask)
+        if change == -1:
+            start = add(self.first_lane(offset), Polynomial((((), 1 - lanes),)))
+            return self.reversed_load(storage, self.address(storage, start), mask)
+        if change == 2:
+            return self.strided_load(storage, self.first_lane(offset), mask)
+        pieces = in_pieces(offset, self.vector.var, lanes)
+        if pieces is not None:
+            return self.pieces_load(storage, pieces, mask)
+        return self.masked_load("gather", self.lane_pointers(storage, offset), storage, mask)
+
+    # --- pieces ---
+
+    def pieces_load(self, storage: Storage, pieces: Pieces, mask: Value | None) -> Value:
+        """Neighbours in one read if they are, else in as many as it takes."""
+        assert self.vector is not None
+        near, far, end = (self.b.name(hint) for hint in ("near", "far", "end"))
+        start = self.address(storage, pieces.rest)
+        first, wrap = self.first_neighbour(pieces.position, near, far)
+        together = self.read_lanes(storage, start, first, mask)
+        self.b.branch(end)
+        self.b.label(far)
+        if wrap is None:
+            apart = self.gather_lanes(storage, start, pieces.position, mask)
+        elif self.target.has_masks(storage.buffer.dtype.bits):
+            apart = self.around_the_end(storage, start, wrap, mask)
+        else:
+            apart = self.lane_by_lane(storage, start, wrap, mask)
+        last = self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(together, near, apart, last, storage.buffer.name)
+
+    def read_lanes(self, storage: Storage, start: str, first: Value, mask: Value | None) -> Value:
+        """Neighbours from position `first` after `start`."""
+        assert self.vector is not None
+        element = memory_type(storage.buffer.dtype)
+        pointer = self.b.raw(f"getelementptr {element}, ptr {start}, {first.typed}", f"{storage.buffer.name}.at")
+        if mask is None:
+            return self.plain_load(storage, pointer, self.vector.lanes)
+        return self.masked_load("load", f"ptr {pointer}", storage, mask)
+
+    def gather_lanes(self, storage: Storage, start: str, position: Expr, mask: Value | None) -> Value:
+        """Elements from anywhere; the positions are printed here, as few vectors need them."""
+        assert self.vector is not None
+        where = arith.broadcast(self.b, self.here(position), self.vector.lanes)
+        element, name = memory_type(storage.buffer.dtype), f"{storage.buffer.name}.at"
+        each = self.b.raw(f"getelementptr {element}, ptr {start}, {where.typed}", name)
+        return self.masked_load("gather", f"<{self.vector.lanes} x ptr> {each}", storage, mask)
+
+    def here(self, expr: Expr) -> Value:
+        """Print here what `value` would print where its variables are known."""
+        if isinstance(expr, Binary) and self.varies(expr):
+            return arith.binary(self.b, expr.op, self.here(expr.left), self.here(expr.right))
+        return self.value(expr)
+
+    def first_neighbour(self, position: Expr, near: str, far: str) -> tuple[Value, _Wrap | None]:
+        """Jump to `far` if the lanes are no neighbours, else begin `near`.
+
+        Returns:
+            (position of the first lane in `near`; what `far` has to know of a position that wraps around).
+        """
+        assert self.vector is not None
+        var, first_lane, lanes = self.vector.var, self.vector.first, self.vector.lanes
+        wraps = wrapped(position, var)
+        if wraps is None:
+            first = self.value(substitute(position, {var: first_lane}))
+            last = self.value(substitute(position, {var: plus(first_lane, int64(lanes - 1))}))
+            distance = arith.binary(self.b, "-", last, first)
+            self.b.branch_if(arith.compare(self.b, "==", distance, index(lanes - 1)), near, far)
+            self.b.label(near)
+            return first, None
+        # most positions are their own remainders, which saves the division
+        total, divisor = wraps
+        first, latest = self.value(substitute(total, {var: first_lane})), self.value(plus(divisor, int64(-lanes)))
+        from_start = arith.compare(self.b, ">=", first, index(0))
+        to_end = arith.compare(self.b, "<=", first, latest)
+        wrap, before = self.b.name("wrap"), self.b.block
+        self.b.branch_if(arith.logical(self.b, "and", from_start, to_end), near, wrap)
+        self.b.label(wrap)
+        size, safe = self.value(divisor), self.value(maximum(divisor, int64(1)))
+        rest = arith.floor_by(self.b, "%", first, size, safe)
+        found = self.b.block
+        self.b.branch_if(arith.compare(self.b, "<=", rest, latest), near, far)
+        self.b.label(near)
+        return self.b.phi(first, before, rest, found, "first"), _Wrap(rest, size)
+
+    def around_the_end(self, storage: Storage, start: str, wrap: _Wrap, mask: Value | None) -> Value:
+        """Two reads, at the end and at the start, if it wraps around once."""
+        assert self.vector is not None
+        lanes = self.vector.lanes
+        twice, often, end = (self.b.name(hint) for hint in ("twice", "often", "end"))
+        self.b.branch_if(arith.compare(self.b, ">=", wrap.size, index(lanes)), twice, often)
+        self.b.label(twice)
+        kind, left = DType.INT32, arith.binary(self.b, "-", wrap.size, wrap.first)
+        numbers = ", ".join(f"i32 {lane}" for lane in range(lanes))
+        counts = arith.broadcast(self.b, arith.cast(self.b, left, kind, self.f16c), lanes)
+        before = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, lanes, "before")
+        parts: list[Value] = []
+        for first, inside in ((wrap.first, before), (arith.negate(self.b, left), arith.invert(self.b, before))):
+            both = inside if mask is None else arith.logical(self.b, "and", *arith.same_lanes(self.b, inside, mask))
+            parts.append(self.read_lanes(storage, start, first, both))
+        once, found = arith.select(self.b, before, *parts), self.b.block
+        self.b.branch(end)
+        self.b.label(often)
+        each, last = self.lane_by_lane(storage, start, wrap, mask), self.b.block
+        self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(once, found, each, last, storage.buffer.name)
+
+    def lane_by_lane(self, storage: Storage, start: str, wrap: _Wrap, mask: Value | None) -> Value:
+        """One element after the other: few vectors are like that, so this code is to be short."""
+        assert self.vector is not None
+        lanes, dtype = self.vector.lanes, storage.buffer.dtype
+        element, lane, name = memory_type(dtype), f"{self.vector.var}.lane", storage.buffer.name
+        kind = vector_type(element, lanes)
+        active = None if mask is None else arith.broadcast(self.b, mask, lanes)
+        slot = self.b.slot(kind, 1, lanes * dtype.bytes, f"{name}.lanes")
+        if active is not None:
+            self.b.line(f"store {kind} zeroinitializer, ptr {slot}")
+        present = self.b.slot("i64", 1, 8, "position")
+        self.b.line(f"store {wrap.first.typed}, ptr {present}")
+        with self.counted(lane, index(0), index(lanes), int64(0), int64(lanes), guard=False):
+            where = self.next_wrapped(present, wrap.size)
+            skip = "" if active is None else self.skip_unless(active, lane)
+            pointer = self.b.raw(f"getelementptr {element}, ptr {start}, {where.typed}", f"{name}.at")
+            stored = self.b.raw(f"load {element}, ptr {pointer}, align {dtype.bytes}", f"{name}.v")
+            place = self.b.raw(f"getelementptr {element}, ptr {slot}, {self.values[lane].typed}", "lane.at")
+            self.b.line(f"store {element} {stored}, ptr {place}")
+            if skip:
+                self.b.branch(skip)
+                self.b.label(skip)
+        return self.from_memory(self.b.raw(f"load {kind}, ptr {slot}", f"{name}.v"), dtype, lanes)
+
+    def next_wrapped(self, slot: str, size: Value) -> Value:
+        """The position in a slot, which then holds the one after it: the first one after the last."""
+        now = self.b.op(f"load i64, ptr {slot}", DType.INT64, 1, "position")
+        after = arith.binary(self.b, "+", now, index(1))
+        is_last = arith.compare(self.b, ">=", after, size)
+        self.b.line(f"store {arith.select(self.b, is_last, index(0), after).typed}, ptr {slot}")
+        return now
+
+    def skip_unless(self, active: Value, lane: str) -> str:
+        """Jump over what follows where a lane is not active; the label that it ends with."""
+        one = self.b.op(f"extractelement {active.typed}, {self.values[lane].typed}", DType.BOOL, 1, "active")
+        read, skip = self.b.name("read"), self.b.name("skip")
+        self.b.branch_if(one, read, skip)
+        self.b.label(read)
+        return skip

@@ -1,0 +1,268 @@
+"""Assignments and reductions.
+
+Comes in: a `Store`. Goes out: text that writes one element, one vector, or one element per lane. Inactive lanes keep their
+elements. Outputs that are far larger than the caches are written past them on x86, in whole lines.
+
+Worked example: `s += A[i]` with 16 lanes of `i` combines the lanes and adds the sum to `s`; `C[j] += x` reads a vector, adds, and
+writes the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tc_jupyter.loops import Store
+from tc_jupyter.program import DType
+
+from . import arith
+from .builder import Value, constant, index, mangle, memory_type, vector_type
+from .polynomial import Polynomial, as_expr, multiply, polynomial, step
+from .prefetch import LINE, takes_long
+from .prepare import PARTIAL, constant_value, has_read
+from .row_tiles import is_large
+from .shared_loads import SharedLoads
+from .show import show_store
+from .state import Written
+from .storage import Storage
+
+
+class Stores(SharedLoads):
+    """Prints stores."""
+
+    def store(self, stmt: Store) -> None:
+        """`buffer[indices] = value`, with or without a reduction."""
+        if not self.b.quiet:
+            self.b.comment(show_store(stmt))
+        if stmt.statement:
+            self.b.lines.append(f"  ;@ {stmt.statement}")
+        storage = self.storages[stmt.buffer]
+        offset = self.offset(storage, tuple(self.resolve(where) for where in stmt.indices))
+        self.partial = stmt.reduce is not None and stmt.buffer.endswith(PARTIAL)
+        self.takes_long = takes_long(stmt, self.inputs)
+        self.adds_up = stmt if stmt.reduce is not None and storage.private and not self.partial else None
+        value = self.value(self.resolve(stmt.value))
+        self.takes_long, self.adds_up = False, None
+        moves = self.vector is not None and self.offset_varies(offset)
+        if not (stmt.atomic or storage.lanes > 1 or moves):
+            self.uniform_store(stmt, storage, offset, value)
+            return
+        value = self.converted(stmt, storage, value)
+        if stmt.atomic:
+            self.atomic_store(stmt, storage, offset, value)
+        elif storage.lanes > 1:
+            self.private_store(stmt, storage, offset, value)
+        else:
+            assert self.vector is not None
+            self.lane_store(stmt, storage, offset, arith.broadcast(self.b, value, self.vector.lanes))
+
+    def converted(self, stmt: Store, storage: Storage, value: Value) -> Value:
+        """The value in the type that the buffer computes in."""
+        if value.dtype is storage.buffer.dtype:
+            return value
+        compute = storage.buffer.dtype.compute
+        empty = self.is_empty(stmt, value, compute)
+        value = arith.cast(self.b, value, compute, self.f16c)
+        if empty is None:
+            return value
+        return arith.select(self.b, empty, constant(arith.identity(str(stmt.reduce), compute), compute), value)
+
+    def is_empty(self, stmt: Store, value: Value, dtype: DType) -> Value | None:
+        """Where 32 bits hold no position of 64 bits yet; see `narrow`."""
+        if stmt.reduce not in ("min", "max") or (value.dtype, dtype) != (DType.INT32, DType.INT64):
+            return None
+        return arith.compare(self.b, "==", value, constant(arith.identity(stmt.reduce, value.dtype), value.dtype))
+
+    def combine(self, stmt: Store, old: Value, value: Value) -> Value:
+        """The reduction of a store."""
+        assert stmt.reduce is not None
+        old = Value(old.text, old.dtype.compute, old.lanes)
+        value = Value(value.text, value.dtype.compute, value.lanes)
+        if stmt.reduce in ("min", "max") and old.dtype.is_float and self.vector is None:
+            return arith.intrinsic(self.b, stmt.reduce + "imum", *arith.same_lanes(self.b, value, old))
+        return arith.binary(self.b, stmt.reduce, value, old, reassociate=True)
+
+    def uniform_store(self, stmt: Store, storage: Storage, offset: Polynomial, value: Value) -> None:
+        """One element; lanes are combined first."""
+        pointer = self.address(storage, offset)
+        if value.lanes > 1 and stmt.reduce is not None:
+            value = self.all_lanes(stmt.reduce, value)
+        elif value.lanes > 1:
+            raise RuntimeError(f"`{stmt.buffer}`: the lanes of a vectorised loop write one element")
+        elif stmt.reduce is not None and self.vector is not None:
+            raise RuntimeError(f"`{stmt.buffer}`: a reduction of equal lanes")
+        value = self.converted(stmt, storage, value)
+        if stmt.reduce is not None:
+            value = self.combine(stmt, self.plain_load(storage, pointer, 1), value)
+        if self.mask is not None and stmt.reduce is None:
+            some = self.b.call(
+                f"llvm.vector.reduce.or.{mangle(self.mask.type)}", (self.mask,), Value("", DType.BOOL), "some"
+            )
+            assert isinstance(some, Value)
+            value = arith.select(self.b, some, value, self.plain_load(storage, pointer, 1))
+        self.b.line(
+            f"store {self.to_memory(value, storage.buffer.dtype)}, ptr {pointer}, align {storage.buffer.dtype.bytes}"
+        )
+
+    def all_lanes(self, op: str, value: Value) -> Value:
+        """Combine the active lanes."""
+        value = Value(value.text, value.dtype.compute, value.lanes)
+        for mask in (self.tail, self.mask):
+            if mask is not None:
+                value = arith.select(self.b, mask, value, constant(arith.identity(op, value.dtype), value.dtype))
+        return arith.horizontal(self.b, op, value)
+
+    def private_store(self, stmt: Store, storage: Storage, offset: Polynomial, value: Value) -> None:
+        """Every lane has an element of its own."""
+        pointer = self.address(storage, offset)
+        value = arith.broadcast(self.b, value, storage.lanes)
+        self.blend_store(stmt, storage, pointer, value)
+
+    def blend_store(self, stmt: Store, storage: Storage, pointer: str, value: Value) -> None:
+        """Neighbouring elements of private memory: inactive lanes are written back.
+
+        So are those beyond the end of a loop where another statement, or one that sets columns to a number, may have written.
+        """
+        kept = storage.buffer.name.endswith(PARTIAL) or len(self.writers.get(storage.buffer.name, ())) > 1
+        masks = [self.mask, self.tail if kept else None]
+        if stmt.reduce is not None or any(masks):
+            old = self.plain_load(storage, pointer, value.lanes)
+            value = value if stmt.reduce is None else self.combine(stmt, old, value)
+            for mask in masks:
+                if mask is not None:
+                    value = arith.select(self.b, mask, value, Value(old.text, value.dtype, old.lanes))
+        stored = self.to_memory(value, storage.buffer.dtype)
+        self.b.line(f"store {stored}, ptr {pointer}, align {storage.buffer.dtype.bytes}")
+
+    def lane_store(self, stmt: Store, storage: Storage, offset: Polynomial, value: Value) -> None:
+        """One element per lane."""
+        assert self.vector is not None
+        change, _linear = step(offset, self.vector.var)
+        mask, dtype = self.active(storage, offset), storage.buffer.dtype
+        if change == 1 and self.whole_vectors(storage, offset):
+            self.blend_store(stmt, storage, self.address(storage, self.first_lane(offset)), value)
+            return
+        if change == 1:
+            where, kind = f"ptr {self.address(storage, self.first_lane(offset))}", "load"
+        else:
+            where, kind = self.lane_pointers(storage, offset), "gather"
+        if stmt.reduce is not None:
+            plain = kind == "load" and mask is None
+            old = (
+                self.plain_load(storage, where[4:], value.lanes)
+                if plain
+                else self.masked_load(kind, where, storage, mask)
+            )
+            value = self.combine(stmt, old, value)
+        stored = self.to_memory(value, dtype)
+        if kind == "load" and mask is None:
+            if stmt.streaming and stmt.reduce is None and self.can_stream(storage, value.lanes):
+                self.streaming_store(stmt, storage, stored, where[4:])
+            else:
+                self.b.line(f"store {stored}, {where}, align {dtype.bytes}")
+            return
+        name = "store" if kind == "load" else "scatter"
+        every = arith.broadcast(self.b, mask or constant(True, DType.BOOL), value.lanes)
+        type_name = mangle(vector_type(memory_type(dtype), value.lanes))
+        function = f"llvm.masked.{name}.{type_name}.{mangle(where.rsplit(' ', 1)[0])}"
+        self.b.call(function, (stored, where, f"i32 {dtype.bytes}", every), "void")
+
+    # --- past the caches ---
+
+    def can_stream(self, storage: Storage, lanes: int) -> bool:
+        """Whether the processor can write past its caches (x86), and lines become whole soon; the last rows are not worth it."""
+        bits = lanes * storage.buffer.dtype.bits
+        whole = bits % self.target.vector_bits == 0 and (bits >= 8 * LINE or self.alone is not None)
+        return self.target.arch.startswith("x86_64") and not storage.private and whole and not self.last_rows
+
+    def streaming_store(self, stmt: Store, storage: Storage, stored: str, pointer: str) -> None:
+        """Past the caches if the output is far larger than they are, its rows are long, and whole lines are written.
+
+        The ends of a row share a cache line with its neighbours, and vectors overlap there: a line that is written past a cache
+        that has it costs more than it saves. Measured on x86: rows of 1 kB twice as slow past the caches, rows of 4 kB up to 1.4
+        times as fast; rows of 4094 floats take 0.91 to 0.93 of the time if what overlaps is written into the cache.
+        """
+        assert self.vector is not None
+        size, register = storage.buffer.dtype.bytes, self.target.vector_bits // 8
+        piece = max(register, min(LINE, self.vector.lanes * size))
+        large = self.value(is_large(storage.buffer, self.target))
+        always = self.whole_lines(stmt, storage, piece, large)
+        if always is None and self.put_off is not None:  # few of the rows begin with a line
+            self.b.line(f"store {stored}, ptr {pointer}, align {size}")
+            return
+        found = Written(stored, pointer, size, register, always or self.whole_line(pointer, piece, large))
+        if always is not None and self.put_off is not None and self.put_off[0] == self.b.block:
+            self.put_off[1].append(found)
+        else:
+            self.past_or_cached([found])
+
+    def past_or_cached(self, stores: Sequence[Written]) -> None:
+        """Print stores, which need not be in order: those with one condition behind one jump."""
+        self.streams = self.streams or bool(stores)
+        for condition in dict.fromkeys(each.past for each in stores):
+            past, plain, end = (self.b.name(hint) for hint in ("past", "cached", "stored"))
+            self.b.branch_if(condition, past, plain)
+            for label, ending in ((past, ", !nontemporal !0"), (plain, "")):
+                self.b.label(label)
+                for each in stores:
+                    if each.past == condition:
+                        align = each.register if ending else each.size
+                        self.b.line(f"store {each.stored}, ptr {each.pointer}, align {align}{ending}")
+                self.b.branch(end)
+            self.b.label(end)
+
+    def whole_lines(self, stmt: Store, storage: Storage, piece: int, large: Value) -> Value | None:
+        """`large`, and all stores of a statement begin with a piece of a line: so do rows, and a multiple of it lies before."""
+        size = storage.buffer.dtype.bytes
+        start = self.first_lane(polynomial(self.resolve(stmt.indices[-1])))
+        even = all(factor * size % piece == 0 for _, factor in start.terms)
+        if self.alone is not None or not even or constant_value(as_expr(storage.strides[-1])) != 1:
+            return None
+        if any(has_read(extent) for extent in storage.buffer.shape):  # a scalar: not known before the loops
+            return None
+        memo, key = self.levels[0].memo, ("whole lines", storage.buffer.name, piece)
+        if key not in memo:
+            strides = [
+                self.value(as_expr(multiply(stride, Polynomial((((), size),))))) for stride in storage.strides[:-1]
+            ]
+            with self.at(0):
+                bits = self.b.op(f"ptrtoint ptr {storage.pointer} to i64", DType.INT64, 1, "address")
+                for stride in strides:
+                    bits = self.b.op(f"or i64 {bits.text}, {stride.text}", DType.INT64, 1, "steps")
+                rest = self.b.op(f"and i64 {bits.text}, {piece - 1}", DType.INT64, 1, "rest")
+                memo[key] = arith.logical(self.b, "and", large, arith.compare(self.b, "==", rest, index(0)))
+        return memo[key]
+
+    def whole_line(self, pointer: str, piece: int, large: Value) -> Value:
+        """`large`, and a vector at this place is whole lines that nothing else writes."""
+        number = self.b.op(f"ptrtoint ptr {pointer} to i64", DType.INT64, 1, "address")
+        rest = self.b.op(f"and i64 {number.text}, {piece - 1}", DType.INT64, 1, "rest")
+        aligned = arith.compare(self.b, "==", rest, index(0))
+        if self.alone is not None:
+            aligned = arith.logical(self.b, "and", aligned, self.alone)
+        return arith.logical(self.b, "and", large, aligned)
+
+    # --- atomic ---
+
+    def atomic_store(self, stmt: Store, storage: Storage, offset: Polynomial, value: Value) -> None:
+        """Compare and exchange until nobody interfered."""
+        pointer = self.address(storage, offset)
+        dtype = storage.buffer.dtype
+        kind, bits = memory_type(dtype), f"i{dtype.bits}"
+        first = self.b.raw(f"load atomic {bits}, ptr {pointer} monotonic, align {dtype.bytes}", "seen")
+        again, done, before = self.b.name("retry"), self.b.name("done"), self.b.block
+        self.b.branch(again)
+        self.b.label(again)
+        seen, new_seen = "%" + self.b.name("old"), "%" + self.b.name("found")
+        phi_at = len(self.b.lines)
+        typed = seen if kind == bits else self.b.raw(f"bitcast {bits} {seen} to {kind}", "old")
+        old = self.from_memory(typed, dtype, 1)
+        new = value if stmt.reduce is None else self.combine(stmt, old, value)
+        stored = self.to_memory(new, dtype)
+        if kind != bits:
+            stored = f"{bits} " + self.b.raw(f"bitcast {stored} to {bits}", "new")
+        pair = self.b.raw(f"cmpxchg ptr {pointer}, {bits} {seen}, {stored} monotonic monotonic", "pair")
+        self.b.line(f"{new_seen} = extractvalue {{ {bits}, i1 }} {pair}, 0")
+        ok = self.b.op(f"extractvalue {{ {bits}, i1 }} {pair}, 1", DType.BOOL, 1, "ok")
+        self.b.branch_if(ok, done, again)
+        self.b.lines.insert(phi_at, f"  {seen} = phi {bits} [ {first}, %{before} ], [ {new_seen}, %{self.b.block} ]")
+        self.b.label(done)

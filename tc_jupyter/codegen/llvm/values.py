@@ -1,0 +1,276 @@
+"""Expressions -> operands, scalars or vectors.
+
+Comes in: an `Expr`. Goes out: a `Value`. Inside a vectorised loop an expression that moves with its variable has as many lanes as
+the loop has iterations, every other expression stays a scalar. Integer expressions without reads are printed in the outermost loop
+that knows their variables, once. A choice between lanes is a mask, a choice of scalars a jump if a side of it reads.
+
+Worked example: of `2*i + j` in `for i` around 16 lanes of `j`, `2*i` is a scalar that the loop over `i` computes, and
+the sum is a vector.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import nullcontext
+from typing import assert_never
+
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, int64, walk
+
+from . import arith
+from .builder import Value, constant, index, register_type
+from .counters import Counters
+from .division import divide, has_reciprocal
+from .pieces import reduced
+from .polynomial import Polynomial, add, as_expr, moves, polynomial, scaled, step, without
+from .prepare import constant_value, has_read, largest, maximum, minimum, substitute
+from .transpose import plain_reads
+from .vector_math import emit_call, float_remainder
+
+MOST_WEIGHT = 1 << 31
+"""Up to so large constants and factors of sizes and indices, a comparison is one of their difference, which does not overflow."""
+
+
+class Values(Counters, ABC):
+    """Prints expressions."""
+
+    @abstractmethod
+    def load(self, read: Read) -> Value:
+        """Read an element (`loads.py`)."""
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether the value differs between the lanes of the vectorised loop."""
+        if self.vector is None:
+            return False
+        for node in walk(expr):
+            if isinstance(node, IndexVar) and node.name == self.vector.var:
+                return True
+            if isinstance(node, Read) and node.tensor in self.storages and self.storages[node.tensor].lanes > 1:
+                return True
+        return False
+
+    def offset_varies(self, offset: Polynomial) -> bool:
+        """Whether a position differs between lanes."""
+        if self.vector is None:
+            return False
+        var = self.vector.var
+        return moves(offset, var) or any(self.varies(f) for product, _ in offset.terms for f in product if has_read(f))
+
+    def lanes_of(self, expr: Expr) -> int:
+        """Lanes of the value."""
+        return self.vector.lanes if self.vector is not None and self.varies(expr) else 1
+
+    def value(self, expr: Expr) -> Value:
+        """Print the expression, or find its value if it was printed before; constants of unrolled loops are in."""
+        match expr:
+            case Const():
+                return constant(expr.value, expr.dtype)
+            case Size() if expr.name in self.sums:
+                return self.value(self.sums[expr.name])
+            case Size():
+                return self.values[expr.name]
+            case IndexVar():
+                return self.lane_values() if self.vector and expr.name == self.vector.var else self.values[expr.name]
+            case Read(indices=()) if expr.tensor in self.scalars:
+                return self.scalars[expr.tensor]
+            case _:
+                pass
+        names = self.needs(expr)
+        if names is not None:
+            level = self.depth(names)
+            memo = self.levels[level].memo
+            if expr not in memo:
+                with self.at(level):
+                    memo[expr] = self.node(expr)
+            return memo[expr]
+        for known in reversed(self.memo):
+            if expr in known:
+                return known[expr]
+        value = self.node(expr)
+        self.memo[-1][expr] = value
+        return value
+
+    def node(self, expr: Expr) -> Value:
+        """Print one node."""
+        match expr:
+            case Unary(op="!"):
+                return arith.invert(self.b, self.value(expr.operand))
+            case Unary():
+                return arith.negate(self.b, self.value(expr.operand))
+            case Binary(op="&&" | "||") if self.may_evaluate_both(expr.left, expr.right):
+                operands = arith.same_lanes(self.b, self.value(expr.left), self.value(expr.right))
+                return arith.logical(self.b, "and" if expr.op == "&&" else "or", *operands)
+            case Binary(op="&&"):
+                return self.choose(expr.left, expr.right, Const(False, DType.BOOL))
+            case Binary(op="||"):
+                return self.choose(expr.left, Const(True, DType.BOOL), expr.right)
+            case Binary(op="<") if (lanes := self.lanes_below(expr.left, expr.right)) is not None:
+                return lanes
+            case Binary(op="//" | "%", dtype=DType.INT64):
+                return self.divided(expr)
+            case Binary():
+                left, right = self.value(expr.left), self.value(expr.right)
+                if expr.op == "%" and left.dtype.is_float:
+                    return float_remainder(self.b, left, right)
+                if expr.op == "/" and has_reciprocal(left, right, self.target):
+                    return divide(self.b, left, right)
+                return arith.binary(self.b, expr.op, left, right)
+            case Select():
+                return self.choose(expr.condition, expr.then, expr.otherwise)
+            case Cast():
+                return arith.cast(self.b, self.value(expr.operand), expr.dtype, self.f16c)
+            case Call():
+                arguments = tuple(self.value(argument) for argument in expr.arguments)
+                return emit_call(self.b, expr.function, arguments, expr.dtype, self.target)
+            case Read():
+                return self.load(expr)
+            case Const() | Size() | IndexVar():
+                return self.value(expr)
+        assert_never(expr)
+
+    def divided(self, expr: Binary) -> Value:
+        """A quotient or remainder of positions; what is known of the divisor saves tests, or the division."""
+        if expr.op == "%" and isinstance(expr.right, Size) and (once := self.wraps_once(expr)) is not None:
+            return once
+        left, right = self.value(expr.left), self.value(expr.right)
+        match expr.right:
+            case Size():
+                return arith.floor_by(self.b, expr.op, left, right, self.value(maximum(expr.right, int64(1))))
+            case Binary(op="max", left=a, right=b) if max(constant_value(a) or 0, constant_value(b) or 0) >= 1:
+                return arith.floor_by(self.b, expr.op, left, right, right)
+            case _:
+                return arith.binary(self.b, expr.op, left, right)
+
+    def wraps_once(self, expr: Binary) -> Value | None:
+        """A remainder of a position that is at most one beyond what it is a remainder of, by a comparison; else `None`.
+
+        Worked example: `(j + 1) % N` in `for j in 0:N` is `j + 1 < N ? j + 1 : j + 1 - N`.
+        """
+        if has_read(expr.left) or self.varies(expr):
+            return None
+        divisor = polynomial(expr.right)
+        total = as_expr(reduced(polynomial(expr.left), expr.right))
+        try:
+            low, high = (polynomial(largest(total, self.ranges, upper)) for upper in (False, True))
+        except (RuntimeError, KeyError):  # it has parts whose ranges are not known
+            return None
+        beyond = add(high, scaled(divisor, -1))
+        if any(product for product, _ in (*low.terms, *beyond.terms)) or low.constant < -1 or beyond.constant > 0:
+            return None
+        found, size = self.value(total), self.value(expr.right)
+        if beyond.constant == 0:
+            less = arith.binary(self.b, "-", found, size)
+            found = arith.select(self.b, arith.compare(self.b, ">=", found, size), less, found)
+        if low.constant < 0:
+            # without elements everything is at 0
+            more = arith.binary(self.b, "+", found, self.value(maximum(expr.right, int64(1))))
+            found = arith.select(self.b, arith.compare(self.b, "<", found, index(0)), more, found)
+        return found
+
+    def may_evaluate_both(self, first: Expr, second: Expr) -> bool:
+        """Whether the second operand of a condition can be computed whatever the first one is.
+
+        It reads elements at the same places as the first one, in arrays of the same shape, and divides by nothing that could be 0.
+        """
+
+        def place(read: Read) -> tuple[object, ...]:
+            return self.storages[read.tensor].buffer.shape, read.indices
+
+        known = {place(read) for read in plain_reads(first) if read.tensor in self.storages}
+        for node in walk(second):
+            match node:
+                case Read() if node.tensor in self.storages and place(node) not in known:
+                    return False
+                case Binary(op="/" | "//" | "%") if not node.dtype.is_float:
+                    return False
+                case Call():
+                    return False
+                case _:
+                    pass
+        return bool(known)
+
+    def lanes_below(self, position: Expr, end: Expr) -> Value | None:
+        """Which lanes have a position below an end, if neighbours have neighbouring positions: a comparison of narrow numbers."""
+        if self.vector is None or has_read(position) or has_read(end) or self.varies(end):
+            return None
+        place = polynomial(position)
+        if position.dtype is not DType.INT64 or step(place, self.vector.var) != (1, True):
+            return None
+        if any(abs(weight) > MOST_WEIGHT for _, weight in (*place.terms, *polynomial(end).terms)):
+            return None
+        lanes = self.vector.lanes
+        before = Binary("-", end, as_expr(self.first_lane(place)), DType.INT64)
+        count = minimum(int64(lanes), maximum(int64(0), before))
+        return self.inside(count, lanes, self.value(count))
+
+    def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Value:
+        """`condition ? then : otherwise`; a side with reads is printed under its condition."""
+        test = self.value(condition)
+        if test.text in ("true", "false"):
+            return self.value(then if test.text == "true" else otherwise)
+        if self.needs(then) is not None and self.needs(otherwise) is not None:
+            return arith.select(self.b, test, self.value(then), self.value(otherwise))
+        if test.lanes > 1:
+            first, second = self.under(test, then), self.under(test, otherwise, not_=True)
+            return arith.select(self.b, test, first, second)
+        lanes = max(self.lanes_of(then), self.lanes_of(otherwise))
+        return self.branch(test, then, otherwise, lanes)
+
+    def under(self, test: Value, expr: Expr, not_: bool = False) -> Value:
+        """A value for the lanes that pass a test, or do not; what has no reads is computed for all."""
+        if self.needs(expr) is not None:
+            return self.value(expr)
+        with self.masked(arith.invert(self.b, test) if not_ else test):
+            return self.value(expr)
+
+    def branch(self, test: Value, then: Expr, otherwise: Expr, lanes: int) -> Value:
+        """A choice by a jump."""
+        yes, no, end = (self.b.name(hint) for hint in ("then", "else", "end"))
+        self.b.branch_if(test, yes, no)
+        ends: list[tuple[Value, str]] = []
+        for label, side in ((yes, then), (no, otherwise)):
+            self.b.label(label)
+            with self.scope():
+                value = arith.broadcast(self.b, self.value(side), lanes)
+            ends.append((value, self.b.block))
+            self.b.branch(end)
+        self.b.label(end)
+        return self.b.phi(*ends[0], *ends[1])
+
+    def lane_values(self) -> Value:
+        """The variable of the vectorised loop in all lanes."""
+        assert self.vector is not None
+        vector, key = self.vector, "lanes"
+        memo = self.levels[vector.level].memo
+        if key not in memo:
+            with self.at(vector.level):
+                first = arith.broadcast(self.b, self.value(vector.first), vector.lanes)
+                numbers = ", ".join(f"i64 {lane}" for lane in range(vector.lanes))
+                memo[key] = self.b.op(
+                    f"add {first.type} {first.text}, <{numbers}>", DType.INT64, vector.lanes, vector.var
+                )
+        return memo[key]
+
+    def first_lane(self, offset: Polynomial) -> Polynomial:
+        """The position for the first lane."""
+        assert self.vector is not None
+        if constant_value(self.vector.first) == 0:
+            start = without(offset, self.vector.var)
+            if start is not None:
+                return start
+        return polynomial(substitute(as_expr(offset), {self.vector.var: self.vector.first}))
+
+    def inside(self, extent: Expr, limit: int, count: Value) -> Value:
+        """Which of `limit` lanes are before the end of a loop; known from where its length is known."""
+        key = ("inside", count.text, limit)
+        names = self.needs(extent)
+        level = len(self.levels) - 1 if names is None else self.depth(names)
+        memo = {} if names is None else self.levels[level].memo
+        if key not in memo:
+            with nullcontext() if names is None else self.at(level):
+                # The narrower the numbers, the fewer registers the comparison takes.
+                narrow = DType.INT32 if limit <= 64 else DType.INT16
+                kind = register_type(narrow)
+                numbers = ", ".join(f"{kind} {lane}" for lane in range(limit))
+                counts = arith.broadcast(self.b, arith.cast(self.b, count, narrow, self.f16c), limit)
+                memo[key] = self.b.op(f"icmp sgt {counts.typed}, <{numbers}>", DType.BOOL, limit, "inside")
+        return memo[key]
