@@ -224,7 +224,7 @@ def notebook(notebook_server: Server, chromium: Any) -> Iterator[App]:
         _closed(app)
 
 
-@pytest.fixture(params=["lab", "notebook"])
+@pytest.fixture(params=["lab", pytest.param("notebook", marks=pytest.mark.slow)])
 def plain(request: pytest.FixtureRequest, tmp_path: Path, chromium: Any) -> Iterator[App]:
     """An application as it is, with the front end switched off."""
     process, server = _serve(tmp_path, request.param, extension=False)
@@ -245,6 +245,6 @@ def bare(bare_server: Server, chromium: Any) -> Iterator[App]:
         _closed(app)
 
 
-@pytest.fixture(params=["lab", "notebook"])
+@pytest.fixture(params=["lab", pytest.param("notebook", marks=pytest.mark.slow)])
 def app(request: pytest.FixtureRequest) -> App:
     return request.getfixturevalue(request.param)
