@@ -65,6 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browsers"))  # two at a time are late for what they wait for
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
