@@ -81,7 +81,7 @@ class Ahead:
     """
 
     def __init__(self, make: Callable[[str], bytes], finish: Callable[[], object] = lambda: None) -> None:
-        """`make` is what the thread does, one text after the other; `finish` is called when nobody makes anything any more."""
+        """`make` is what the thread does, one text after the other; `finish` is called after the last one."""
         self._make, self._finish = make, finish
         self._thread: Thread | None = None
         self._begun: SimpleQueue[_Promise | None] = SimpleQueue()
@@ -138,3 +138,4 @@ class Ahead:
         while (promise := self._begun.get()) is not None:
             if not self._is_over:
                 promise.keep(self._make)
+        self._finish()  # an interrupt may have ended the wait for this thread

@@ -34,11 +34,11 @@ from .forks import MAKING
 
 _LOCK = Lock()
 LAST_KNOWN = 22
-"""LLVM up to this version is known to have the switches of `_switched`; one that does not know a switch may end the process."""
+"""LLVM up to this version is known to have the switches of `_SWITCHES`; one that does not know a switch may end the process."""
 _RECIPE = "sroa, simplifycfg, loops aligned to 64, order of the text"
 """What becomes of a text, beside what its first line says: another recipe is other code in the cache."""
 _LSR, _ALIGNED, _SCHEDULED = "disable-lsr", "x86-experimental-pref-innermost-loop-alignment", "enable-misched"
-_SWITCHES = {_LSR: ("true", "false"), _ALIGNED: ("6", "0"), _SCHEDULED: ("false", "true")}
+_SWITCHES = {_LSR: ("true", "false"), _ALIGNED: ("6", "4"), _SCHEDULED: ("false", "true")}
 """LLVM's switches that are changed: their values meanwhile and before."""
 _LOADED: list[Any] = []
 """Engines of loaded code: never freed, since a thread of the pool may be inside."""
@@ -225,14 +225,17 @@ class _Switches:
         """Let just these be other than LLVM has them by itself."""
         for name in sorted(wanted ^ self._on):
             on, off = _SWITCHES[name]
+            self._on |= {name}  # an interrupt may come between the call and the note: then it is switched off twice
             binding().set_option("tc_jupyter", f"-{name}={on if name in wanted else off}")
-        self._on = wanted
+            if name not in wanted:
+                self._on -= {name}
 
 
 _SWITCHED = _Switches()
 
 
 def _switches_of(text: str) -> frozenset[str]:
+    """What a text needs; nothing of an LLVM that may not know it."""
     passes, *others = _wishes(text)
     if binding().llvm_version_info[0] > LAST_KNOWN:
         return frozenset()
@@ -248,9 +251,11 @@ def put_back() -> None:
         _SWITCHED.become(frozenset())
 
 
-def _optimized(text: str, options: Options) -> Any:
+def _prepared(text: str, options: Options) -> Any:
+    """The module of a text after its passes, with the switches set for what comes then; `_LOCK` is held."""
     module = _parse(text, options)
     _run_passes(module, options, passes_of(text))
+    _SWITCHED.become(_switches_of(text))
     return module
 
 
@@ -274,9 +279,7 @@ def emit_object_inside(text: str, options: Options = Options()) -> bytes:
         Refused: LLVM does not accept the text (TC903).
     """
     with _LOCK:
-        module = _optimized(text, options)
-        _SWITCHED.become(_switches_of(text))
-        return _machine(options).emit_object(module)
+        return _machine(options).emit_object(_prepared(text, options))
 
 
 def assembly(text: str, options: Options = Options()) -> str:
@@ -284,9 +287,7 @@ def assembly(text: str, options: Options = Options()) -> str:
     with MAKING:
         try:
             with _LOCK:
-                module = _optimized(text, options)
-                _SWITCHED.become(_switches_of(text))
-                return _machine(options).emit_assembly(module)
+                return _machine(options).emit_assembly(_prepared(text, options))
         finally:
             put_back()
 

@@ -124,6 +124,15 @@ REDUCTIONS = {
         f"def f({IMAGES}) -> (Y) {{ M(b,c) max=! X(b,c,h,w)\nY(b,c,h,w) = X(b,c,h,w) - M(b,c) }}",
         True,
     ),
+    "with a temporary": (
+        f"""def f({IMAGES}) -> (Y) {{
+    M(b,c) max=! X(b,c,h,w)
+    E(b,c,h,w) = exp(X(b,c,h,w) - M(b,c)) * 0 + X(b,c,h,w)
+    S(b,c) +=! E(b,c,h,w)
+    Y(b,c,h,w) = E(b,c,h,w) - S(b,c)
+}}""",
+        True,
+    ),
     "weights of columns": (f"def f({IMAGES}, float(W) V) -> (Y) {{ Y(b,c) +=! X(b,c,h,w) * V(w) }}", False),
     "every second row": (f"def f({IMAGES}) -> (Y) {{ Y(b,c) +=! X(b,c,2*h,w) where h in 0:H/2 }}", False),
     "without a border": (f"def f({IMAGES}) -> (Y) {{ Y(b,c) +=! X(b,c,h,w) where w in 1:W }}", False),
@@ -174,3 +183,12 @@ def test_reductions_do_not_take_the_name_of_a_loop_around():
     made = kernel(buffers, "BNC", loop("h.w", B, sums, kind="parallel"))
     x = arrays(3, 5, 4)["X"]
     compare(made, {"X": x, "V": np.arange(3, dtype="f"), "Y": np.zeros(3, "f")}, {"B": 3, "N": 5, "C": 4})
+
+
+def test_equal_loops_are_told_apart():
+    h, w = var("h"), var("w")
+    sums = loop("h", N, loop("w", C, Store("Y", (b,), read("X", b, h, w), "+")))
+    buffers = [Buffer("X", F32, (B, N, C)), Buffer("Y", F32, (B,), role="inout")]
+    made = kernel(buffers, "BNC", loop("b", B, sums, sums, kind="parallel"))
+    assert "h.w" in emit_llvm(made, target()).text
+    compare(made, {"X": arrays(3, 5, 4)["X"], "Y": np.zeros(3, "f")}, {"B": 3, "N": 5, "C": 4})

@@ -143,3 +143,52 @@ def test_switches_stay_from_kernel_to_kernel_and_are_put_back(monkeypatch):
         now[name] = value
     assert told
     assert now == before
+
+
+def test_switches_are_put_back_after_an_interrupt(monkeypatch):
+    now = {name: off for name, (_, off) in jit._SWITCHES.items()}
+    before, calls = dict(now), iter(range(100))
+
+    def tell(_: str, option: str) -> None:
+        name, value = option[1:].split("=")
+        now[name] = value
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(jit.binding(), "set_option", tell)
+    switches = jit._Switches()
+    with pytest.raises(KeyboardInterrupt):
+        switches.become(frozenset(jit._SWITCHES))
+    assert now != before
+    switches.become(frozenset())
+    assert now == before
+
+
+def test_what_a_thread_makes_after_an_interrupted_wait_is_finished_too(monkeypatch):
+    begun, going_on = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def make(text: str) -> bytes:
+        begun.set()
+        going_on.wait(60)
+        order.append(text)
+        return b""
+
+    work = Ahead(make, lambda: order.append("finished"))
+    work.begin("a")
+    thread = work._thread
+    if thread is None:
+        pytest.skip("one processor")
+    assert begun.wait(60)
+    join = thread.join
+
+    def interrupted(timeout: float | None = None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        work.__exit__(None, None, None)
+    assert order == ["finished"]
+    going_on.set()
+    join()
+    assert order == ["finished", "a", "finished"]

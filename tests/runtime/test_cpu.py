@@ -129,7 +129,7 @@ def test_llvm_takes_addresses_as_they_are_where_it_can_be_told(known, monkeypatc
     if jit.host()[0].startswith("x86_64"):
         switches |= {
             "enable-misched": ("false", "true"),
-            "x86-experimental-pref-innermost-loop-alignment": ("6", "0"),
+            "x86-experimental-pref-innermost-loop-alignment": ("6", "4"),
         }
     changes = [f"-{name}={values[n]}" for n in (0, 1) for name, values in switches.items()]
     assert told == (changes if known else [])

@@ -62,9 +62,8 @@ def emit_llvm(kernel: Kernel, target: Target, exclusive: frozenset[str] = frozen
 def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
     """From the kernel as it was lowered to text."""
     kernel = expand(whole_tiles(kernel), native_steps(kernel, target))
-    own = tuple(stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
-    flat = flat_dimensions((*kernel.buffers, *own))
     kernel = collapse_reductions(replace(kernel, body=fuse_reductions(one_by_one(kernel.body))))
+    own = tuple(stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
     kernel = replace(kernel, body=join(narrow(find(kernel.body, flat))))
     kernel = collapse(kernel, target)

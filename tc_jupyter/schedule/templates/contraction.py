@@ -148,7 +148,7 @@ def tile_of(
     return Tile(height, width, lanes, height * tiles)
 
 
-def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
+def small_tile(target: Target, bits: int, rows: int, columns: int, exact_rows: bool = False) -> Tile:
     """The register tile of a product whose operands are not packed; as wide as it may be, since every row has a pointer.
 
     Without free masks a tile is no longer than a row, and its vectors are a power of two, which need no loop. Measured with AVX2,
@@ -159,9 +159,10 @@ def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
 
     Args:
         rows, columns: extents; one less than a power of two stands for all down to the half of that, 56 for 40, 48 and itself.
+        exact_rows: `rows` stands for nothing but itself.
     """
     lanes = max(1, target.vector_bits // bits)
-    most = range((rows + 1) // 2 + 1, rows + 1) if (rows + 1) & rows == 0 else (rows,)
+    most = range((rows + 1) // 2 + (rows > 1), rows + 1) if (rows + 1) & rows == 0 and not exact_rows else (rows,)
     least = 40 if columns == 56 else columns if target.free_masks and columns > MOST_ROWS_ALONE else least_of(columns)
     lengths = range(least, columns + 1, 8 if columns == 56 else 1)
     most_vectors = -(-columns // lanes) if target.free_masks else max(1, lengths[0] // lanes)
@@ -177,11 +178,11 @@ def small_tile(target: Target, bits: int, rows: int, columns: int) -> Tile:
         return sum(beside + max(height * part / 2, height / 2 + part, 4.0) for part in parts)
 
     def cost(tile: tuple[int, int]) -> tuple[float, int, int]:
-        """Cycles; of tiles that take as many the wider and the higher one, which read the operands less often."""
+        """Cycles; of tiles that take as many the wider one, which reads the operands less often, and the higher one."""
         height, width = tile
         steps = sum(-(-extent // height) for extent in most)
         cycles = steps * sum(row(extent, height, width) for extent in lengths)
-        return cycles, -width, -height
+        return cycles, -width, -height if target.halves_vectors else height
 
     tiles = product(range(1, MOST_POINTERS + 1), widths)
     height, width = min((t for t in tiles if t[0] * t[1] + t[1] + 1 <= target.vector_registers), key=cost)
@@ -530,7 +531,8 @@ def _as_it_lies(
     inner = [index.name for index in stage.statement.reduction_indices]
     bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
     rows, columns = extents[roles.row], extents[roles.column]
-    tile = small_tile(target, bits, rows or MOST_ROWS_ALONE, columns or MOST_ROWS_ALONE)
+    exact = constant_extent(stage, roles.row) is not None
+    tile = small_tile(target, bits, rows or MOST_ROWS_ALONE, columns or MOST_ROWS_ALONE, exact)
     if user is None:
         schedule, copy = schedule.cache_write(name), name
         cache = last_stage(schedule, name, ".cache")

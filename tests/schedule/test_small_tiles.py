@@ -1,0 +1,45 @@
+"""Register tiles of products that are read where they lie."""
+
+from __future__ import annotations
+
+import pytest
+
+from tc_jupyter.schedule import Target
+from tc_jupyter.schedule.templates.contraction import small_tile
+
+AVX2 = Target("cpu", features=frozenset({"avx2", "fma"}), vector_bits=256, vector_registers=16, fma=True)
+AVX512 = Target("cpu", features=frozenset({"avx512f", "avx512vl", "avx512bw"}), vector_bits=512, vector_registers=32)
+HALVES = Target("cpu", features=AVX512.features | {"sse4a"}, vector_bits=512, vector_registers=32)
+
+
+@pytest.mark.parametrize(
+    ("target", "rows", "columns", "expected"),
+    [
+        (AVX2, 64, 64, (4, 2)),
+        (AVX512, 64, 64, (6, 4)),
+        (HALVES, 64, 64, (4, 4)),
+        (AVX512, 31, 31, (9, 2)),
+        (HALVES, 31, 31, (4, 2)),
+        (HALVES, 32, 32, (8, 2)),
+        (HALVES, 255, 255, (4, 2)),
+    ],
+)
+def test_tiles_of_processors(target, rows, columns, expected):
+    tile = small_tile(target, 32, rows, columns)
+    assert (tile.rows, tile.vectors) == expected
+
+
+@pytest.mark.parametrize("target", [AVX2, AVX512, HALVES], ids=["avx2", "avx512", "halves"])
+def test_rows_that_are_known_fill_tiles(target):
+    tile = small_tile(target, 32, 7, 64, exact_rows=True)
+    assert -(-7 // tile.rows) * tile.rows <= 8
+    assert small_tile(target, 32, 1, 64).rows == 1
+
+
+@pytest.mark.parametrize("target", [AVX2, AVX512, HALVES], ids=["avx2", "avx512", "halves"])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_tiles_fit_the_registers(target, bits):
+    for rows in (1, 2, 7, 15, 31, 56, 63, 64, 255, 256):
+        for columns in (1, 3, 8, 15, 31, 56, 63, 64, 255, 256):
+            tile = small_tile(target, bits, rows, columns)
+            assert tile.rows * tile.vectors + tile.vectors < target.vector_registers
