@@ -222,8 +222,26 @@ class App:
         self.page.evaluate("name => window.jupyterapp.commands.execute(name)", name)
 
     def hover(self, index: int, needle: str) -> Any:
-        """Move the pointer over the first occurrence of `needle` and return the tooltip."""
-        box = self.page.evaluate(
+        """Move the pointer over the first occurrence of `needle` and return the tooltip; the text may move away meanwhile."""
+        from playwright.sync_api import TimeoutError as Late
+
+        tip = self.page.locator(".cm-tooltip-hover")
+        for attempt in range(3):
+            x, y = self._place(index, needle)
+            self.page.mouse.move(5, 5)
+            self.page.mouse.move(x - 2, y)
+            self.page.mouse.move(x, y, steps=3)
+            try:
+                tip.first.wait_for(timeout=10_000)
+                break
+            except Late:
+                if attempt == 2:
+                    raise
+        return tip
+
+    def _place(self, index: int, needle: str) -> tuple[float, float]:
+        """The middle of the first character of `needle`, in pixels of the page."""
+        x, y = self.page.evaluate(
             """([front, cell, needle]) => {
                 const root = document.querySelector(`${front} .jp-Cell[data-windowed-list-index='${cell}'] .cm-content`);
                 const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
@@ -238,12 +256,7 @@ class App:
             }""",
             [FRONT, index, needle],
         )
-        self.page.mouse.move(5, 5)
-        self.page.mouse.move(box[0] - 2, box[1])
-        self.page.mouse.move(box[0], box[1], steps=3)
-        tip = self.page.locator(".cm-tooltip-hover")
-        tip.first.wait_for(timeout=10_000)
-        return tip
+        return x, y
 
     def away(self) -> None:
         """Move the pointer away, until nothing is shown about what was under it."""
