@@ -118,7 +118,9 @@ def test_a_simulation_can_be_interrupted(module):
     x, z = floats(2000), floats(30_000)  # several seconds
     before = x.copy(), z.copy()
     timer = threading.Timer(1.0, _thread.interrupt_main)
-    old = signal.signal(signal.SIGINT, signal.default_int_handler)  # which is off where a shell started this in the background
+    old = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # which is off where a shell started this in the background
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
