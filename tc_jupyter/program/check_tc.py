@@ -19,7 +19,7 @@ from .functions import FUNCTIONS
 from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
-from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames
+from .tc_expressions import RECURRENCE_HELP, REDUCING, ExpressionChecker, LetInfo, StatementNames
 from .typing import TYPE_NAMES, Typed, convert, fits, settle
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
@@ -28,12 +28,7 @@ MAX_STATEMENTS = 1000
 MAX_TENSORS = 500
 """Tensors of one def, those of inlined calls included."""
 
-_LATER_OPERATORS = {
-    "argmin=!": "find the minimum with `min=!` in one statement and its position in a second one",
-    "argmax=!": "find the maximum with `max=!` in one statement and its position in a second one",
-    "any=!": "`max=!` on `bool` says whether any is true",
-    "all=!": "`min=!` on `bool` says whether all are true",
-}
+_LATER_OPERATORS = {f"{name}=!": REDUCING[name] for name in ("argmin", "argmax", "any", "all")}
 _REPEATED_WHERE = "one range for each index"
 
 

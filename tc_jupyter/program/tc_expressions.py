@@ -60,6 +60,19 @@ _LATER_SPELLINGS = {
     "pad": "choose, as in `e >= 0 && e < N ? X(e) : v`",
 }
 _COMPLEX = ("complex64", "complex128")
+_SUMS = "an operator reduces over the indices that stand only on the right, as in `Y(i) {} X(i, j)`"
+REDUCING = {
+    "sum": _SUMS.format("+=!"),
+    "prod": _SUMS.format("*=!"),
+    "amax": _SUMS.format("max=!"),
+    "amin": _SUMS.format("min=!"),
+    "mean": "sum with `+=!`, and divide by the size in a second statement",
+    "argmax": "find the maximum with `max=!` in one statement and its position in a second one",
+    "argmin": "find the minimum with `min=!` in one statement and its position in a second one",
+    "any": "`max=!` on `bool` says whether any is true",
+    "all": "`min=!` on `bool` says whether all are true",
+}
+"""Functions of array libraries that are operators here."""
 RECURRENCE_HELP = "statements are independent points: write the result to a new tensor"
 
 
@@ -498,6 +511,8 @@ class ExpressionChecker:
             self._digit_name(node.function)
         else:
             help, fix = scope.did_you_mean(name, span, scope.readable())
+            if fix is None:
+                help = REDUCING.get(name, help)
             scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
 
     def _cast(self, node: tree.Apply[tree.Expression], dtype: DType) -> Typed | None:

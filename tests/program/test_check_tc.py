@@ -593,3 +593,16 @@ def test_any_words_are_checked_without_an_exception(words):
     assert "g" not in checked.broken or parsed.unit.defs[-1].broken
     starts = [item.span.start for item in checked.diagnostics]
     assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"), [("sum", "+=!"), ("prod", "*=!"), ("amax", "max=!"), ("argmin", "min=!")]
+)
+def test_functions_that_are_operators_say_which(name, operator):
+    (found,) = check(f"def f(float(N,M) X) -> (Y) {{ Y(i) = {name}(X(i,j)) }}").diagnostics
+    assert operator in (found.help or "")
+
+
+def test_a_tensor_of_nearly_that_name_comes_first():
+    found = check("def f(float(N,M) sums) -> (Y) { Y(i) = sum(sums(i,0)) }").diagnostics
+    assert any("did you mean `sums`" in (each.help or "") for each in found)
