@@ -91,12 +91,16 @@ def _merged(outer: For, inner: For, buffers: Buffers) -> tuple[For, Buffers] | N
     """Two loops around assignments as one, and the buffers with one dimension less; `None` if anything hinders."""
     if outer.kind not in ("serial", "parallel"):
         return None
-    pair = _pair(outer, inner, buffers)
+    pair = _pair(outer, inner, buffers, shifted=False)  # rows of others are fetched and kept by passes that see them
     return None if pair is None else (replace(pair.loop, kind=outer.kind), _flattened(buffers, pair.rows))
 
 
-def _pair(outer: For, inner: For, buffers: Buffers) -> _Pair | None:
-    """Both loops as one over the elements of rows; `None` if anything hinders."""
+def _pair(outer: For, inner: For, buffers: Buffers, shifted: bool = True) -> _Pair | None:
+    """Both loops as one over the elements of rows; `None` if anything hinders.
+
+    Args:
+        shifted: the first row may be another one than that of index 0.
+    """
     from_zero = constant_value(outer.min) == 0 and constant_value(inner.min) == 0
     if not from_zero or outer.chunk or inner.chunk:
         return None
@@ -113,7 +117,9 @@ def _pair(outer: For, inner: For, buffers: Buffers) -> _Pair | None:
         if first is None or column != IndexVar(inner.var) or any(map(moves, (*others, first))):
             return None
         here = IndexVar(name)
-        return (*others, here if first == int64(0) else plus(times(first, inner.extent), here))
+        if first == int64(0):
+            return (*others, here)
+        return (*others, plus(times(first, inner.extent), here)) if shifted else None
 
     def moves(expr: Expr) -> bool:
         return mentions(expr, outer.var) or mentions(expr, inner.var)
