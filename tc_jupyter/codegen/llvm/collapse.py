@@ -91,7 +91,7 @@ def _merged(outer: For, inner: For, buffers: Buffers) -> tuple[For, Buffers] | N
     """Two loops around assignments as one, and the buffers with one dimension less; `None` if anything hinders."""
     if outer.kind not in ("serial", "parallel"):
         return None
-    pair = _pair(outer, inner, buffers, shifted=False)  # rows of others are fetched and kept by passes that see them
+    pair = _pair(outer, inner, buffers, shifted=False)  # passes that fetch and keep the rows of stencils follow
     return None if pair is None else (replace(pair.loop, kind=outer.kind), _flattened(buffers, pair.rows))
 
 
