@@ -173,4 +173,7 @@ def _loop(loop: For, low: Expr, extent: Expr, known: dict[str, Expr]) -> Stmt:
     if _is(extent, 1) and loop.kind not in GPU_AXES:
         return _block(loop.body, {**known, loop.var: low})
     inner = {name: value for name, value in known.items() if name != loop.var}
-    return replace(loop, min=low, extent=extent, body=_block(loop.body, inner))
+    body = _block(loop.body, inner)
+    if body is loop.body and low is loop.min and extent is loop.extent:
+        return loop
+    return replace(loop, min=low, extent=extent, body=body)

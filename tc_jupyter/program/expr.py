@@ -10,7 +10,7 @@ Worked example: `A(i, k) / 2` over `float32` is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias, assert_never
 
@@ -244,15 +244,17 @@ def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
         case Const() | Size() | IndexVar():
             return expr
         case Read():
-            return replace(expr, indices=operands)
-        case Unary() | Cast():
-            return replace(expr, operand=operands[0])
+            return Read(expr.tensor, operands, expr.dtype, expr.span)
+        case Unary():
+            return Unary(expr.op, operands[0], expr.dtype, expr.span)
+        case Cast():
+            return Cast(operands[0], expr.dtype, expr.span)
         case Binary():
-            return replace(expr, left=operands[0], right=operands[1])
+            return Binary(expr.op, operands[0], operands[1], expr.dtype, expr.span)
         case Select():
-            return replace(expr, condition=operands[0], then=operands[1], otherwise=operands[2])
+            return Select(operands[0], operands[1], operands[2], expr.dtype, expr.span)
         case Call():
-            return replace(expr, arguments=operands)
+            return Call(expr.function, operands, expr.dtype, expr.span)
     assert_never(expr)
 
 

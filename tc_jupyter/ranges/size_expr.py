@@ -434,7 +434,16 @@ class SizeExpr:
         return SizeExpr({mono: -c for mono, c in self.terms.items()}, -self.offset)
 
     def __sub__(self, other: SizeExpr | int) -> SizeExpr:
-        return self + (-other)
+        if isinstance(other, int) or not other.terms:
+            return self + (-other)
+        terms = dict(self.terms)
+        for mono, c in other.terms.items():
+            total = terms.get(mono, 0) - c
+            if total:
+                terms[mono] = total
+            else:
+                del terms[mono]
+        return SizeExpr(terms, self.offset - other.offset)
 
     def __rsub__(self, other: SizeExpr | int) -> SizeExpr:
         return (-self) + other
@@ -486,6 +495,29 @@ class SizeExpr:
                 product *= atom_value(atom, values)
             total += product
         return total
+
+    def linear_in(self, name: str) -> tuple[SizeExpr, SizeExpr] | None:
+        """`(weight, rest)` with `self == weight * name + rest` and neither of them depending on the index `name`.
+
+        `None`: the index stands in a quotient or another function, or is multiplied by itself.
+        """
+        weight: dict[Monomial, int] = {}
+        rest: dict[Monomial, int] = {}
+        alone = 0
+        for mono, c in self.terms.items():
+            others = tuple([atom for atom in mono if not (isinstance(atom, Name) and atom.name == name)])
+            if len(others) == len(mono):
+                rest[mono] = c
+            elif len(others) < len(mono) - 1:
+                return None
+            elif others:
+                weight[others] = c
+            else:
+                alone = c
+            for atom in others:
+                if not isinstance(atom, Name) and name in of_atom(atom).indices:
+                    return None
+        return SizeExpr(weight, alone), SizeExpr(rest, self.offset)
 
     def substitute(self, values: Mapping[str, SizeExpr]) -> SizeExpr:
         """The expression with other expressions in place of names, in canonical form again."""

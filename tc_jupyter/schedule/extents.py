@@ -123,16 +123,14 @@ def _tail(
 
 def _weights(stage: Stage, related: Lineage, value: SizeExpr) -> dict[str, SizeExpr] | None:
     """Per loop variable of this stage its weight, if `value` is their weighted sum with positive weights."""
-    leaves = {variable(stage.name, leaf): related.leaf(leaf) for leaf in stage.leaves}
-    names = sorted(value.indices & leaves.keys())
-    zero = {name: constant(0) for name in names}
-    rest = value.substitute(zero)
-    weights = {name: value.substitute({**zero, name: constant(1)}) - rest for name in names}
-    total = rest
-    for name in names:
-        total = total + weights[name] * leaves[name]
-    if total != value or any(not nonnegative(weight - 1) for weight in weights.values()):
-        return None
+    weights: dict[str, SizeExpr] = {}
+    for name in sorted(value.indices & {variable(stage.name, leaf) for leaf in stage.leaves}):
+        split = value.linear_in(name)
+        if split is None or not nonnegative(split[0] - 1):
+            return None
+        weights[name] = split[0]
+    if any(weight.indices & weights.keys() for weight in weights.values()):
+        return None  # a product of two loops
     return weights
 
 

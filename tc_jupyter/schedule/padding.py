@@ -177,12 +177,12 @@ def _uppers(bounds: SymbolicBounds, high: SizeExpr, loops: list[tuple[str, str]]
         yield from _uppers(bounds, high, rest)
         return
     stage, related = bounds.graph.stage(name), bounds[name].lineage
-    weight = high.substitute({here: constant(1)}) - high.substitute({here: constant(0)})
-    grows = leaf in stage.leaves and nonnegative(weight)
-    if grows and high.substitute({here: constant(0)}) + weight * related.leaf(leaf) == high:
+    split = high.linear_in(here) if leaf in stage.leaves else None
+    if split is not None and nonnegative(split[0]):
+        weight, start = split
         around = frozenset(stage.leaves[: stage.leaves.index(leaf)])
         for extent in parts_of(loop_extent(stage, related, leaf, around)):
-            yield from _uppers(bounds, high.substitute({here: extent - 1}), rest)
+            yield from _uppers(bounds, start + weight * (extent - 1), rest)
         return
     found = interval(high, {here: (constant(0), related.extents[leaf] - 1)}).upper
     if found is not None:

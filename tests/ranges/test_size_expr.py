@@ -293,3 +293,11 @@ def test_a_size_of_a_high_degree():
         "def f(int(N) X) -> (Y) { Y(i) = X(i) where a = N*N*N, b = a*a*a, c = b*b*b, d = c*c*c, i in 0:d*d }"
     )
     assert analysis.functions["f"].preconditions[-1].kind in ("PROVED", "SIZE")
+
+
+def test_an_expression_is_split_by_an_index_where_it_is_linear_in_it() -> None:
+    n, i, j = size("N"), index("i"), index("j")
+    assert (n * i * 2 + i + j - 3).linear_in("i") == (n * 2 + 1, j - 3)
+    assert (j - 3).linear_in("i") == (constant(0), j - 3)
+    for other in (i * i, floor_div(i, 2) + 1, i + mod(i, n), i * minimum(i, n)):
+        assert other.linear_in("i") is None
