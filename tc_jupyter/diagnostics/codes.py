@@ -50,6 +50,7 @@ NARROW_SUM = Code("TC235", "narrow-sum", _N, "a sum or product in 8 or 16 bit in
 MIXED_SIGN = Code("TC236", "mixed-sign", _W, "`uint64` meets a signed type")
 RENAMED_DEF = Code("TC237", "renamed-def", _W, "the name of a def is no Python name")
 PLAIN_UPDATE = Code("TC238", "plain-update", _N, "an operator with `!` has nothing to combine")
+FACTORED_SUM = Code("TC239", "factored-sum", _N, "a sum of products computes fewer points in two statements")
 PATTERN_RANK = Code("TC251", "pattern-rank", _E, "ranks of patterns and bodies do not fit")
 INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends on the value of an index")
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")

@@ -14,7 +14,8 @@ from typing import Protocol
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.syntax import in_order, tree
 
-from .expr import Const, DType, Expr, IndexVar, Read, Size, walk
+from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, walk
+from .factoring import Factored, factored
 from .functions import FUNCTIONS
 from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
@@ -898,7 +899,7 @@ class _StatementChecker:
         first = not info.written
         reduction = self.reduction_indices(value, exists)
         self.operator_fits(reduction, first, info.kind == "result")
-        self.likely_typos()
+        typos = self.likely_typos()
         self.own_reads(value, exists, reduction)
         dtype = self.element_type(value, info, first)
         if dtype is None:
@@ -910,6 +911,8 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
+        if reduction and self.operator == "+" and not typos:
+            self.cheaper(value, reduction)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
         indices = tuple(Index(item, "output", bounds.get(item), self.left_span(item)) for item in left)
         indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
@@ -927,6 +930,46 @@ class _StatementChecker:
         )
         self.owner.draft.statements.append(statement)
         self.written()
+
+    def cheaper(self, value: Typed, reduction: dict[str, Span]) -> None:
+        """Say that two statements would compute fewer points, and how to write them."""
+        node, scope = self.node, self.scope
+        two = factored(settle(value).expr, self.names.left, tuple(reduction))
+        if two is None:
+            return
+        summed = _listed([f"`{name}`" for name in two.over])
+        again = _listed([f"`{name}`" for name in two.again])
+        message = f"the sum over {summed} is computed again for every value of {again}"
+        inner, outer, once = two.counts
+        labels = tuple(Label(two.factors[number].span, "summed alone") for number in two.first)
+        help = f"two statements of {inner} and {outer} indices compute fewer points than one of {once}"
+        fix = None
+        if not node.clauses and node.matched is None:
+            written = self.two_statements(two)
+            help += f": `{written[0]}`, then `{written[1]}`"
+            text = scope.source.line(scope.source.position(node.span.start)[0])
+            margin = text[: len(text) - len(text.lstrip())]
+            own_line = scope.source.slice(Span(0, node.span.start)).rpartition("\n")[2].isspace()
+            between = f"\n{margin}" if own_line else "  "
+            fix = Fix("sum in two statements", (Edit(node.span, between.join(written)),))
+        scope.report(codes.FACTORED_SUM, node.operator_span, message, "", labels, help, fix=fix)
+
+    def two_statements(self, two: Factored) -> tuple[str, str]:
+        """The text of a statement as two."""
+        node, source = self.node, self.scope.source
+        used = {*self.names.left, *self.names.indices, *self.names.mentioned}
+        names = ["T", *(f"T{number}" for number in range(1, len(used) + MAX_TENSORS))]
+        name = next(each for each in names if self.scope.taken(each) is None and each not in used)
+        left = source.slice(Span(node.span.start, node.operator_span.start)).rstrip()
+        kept = (", " if ", " in left else ",").join(two.kept)
+        part = f"{name}({kept})" if two.kept else name
+        texts = [_factor_text(source.slice(factor.span), factor) for factor in two.factors]
+        inner = " * ".join(texts[number] for number in two.first)
+        texts[two.first[0]] = part
+        outer = " * ".join(text for number, text in enumerate(texts) if number not in two.first[1:])
+        more = self.names.indices.keys() - {*self.names.left, *two.over}  # to be summed after it
+        operator = node.operator if more or not self.initialize else "="
+        return f"{part} +=! {inner}", f"{left} {operator} {outer}"
 
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
@@ -962,8 +1005,9 @@ class _StatementChecker:
                 fix=fix,
             )
 
-    def likely_typos(self) -> None:
-        names = self.names
+    def likely_typos(self) -> bool:
+        """Report indices that are probably other names; whether there are any."""
+        names, count = self.names, len(self.scope.diagnostics)
         for name, span in names.indices.items():
             if names.counts.get(name, 0) != 1 or name in names.left:
                 continue
@@ -977,6 +1021,7 @@ class _StatementChecker:
                 fix = Fix(f"replace it by `{close}`", (Edit(span, close),))
                 message = f"the index `{name}` occurs once and resembles `{close}`"
                 self.scope.report(codes.LIKELY_TYPO, span, message, help=f"did you mean `{close}`?", fix=fix)
+        return len(self.scope.diagnostics) > count
 
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
@@ -1048,6 +1093,11 @@ def fits_literal(value: int, dtype: DType) -> bool:
     """Whether an integer literal is a value of an integer type."""
     low, high = dtype.limits
     return low <= value <= high
+
+
+def _factor_text(text: str, factor: Expr) -> str:
+    """The text of a factor at another place of a product; what binds less tightly has its parentheses already."""
+    return f"({text})" if isinstance(factor, Binary) and factor.op in ("/", "%") else text
 
 
 def _listed(words: list[str]) -> str:
