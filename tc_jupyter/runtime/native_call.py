@@ -24,7 +24,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -586,10 +586,11 @@ class NativeCall:
         plan[2], plan[3:7], plan[7], plan[11] = id(python), addresses[:4], id(np.ndarray), id(np.empty)
         plan[19:21], plan[22], plan[23], plan[28] = addresses[4:6], id(False), id(True), id(finish)
         plan[32:35] = addresses[6:]
-        method = _MethodDef(name.encode(), _entry(), _METH_FASTCALL, b"A function of arrays.")
-        plan.fixed = (python, method, np.ndarray, np.empty, empty, finish)
+        plan.fixed = (python, np.ndarray, np.empty, empty, finish)
         make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        self.function: Callable[..., Any] = make(("PyCFunction_NewEx", api))(ctypes.addressof(method), plan, None)
+        self.function: Callable[..., Any] = make(("PyCFunction_NewEx", api))(
+            ctypes.addressof(_method(name)), plan, None
+        )
 
     @property
     def taken(self) -> bool:
@@ -721,6 +722,14 @@ def _words(values: Any) -> Any:
     """A ctypes array of 64-bit words, at least one."""
     found = tuple(values)
     return (ctypes.c_int64 * max(1, len(found)))(*found)
+
+
+@cache
+def _method(name: str) -> _MethodDef:
+    """What Python knows of the functions of that name, for ever: it is read once more when one of them is freed, and in the garbage of
+    a cycle that may be after all that the function refers to.
+    """
+    return _MethodDef(name.encode(), _entry(), _METH_FASTCALL, b"A function of arrays.")
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -513,3 +514,33 @@ def test_the_entry_point_ends_with_its_function(module):
         NativeCall(lambda: None, "f").function()
     gc.collect()
     assert len(gc.get_objects()) < before + 100
+
+
+FREED = """
+import gc
+import numpy as np
+import tc_jupyter as tc
+
+x = np.ones((8, 8), np.float32)
+for _ in range(4):
+    functions = []
+    for _ in range(6):
+        f = tc.compile("def f(float(N,M) X) -> (Y) { Y(i) +=! X(i,j) }").f
+        y = f(x)
+        f(x), f(x, out=y), f(x, out=y)
+        functions.append(f)
+    for generation in range(3):  # which changes the order of what a later collection frees
+        gc.collect(generation)
+    del functions, f
+    gc.collect()
+print("freed")
+"""
+
+
+def test_functions_are_freed_in_any_order():
+    """The C library fills memory that is freed with a pattern; a function that read its record there would take that for flags."""
+    environment = {**os.environ, "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", FREED], capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "freed\n"), done.stderr
