@@ -726,8 +726,9 @@ def _words(values: Any) -> Any:
 
 @cache
 def _method(name: str) -> _MethodDef:
-    """What Python knows of the functions of that name, for ever: it is read once more when one of them is freed, and in the garbage of
-    a cycle that may be after all that the function refers to.
+    """What Python knows of the functions of that name, kept for ever.
+
+    It is read once more when one of them is freed; in the garbage of a cycle that may be after all that the function refers to.
     """
     return _MethodDef(name.encode(), _entry(), _METH_FASTCALL, b"A function of arrays.")
 
