@@ -726,11 +726,14 @@ def _words(values: Any) -> Any:
 
 @cache
 def _method(name: str) -> _MethodDef:
-    """What Python knows of the functions of that name, kept for ever.
+    """What Python knows of the functions of that name, never freed.
 
-    It is read once more when one of them is freed; in the garbage of a cycle that may be after all that the function refers to.
+    It is read once more when one of them is freed; in the garbage of a cycle that may be after all that the function refers to, and
+    at the end of the process after this module.
     """
-    return _MethodDef(name.encode(), _entry(), _METH_FASTCALL, b"A function of arrays.")
+    method = _MethodDef(name.encode(), _entry(), _METH_FASTCALL, b"A function of arrays.")
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
+    return method
 
 
 @lru_cache(maxsize=1)

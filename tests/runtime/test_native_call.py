@@ -534,6 +534,8 @@ for _ in range(4):
     del functions, f
     gc.collect()
 print("freed")
+f = tc.compile("def f(float(N,M) X) -> (Y) { Y(i) +=! X(i,j) }").f  # ends with the process
+f(x), f(x)
 """
 
 
