@@ -435,7 +435,7 @@ def test_out_by_the_short_way_and_by_the_general_one(writing, data):
 
 def test_tensors_of_pytorch_take_the_short_way(writing, monkeypatch):
     torch = pytest.importorskip("torch")
-    a, b, out = torch.randn(3, 4), torch.randn(4, 5), torch.zeros(3, 5)
+    a, b, out = torch.randint(-9, 9, (3, 4)).float(), torch.randint(-9, 9, (4, 5)).float(), torch.zeros(3, 5)
     for _ in range(3):
         writing.matmul(a, b)
         writing.matmul(a.T.contiguous().T, b)
@@ -458,7 +458,7 @@ def test_tensors_of_pytorch_take_the_short_way(writing, monkeypatch):
 
 def test_tensors_of_pytorch_are_refused_in_their_own_words(writing):
     torch = pytest.importorskip("torch")
-    a, b = torch.randn(3, 4), torch.randn(4, 5)
+    a, b = torch.randint(-9, 9, (3, 4)).float(), torch.randint(-9, 9, (4, 5)).float()
     for _ in range(3):
         writing.matmul(a, b)
     for wrong, words in [
