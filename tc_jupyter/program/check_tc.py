@@ -7,6 +7,7 @@ operator `+`, output index `i` and reduction index `j`. With `=` instead of `+=!
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -949,7 +950,7 @@ class _StatementChecker:
             help += f": `{written[0]}`, then `{written[1]}`"
             text = scope.source.line(scope.source.position(node.span.start)[0])
             margin = text[: len(text) - len(text.lstrip())]
-            own_line = scope.source.slice(Span(0, node.span.start)).rpartition("\n")[2].isspace()
+            own_line = not scope.source.slice(Span(0, node.span.start)).rpartition("\n")[2].strip()
             between = f"\n{margin}" if own_line else "  "
             fix = Fix("sum in two statements", (Edit(node.span, between.join(written)),))
         scope.report(codes.FACTORED_SUM, node.operator_span, message, "", labels, help, fix=fix)
@@ -957,9 +958,8 @@ class _StatementChecker:
     def two_statements(self, two: Factored) -> tuple[str, str]:
         """The text of a statement as two."""
         node, source = self.node, self.scope.source
-        used = {*self.names.left, *self.names.indices, *self.names.mentioned}
-        names = ["T", *(f"T{number}" for number in range(1, len(used) + MAX_TENSORS))]
-        name = next(each for each in names if self.scope.taken(each) is None and each not in used)
+        words = set(re.findall(r"\w+", source.text))  # later statements, too, must not mean it
+        name = next(each for each in ("T", *(f"T{number}" for number in range(1, len(words) + 2))) if each not in words)
         left = source.slice(Span(node.span.start, node.operator_span.start)).rstrip()
         kept = (", " if ", " in left else ",").join(two.kept)
         part = f"{name}({kept})" if two.kept else name

@@ -68,6 +68,16 @@ def test_the_two_statements_stand_where_the_one_stood() -> None:
     )
 
 
+def test_the_new_name_is_no_name_of_the_cell() -> None:
+    text = (
+        "def f(float(I,J) A, float(N) X) -> (Y, Z) {\nY(i,n) +=! A(i,j) * X(n)\nT(n) = X(n) * 2\nZ(n) = T(n) + T(n)\n}"
+    )
+    new = fixed(text)
+    assert new is not None
+    assert new.splitlines()[1:3] == ["T1(i) +=! A(i,j)", "Y(i,n) = T1(i) * X(n)"]
+    assert not any(each.is_error for each in analyze(new).diagnostics)
+
+
 def test_nothing_is_said_where_one_statement_is_as_good() -> None:
     for statement in ("C(i) +=! A(i,j) * B(j,i)", "C(i,j) +=! A(i,k) * B(k,j)", "C(i,j) max=! A(i,k) * B(l,j)"):
         text = f"def f(float(N,M) A, float(M,K) B) -> (C) {{ {statement} }}"
