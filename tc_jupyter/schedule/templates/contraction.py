@@ -363,7 +363,7 @@ def _with_factor(
     schedule: Schedule, stage: Stage, copy: str, tensor: str, roles: Roles, target: Target, sizes: Mapping[str, int]
 ) -> Schedule:
     """Compute an operand that is itself a small batched contraction inside the batch loops, where it stays in a cache: in the first
-    one, or, where the items alone are work for all threads, in the second one.
+    one, or, where the items alone are work for all threads, in a quarter of the second one.
 
     Measured with AVX-512, over the time with the operand in memory: the third factor of a Kronecker product, 32 x 32 x 32 in the
     second cache, 0.80 on one thread and on two; 16 or 100 chains of three matrices of 100 to 200 rows 0.78 to 0.99; a single chain
