@@ -10,7 +10,7 @@ planes are read again too.
 from __future__ import annotations
 
 from tc_jupyter.program import Expr, Read, Size, grows_slowly, positions, walk
-from tc_jupyter.ranges import SizeExpr, constant, from_expr
+from tc_jupyter.ranges import SizeExpr, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -48,26 +48,8 @@ def steps_along(stage: Stage, index: str) -> list[tuple[int | None, bool]]:
 
 def step_of(subscript: SizeExpr, index: str) -> int | None:
     """By how much a subscript grows per step of `index`, if that is the same everywhere."""
-    if index not in subscript.indices:
-        return 0
-    start, one, two = (subscript.substitute({index: constant(value)}) for value in range(3))
-    move = one - start
-    if move.is_constant and two - one == move and not _hides(subscript, index):
-        return move.constant
-    return None
-
-
-def _hides(subscript: SizeExpr, index: str) -> bool:
-    """Whether the index occurs inside a quotient, remainder, minimum or element."""
-    return subscript.substitute({index: constant(0)}) + _weight(subscript, index) != subscript
-
-
-def _weight(subscript: SizeExpr, index: str) -> SizeExpr:
-    total = constant(0)
-    for mono, weight in subscript.ordered():
-        if len(mono) == 1 and getattr(mono[0], "name", None) == index and getattr(mono[0], "kind", "") == "index":
-            total = total + SizeExpr({mono: weight}, 0)
-    return total
+    split = subscript.linear_in(index)
+    return split[0].constant if split is not None and split[0].is_constant else None
 
 
 def is_streaming(stage: Stage, index: str) -> bool:
