@@ -12,7 +12,7 @@ from typing import assert_never
 
 from tc_jupyter.program import Expr, IndexVar, Read, rewrite
 
-from .ir import Allocate, Barrier, Block, Check, For, If, Intrinsic, Stmt, Store
+from .ir import Allocate, Barrier, Block, Check, For, If, Intrinsic, Stmt, Store, expressions
 
 Rule = Callable[[Expr], Expr | None]
 
@@ -43,27 +43,31 @@ def with_blocks(stmt: Stmt, change: Callable[[Block], Block]) -> Stmt:
 
 def with_expressions(stmt: Stmt, rule: Rule) -> Stmt:
     """The statement with `rule` applied bottom-up to every expression in it, inner statements included."""
+    return with_blocks(with_own_expressions(stmt, rule), lambda block: block_with_expressions(block, rule))
+
+
+def with_own_expressions(stmt: Stmt, rule: Rule) -> Stmt:
+    """As `with_expressions`, without the statements inside; itself where nothing changes."""
+    before = expressions(stmt)
+    after = tuple([rewrite(each, rule) for each in before])
+    if all(map(operator.is_, after, before)):
+        return stmt
     match stmt:
         case For():
-            stmt = replace(stmt, min=rewrite(stmt.min, rule), extent=rewrite(stmt.extent, rule))
+            return replace(stmt, min=after[0], extent=after[1])
         case If():
-            stmt = replace(stmt, condition=rewrite(stmt.condition, rule))
+            return replace(stmt, condition=after[0])
         case Store():
-            indices = tuple(rewrite(each, rule) for each in stmt.indices)
-            return replace(stmt, indices=indices, value=rewrite(stmt.value, rule))
+            return replace(stmt, indices=after[:-1], value=after[-1])
         case Allocate():
-            shape = tuple(rewrite(each, rule) for each in stmt.buffer.shape)
-            stmt = replace(stmt, buffer=replace(stmt.buffer, shape=shape))
+            return replace(stmt, buffer=replace(stmt.buffer, shape=after))
         case Check():
-            values = tuple(rewrite(each, rule) for each in stmt.values)
-            stmt = replace(stmt, condition=rewrite(stmt.condition, rule), values=values)
+            return replace(stmt, condition=after[0], values=after[1:])
         case Intrinsic():
-            return replace(stmt, operands=tuple(_read(each, rule) for each in stmt.operands))
+            return replace(stmt, operands=tuple(map(_as_read, after)))
         case Barrier() | Block():
-            pass
-        case _:
-            assert_never(stmt)
-    return with_blocks(stmt, lambda block: block_with_expressions(block, rule))
+            return stmt
+    assert_never(stmt)
 
 
 def block_with_expressions(block: Block, rule: Rule) -> Block:
@@ -71,10 +75,9 @@ def block_with_expressions(block: Block, rule: Rule) -> Block:
     return with_body(block, (with_expressions(stmt, rule) for stmt in block.body))
 
 
-def _read(read: Read, rule: Rule) -> Read:
-    new = rewrite(read, rule)
-    assert isinstance(new, Read)
-    return new
+def _as_read(expr: Expr) -> Read:
+    assert isinstance(expr, Read)
+    return expr
 
 
 def variables(values: Mapping[str, Expr]) -> Rule:

@@ -8,7 +8,7 @@ Source: `docs/ranges.md`, 'Preconditions'.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
@@ -165,6 +165,11 @@ def holds(e: SizeExpr, facts: Iterable[SizeExpr]) -> bool:
     return nonnegative(e) or any(nonnegative(e - fact) for fact in facts)
 
 
+def _limits(ranges: Iterable[IndexRange]) -> dict[str, tuple[SizeExpr, SizeExpr]]:
+    """First and last value of every index that has both."""
+    return {r.index: (r.lower, r.upper - 1) for r in ranges if r.lower is not None and r.upper is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class _Verdict:
     kind: str
@@ -180,9 +185,7 @@ class _Checker:
         self.statement = statement
         self.ranges = ranges
         self.found = ranges.indices[statement.name]
-        self.box: dict[str, tuple[SizeExpr, SizeExpr]] = {
-            r.index: (r.lower, r.upper - 1) for r in self.found if r.lower is not None and r.upper is not None
-        }
+        self.box = _limits(self.found)
         self.facts = loop_facts(self.found)
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
         self.diagnostics: list[Diagnostic] = []
@@ -682,10 +685,13 @@ def _origin_labels(ranges: Ranges, statement: Statement, index: str) -> tuple[La
 def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
     """TC329: elements of an input beyond the window of all reads, for all sizes."""
     result: list[Diagnostic] = []
+    if any(not ranges.is_complete(s.name) or _is_negative(ranges, s) for s in program.statements):
+        return result  # a statement has an error of its own, and may read anything
+    boxes = [box for s in program.statements if (box := _box(ranges, s)) is not None]
     for tensor in program.tensors:
         if tensor.kind != "input" or tensor.rank == 0 or tensor.name not in ranges.boxes:
             continue
-        windows = _windows(tensor.name, program, ranges)
+        windows = _windows(tensor.name, boxes)
         if windows is None:
             continue
         for dimension, (lower, upper, facts) in enumerate(windows):
@@ -701,32 +707,40 @@ def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
     return result
 
 
-def _windows(name: str, program: Program, ranges: Ranges) -> list[tuple[SizeExpr, SizeExpr, list[SizeExpr]]] | None:
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """Where a statement reads: what it accesses, its indices with their first and last values, what holds inside."""
+
+    accesses: tuple[Access, ...]
+    limits: IndexBox
+    facts: list[SizeExpr]
+
+
+def _box(ranges: Ranges, statement: Statement) -> _Box | None:
+    """`None` where a statement reads nothing, which has a message of its own."""
+    indices = ranges.indices[statement.name]
+    if any(nonnegative(-r.extent) for r in indices):
+        return None
+    return _Box(ranges.accesses[statement.name], _limits(indices), loop_facts(indices))
+
+
+def _windows(name: str, boxes: Sequence[_Box]) -> list[tuple[SizeExpr, SizeExpr, list[SizeExpr]]] | None:
     """Smallest and largest index per dimension over all reads of an input, or `None` while a read may be anywhere."""
     windows: list[tuple[SizeExpr, SizeExpr, list[SizeExpr]]] = []
-    for statement in program.statements:
-        if not ranges.is_complete(statement.name) or _is_negative(ranges, statement):
-            return None  # the statement has an error of its own
-        box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
-        for r in ranges.indices[statement.name]:
-            if r.lower is not None and r.upper is not None:
-                box[r.index] = (r.lower, r.upper - 1)
-        facts = loop_facts(ranges.indices[statement.name])
-        if any(nonnegative(-r.extent) for r in ranges.indices[statement.name]):
-            continue  # reads nothing, which has a message of its own
-        for access in ranges.accesses[statement.name]:
+    for box in boxes:
+        for access in box.accesses:
             if access.tensor != name:
                 continue
             for dimension, e in enumerate(access.index):
-                found = interval(e, box)
-                if not e.indices <= box.keys() or found.lower is None or found.upper is None or _data(e):
+                found = interval(e, box.limits)
+                if not e.indices <= box.limits.keys() or found.lower is None or found.upper is None or _data(e):
                     return None
                 if dimension < len(windows):
                     low, high, known = windows[dimension]
-                    both = [fact for fact in known if fact in facts]
+                    both = [fact for fact in known if fact in box.facts]
                     windows[dimension] = (minimum(low, found.lower), maximum(high, found.upper), both)
                 else:
-                    windows.append((found.lower, found.upper, facts))
+                    windows.append((found.lower, found.upper, box.facts))
     return windows or None
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -294,7 +295,7 @@ def assembly(text: str, options: Options = Options()) -> str:
 
 def externals(text: str) -> tuple[str, ...]:
     """Symbols of libraries that a module mentions."""
-    return tuple(sorted(name for name in EXTERNAL if f"@{name}(" in text))
+    return tuple(sorted(EXTERNAL.keys() & re.findall(r"@(tc\.\w+)\(", text)))
 
 
 def load_object(code: bytes, symbols: Iterable[str] = ()) -> Loaded:

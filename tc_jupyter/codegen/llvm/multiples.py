@@ -19,7 +19,7 @@ from dataclasses import replace
 from math import gcd, prod
 
 from tc_jupyter.loops import Block, For, Kernel, Stmt, simplify
-from tc_jupyter.loops.rewrite import with_blocks, with_body, with_expressions
+from tc_jupyter.loops.rewrite import with_blocks, with_body, with_own_expressions
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Size, int64
 
 from .polynomial import Polynomial, add, as_expr, has_iterations, polynomial, scaled
@@ -48,25 +48,15 @@ class _Multiples:
             inside = {name: extent for name, extent in loops.items() if name != stmt.var}
             if constant_value(stmt.min) == 0:
                 inside[stmt.var] = stmt.extent
-        changed = with_blocks(stmt, lambda block: self.block(block, inside))
-        bodies: list[Block] = []
-
-        def kept(block: Block) -> Block:
-            bodies.append(block)
-            return replace(block, body=())
-
-        own = with_expressions(with_blocks(changed, kept), lambda node: self.simpler(node, loops))
-        bodies.reverse()
-        return with_blocks(own, lambda _: bodies.pop())
+        own = with_own_expressions(stmt, lambda node: self.simpler(node, loops))
+        return with_blocks(own, lambda block: self.block(block, inside))
 
     def simpler(self, expr: Expr, loops: Mapping[str, Expr]) -> Expr | None:
         """The side of a minimum of lengths that is never the larger one; `true` for a position that is always below an end."""
         match expr:
             case Binary(op="min", left=left, right=right) if expr.dtype is DType.INT64:
-                pairs = [
-                    (less, more) for less, more in ((left, right), (right, left)) if self.ordered(less, more, loops)
-                ]
-                return pairs[0][0] if pairs else None
+                sides = ((left, right), (right, left))
+                return next((less for less, more in sides if self.ordered(less, more, loops)), None)
             case Binary(op="<", left=left, right=right) if left.dtype is DType.INT64 and not has_read(expr):
                 return Const(True, DType.BOOL) if self.ordered(plus(left, int64(1)), right, loops) else None
             case _:

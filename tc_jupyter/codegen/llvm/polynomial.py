@@ -172,8 +172,10 @@ def _is_positive(rest: Polynomial, loops: Mapping[str, Expr]) -> bool:
 def _is_rest(rest: Polynomial, name: str, length: Expr) -> bool:
     """Whether `rest` is what the iterations of `name` leave of a number: at least 1, if there are as many as they need."""
     change, linear = step(rest, name)
+    if not linear or change is None or change >= 0:
+        return False
     total = without(rest, name)
-    if not linear or change is None or change >= 0 or total is None:
+    if total is None:
         return False
     match length:
         case Binary(op="//", left=Binary(op="min", left=left, right=right)):
