@@ -477,8 +477,11 @@ class _Rounds:
         hint = f"did you mean `{close}`? " if close else ""
         message = f"`{item.name}` indexes nothing, so its range is unknown"
         help_text = f"{hint}give its range: `where {_where(item.name)}`"
+        fix = (
+            Fix(f"replace it by `{close}`", (Edit(item.span, close),)) if close and close in self.scope.sizes else None
+        )
         self.diagnostics.append(
-            Diagnostic(codes.NEVER_INDEXES, item.span, message, "used in no subscript", (), help_text)
+            Diagnostic(codes.NEVER_INDEXES, item.span, message, "used in no subscript", (), help_text, fix)
         )
 
     def report_unshaped(self, item: Index, where_used: list[Bound]) -> None:

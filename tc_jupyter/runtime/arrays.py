@@ -633,7 +633,7 @@ def _not_an_array(value: object) -> ArgumentProblem:
         )
     if hasattr(value, "__array__"):
         return ArgumentProblem("device", f"a `{kind.__name__}`", "pass `np.asarray(x)`")
-    return ArgumentProblem("device", "None" if value is None else f"a `{kind.__name__}`", "pass an array")
+    return ArgumentProblem("type", "None" if value is None else f"a `{kind.__name__}`", "pass an array")
 
 
 def prepared(view: ArrayView) -> ArrayView:

@@ -6,6 +6,7 @@ Worked example: in `A(i) = X(i) Y(i)` the grammar refuses `Y`; the message says 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
@@ -54,7 +55,11 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         return _too_short(piece, opened, accepted, what)
     token = piece[position]
     before = piece[position - 1] if position else None
-    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened)):
+    if (
+        what == "statement" and position == 1 and piece[0].text in _PYTHON_WORDS
+    ):  # `for` is a good name of a tensor, too
+        token = piece[0]
+    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what)):
         return found
     ends_inside = token.type in ("ASSIGN", "UPDATE", "WHERE") or (token.first and token.type == "NAME")
     if "RPAR" in accepted and opened is not None and ends_inside:
@@ -63,11 +68,11 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
     if before is not None and "COMMA" in accepted and token.type == "NAME" and follows == "IN":
         fix = Fix("insert `,`", (Edit(Span(before.end, before.end), ","),))
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`,` is missing between two ranges", "before this", fix=fix)
-    if before is not None and _adjacent(before, token):
+    if what == "statement" and before is not None and _adjacent(before, token):
         return _missing_operator(before, token)
-    return Diagnostic(
-        codes.SYNTAX_ERROR, token.span, f"unexpected `{shorten(token.text)}`", "here", help=expectation(accepted)
-    )
+    is_pointer = what == "parameter" and token.text == "*"
+    help = "a tensor is declared with its sizes, as in `float(N) X`" if is_pointer else expectation(accepted)
+    return Diagnostic(codes.SYNTAX_ERROR, token.span, f"unexpected `{shorten(token.text)}`", "here", help=help)
 
 
 def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[str], what: str) -> Diagnostic:
@@ -135,14 +140,14 @@ def _type_word(token: Token) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"`{shorten(token.text)}` is no type", help=help, fix=fix)
 
 
-def _symbol(piece: list[Token], position: int, opened: Token | None) -> Diagnostic | None:
+def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) -> Diagnostic | None:
     """Mistakes that an operator or a bracket shows."""
     token = piece[position]
     before = piece[position - 1] if position else None
     if token.type == "RPAR" and opened is None:
         fix = Fix("delete `)`", (Edit(token.span, ""),))
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`)` closes nothing", fix=fix)
-    if token.type == "LSQB" and before is not None and before.type == "NAME":
+    if what == "statement" and token.type == "LSQB" and before is not None and before.type == "NAME":
         return _square(piece, position)
     after = piece[position + 1] if position + 1 < len(piece) else None
     if token.type in ("MINUS", "FACTOR") and after is not None and after.type == "ASSIGN" and after.start == token.end:
@@ -163,20 +168,54 @@ def _symbol(piece: list[Token], position: int, opened: Token | None) -> Diagnost
 
 
 def _square(piece: list[Token], position: int) -> Diagnostic:
-    """`A[i, j]` instead of `A(i, j)`."""
-    depth = 0
-    close = None
-    for token in piece[position:]:
-        depth += (token.type == "LSQB") - (token.type == "RSQB")
-        if depth == 0:
-            close = token
-            break
-    fix = None
-    if close is not None:
-        fix = Fix("use round brackets", (Edit(piece[position].span, "("), Edit(close.span, ")")))
+    """`A[i, j]` or `A[i][j]` instead of `A(i, j)`; the fix mends all of them."""
+    mended: dict[int, str] = {}  # what to write in the place of a bracket
+    opened: list[tuple[int, bool]] = []  # places of `[`, and whether one stands after a tensor
+    for place, token in enumerate(piece):
+        if token.type == "LSQB":
+            opened.append((place, place > 0 and (piece[place - 1].type == "NAME" or place - 1 in mended)))
+        elif token.type == "RSQB" and opened:
+            start, is_read = opened.pop()
+            if is_read and start - 1 in mended:
+                mended |= {start - 1: ", ", start: "", place: ")"}
+            elif is_read:
+                mended |= {start: "(", place: ")"}
+    edits = tuple(Edit(piece[place].span, text) for place, text in sorted(mended.items()))
     return Diagnostic(
-        codes.SYNTAX_ERROR, piece[position].span, "elements of a tensor are read with round brackets", fix=fix
+        codes.SYNTAX_ERROR,
+        piece[position].span,
+        "elements of a tensor are read with round brackets",
+        fix=Fix("use round brackets", edits) if edits else None,
     )
+
+
+def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
+    """`float[N] X`, `float X[N][M]` or `float X(N)`, where sizes stand otherwise than in `float(N) X`.
+
+    Returns:
+        The tokens that were meant, and what to say; `None` if this is something else.
+    """
+    kinds = [token.type for token in piece]
+    if not kinds or kinds[0] != "SCALAR" or len(piece) < 4:
+        return None
+    first = 1 if kinds[1] == "LSQB" and kinds[-1] == "NAME" else 2
+    last = len(piece) - 1 if first == 2 else len(piece) - 2
+    name = piece[-1] if first == 1 else piece[1]
+    pair = (kinds[first], kinds[last])
+    if name.type != "NAME" or pair not in (("LSQB", "RSQB"), ("LPAR", "RPAR")):
+        return None
+    brackets = replace(piece[first], type="LPAR", text="("), replace(piece[last], type="RPAR", text=")")
+    sizes = [
+        replace(token, type="COMMA", text=",") if token.type == "RSQB" else token  # `[N][M]`
+        for token in piece[first + 1 : last]
+        if token.type != "LSQB"
+    ]
+    tokens = [piece[0], brackets[0], *sizes, brackets[1], name]
+    shown = "".join(token.text + " " * (token.type == "COMMA") for token in sizes)
+    text = f"{piece[0].text}({shown}) {name.text}"
+    fix = Fix(f"write `{text}`", (Edit(Span(piece[0].start, piece[-1].end), text),))
+    message = "the sizes of a tensor stand in round brackets behind its type"
+    return tokens, Diagnostic(codes.SYNTAX_ERROR, piece[first].span, message, fix=fix)
 
 
 def _adjacent(before: Token, token: Token) -> bool:

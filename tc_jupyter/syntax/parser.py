@@ -18,7 +18,7 @@ from typing import Any
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .build import CHAIN, BadRange, Build
-from .mistakes import refused
+from .mistakes import meant, refused
 from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, tokenize
 from .tree import (
@@ -249,6 +249,9 @@ class _CellParser:
         node, problem = _parse(piece, "param")
         if node is not None:
             return node
+        if (other := meant(piece)) is not None and (node := _parse(other[0], "param")[0]) is not None:
+            self.diagnostics.append(other[1])
+            return node
         if problem is not None:
             self.diagnostics.append(problem)
         name = next((token for token in reversed(piece) if token.type in ("NAME", "DIGIT_NAME")), None)
@@ -350,7 +353,7 @@ class _CellParser:
     def broken(self, tokens: list[Token]) -> Broken:
         targets: list[str] = []
         for i, token in enumerate(tokens):
-            if token.type in ("ASSIGN", "UPDATE", "LPAR"):
+            if token.type in ("ASSIGN", "UPDATE", "LPAR", "LSQB"):
                 break
             if token.type in ("NAME", "DIGIT_NAME") and (i == 0 or tokens[i - 1].type == "COMMA"):
                 targets.append(token.text)

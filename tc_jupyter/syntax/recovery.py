@@ -72,14 +72,15 @@ def _header_end(tokens: list[Token]) -> int:
 
 
 def closers(tokens: list[Token]) -> dict[int, int]:
-    """The position of the closing round bracket of every opening one that has one."""
+    """The position of the closing bracket of every opening one that has one; square brackets are a mistake for round ones."""
     pairs: dict[int, int] = {}
-    stack: list[int] = []
+    stacks: dict[str, list[int]] = {"LPAR": [], "LSQB": []}
+    openings = {"RPAR": stacks["LPAR"], "RSQB": stacks["LSQB"]}
     for i, token in enumerate(tokens):
-        if token.type == "LPAR":
-            stack.append(i)
-        elif token.type == "RPAR" and stack:
-            pairs[stack.pop()] = i
+        if token.type in stacks:
+            stacks[token.type].append(i)
+        elif openings.get(token.type):
+            pairs[openings[token.type].pop()] = i
     return pairs
 
 
@@ -96,13 +97,17 @@ def bracket_depth(tokens: list[Token]) -> int:
 
 
 def split_commas(tokens: list[Token]) -> list[list[Token]]:
-    """The pieces between the commas outside brackets; none for no tokens."""
+    """The pieces between the commas outside brackets; none for no tokens. Square ones count where each has another one."""
     if not tokens:
         return []
+    kinds = [token.type for token in tokens]
+    opening, closing = ("LPAR",), ("RPAR",)
+    if kinds.count("LSQB") == kinds.count("RSQB"):
+        opening, closing = ("LPAR", "LSQB"), ("RPAR", "RSQB")
     pieces: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
-        depth += (token.type == "LPAR") - (token.type == "RPAR")
+        depth += (token.type in opening) - (token.type in closing)
         if token.type == "COMMA" and depth <= 0:
             pieces.append([])
         else:
@@ -152,10 +157,13 @@ def _ends(tokens: list[Token], i: int) -> bool:
 
 
 def _starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
-    """Whether `NAME [(...)] assign` or `NAME {, NAME} =` stands at `i`."""
+    """Whether `NAME [(...)] assign`, `NAME {[...]} assign` or `NAME {, NAME} =` stands at `i`."""
     after = i + 1
     if after < len(tokens) and tokens[after].type == "LPAR":
         after = pairs.get(after, len(tokens)) + 1
+    elif after < len(tokens) and tokens[after].type == "LSQB":
+        while after < len(tokens) and tokens[after].type == "LSQB":
+            after = pairs.get(after, len(tokens)) + 1
     else:
         while after + 1 < len(tokens) and tokens[after].type == "COMMA" and tokens[after + 1].type in _NAMES:
             after += 2

@@ -83,7 +83,7 @@ def test_wrong_count_and_names(args, named, words):
         (np.zeros((2, 2), object), "TC607", "object came"),
         (np.zeros(2, np.float32), "TC608", r"`A` has 2 dimensions; an array of shape \(2,\) came"),
         ([[1.0]], "TC607", "a Python list came"),
-        (None, "TC609", "None came"),
+        (None, "TC607", "None came"),
         (1.5, "TC608", "1.5 came"),
         (np.ma.zeros((2, 2)), "TC609", "masked array came"),
     ],

@@ -172,6 +172,8 @@ def test_a_broken_statement_keeps_what_it_would_define():
         ("Y(i) = 2 b", "TC101", "Y(i) = 2 * b"),
         ("Y(i) = b where k in 0:2 i in 0:3", "TC101", "Y(i) = b where k in 0:2, i in 0:3"),
         ("Y(i) = X[i]", "TC101", "Y(i) = X(i)"),
+        ("Y[i] +=! X[i][ j ] where k = [0, N[", "TC101", "Y(i) +=! X(i,  j ) where k = [0, N["),
+        ("Y(i) = X[I[i], 0] + X(I[0])", "TC101", "Y(i) = X(I(i), 0) + X(I(0))"),
         ("Y(i) = a = b", "TC101", "Y(i) = a == b"),
         ("Y(i) = a + b)", "TC101", "Y(i) = a + b"),
     ],
@@ -187,6 +189,30 @@ def test_a_fix_repairs_the_mistake(text, code, fixed):
         result = result[: edit.span.start] + edit.text + result[edit.span.end :]
     assert result.removeprefix(before).removesuffix("\n}").strip() == fixed
     assert not parse_tc(SourceText(result)).diagnostics
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed"),
+    [
+        ("float[N] X", "float(N) X"),
+        ("float[N,3] X", "float(N, 3) X"),
+        ("half [ N ][M] X", "half(N, M) X"),
+        ("int8 X[N]", "int8(N) X"),
+        ("float X[N][M]", "float(N, M) X"),
+        ("float X(N, M)", "float(N, M) X"),
+    ],
+)
+def test_sizes_where_other_languages_have_them(text, fixed):
+    """What comes after sees the parameter that was meant."""
+    whole = "def f({}, float Y) -> (Z) {{ Z = X }}".format
+    found = parse_tc(SourceText(whole(text)))
+    (item,) = found.diagnostics
+    assert item.fix is not None
+    (edit,) = item.fix.edits
+    assert whole(text)[: edit.span.start] + edit.text + whole(text)[edit.span.end :] == whole(fixed)
+    right = parse_tc(SourceText(whole(fixed)))
+    assert not right.diagnostics
+    assert found.unit.defs[0].params == right.unit.defs[0].params
 
 
 def test_certain_repairs_keep_the_statement():
