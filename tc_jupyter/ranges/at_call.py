@@ -333,6 +333,11 @@ class _Writer:
         text = " ".join(parts).removeprefix("+ ")
         return text if len(parts) == 1 and not text.startswith("-") else f"({text})"
 
+    def divisor(self, e: SizeExpr) -> str:
+        """As `code`, a product in brackets: `N//A*B` would be `(N//A)*B`."""
+        text = self.code(e)
+        return text if text.isalnum() else f"({text})"
+
     def monomial(self, mono: Monomial) -> str:
         return "*".join(self.atom(atom) for atom in mono)
 
@@ -341,9 +346,9 @@ class _Writer:
             case Name():
                 return self.variables[atom.name]
             case FloorDiv():
-                return f"({self.code(atom.numerator)}//{self.code(atom.divisor)})"
+                return f"({self.code(atom.numerator)}//{self.divisor(atom.divisor)})"
             case Mod():
-                return f"({self.code(atom.numerator)}%{self.code(atom.divisor)})"
+                return f"({self.code(atom.numerator)}%{self.divisor(atom.divisor)})"
             case Extremum():
                 return f"{atom.kind}({', '.join(map(self.code, atom.arguments))})"
             case Product():

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from range_programs import define, program
 
 import tc_jupyter.ranges.sets as sets
@@ -205,3 +207,34 @@ def test_empty_loops_check_nothing():
 def test_unsigned_values_beyond_64_bits():
     bind = bind_of(define("float(J) B, uint64(I) C", "A(i) = B(C(i))"))
     assert run(bind, {"C": np.array([2**64 - 1], np.uint64)}, {"J": 5, "I": 1})
+
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 3) -> str:
+    """An integer expression over `N`, `A` and `B`, with all its brackets."""
+    if not depth or draw(st.integers(0, 3)) == 0:
+        return draw(st.sampled_from(["N", "A", "B", "2", "3"]))
+    left, right = draw(expressions(depth=depth - 1)), draw(expressions(depth=depth - 1))
+    op = draw(st.sampled_from(["+", "-", "*", "/", "/", "%", "min", "max"]))
+    return f"{op}({left}, {right})" if op in ("min", "max") else f"({left} {op} {right})"
+
+
+@settings(deadline=None, max_examples=150)
+@given(expressions(), st.tuples(*[st.integers(0, 12)] * 3))
+@example("N / (A * B)", (8, 2, 2))
+@example("N % (A * B)", (4, 2, 3))
+@example("(N * A) / (2 * B)", (7, 3, 2))
+@example("N / (A * A * B)", (9, 2, 1))
+@example("N / (B / A)", (9, 2, 5))
+def test_extents_are_what_their_formula_says(text: str, sizes: tuple[int, int, int]) -> None:
+    values = dict(zip("NAB", sizes, strict=True))
+    bind = bind_of(define("float(N) X, float(A) Y, float(B) Z", f"O(c) = 1.0 where c in 0:{text}"))
+    found = bind(values)
+    try:
+        extent = eval(text.replace("/", "//"), {}, dict(values))
+    except ZeroDivisionError:
+        return  # refused, unless the divisor cancels out
+    if isinstance(found, Diagnostic):
+        assert extent < 0, found
+    else:
+        assert found.shapes == {"O": (extent,)}
