@@ -18,6 +18,7 @@ from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
 
+from . import two_statements
 from .analysis_json import open_json, to_json
 from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
@@ -106,13 +107,15 @@ def _analysis(
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
     parsed = parse_tc(source)
-    checked = check_tc(parsed.unit, source, callable_values(known))
+    callees = callable_values(known)
+    checked = check_tc(parsed.unit, source, callees)
     functions: dict[str, FunctionAnalysis] = {}
     messages = [*parsed.diagnostics, *checked.diagnostics]
     for key, program in checked.programs.items():
         found, said = analyze_program(program, key not in checked.broken)
         functions[key] = found
         messages += said
+    messages = two_statements.kept(messages, source, functions, callees)
     shown = finish(messages, strict, silent, parsed.allow)
     return Analysis(source, language, shown, functions, parsed)
 

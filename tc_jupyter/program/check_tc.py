@@ -946,7 +946,7 @@ class _StatementChecker:
         labels = tuple(Label(two.factors[number].span, "summed alone") for number in two.first)
         help = f"two statements of {inner} and {outer} indices compute fewer points than one of {once}"
         fix = None
-        if not node.clauses and node.matched is None:
+        if not node.clauses and node.matched is None and "#" not in scope.source.slice(node.span):
             written = self.two_statements(two)
             help += f": `{written[0]}`, then `{written[1]}`"
             text = scope.source.line(scope.source.position(node.span.start)[0])
@@ -1106,7 +1106,7 @@ def fits_literal(value: int, dtype: DType) -> bool:
 
 def _factor_text(text: str, factor: Expr) -> str:
     """The text of a factor at another place of a product; what binds less tightly has its parentheses already."""
-    return f"({text})" if isinstance(factor, Binary) and factor.op in ("/", "%") else text
+    return f"({text})" if isinstance(factor, Binary) and factor.op in ("/", "//", "%") else text
 
 
 def _listed(words: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,3 +83,35 @@ def test_nothing_is_said_where_one_statement_is_as_good() -> None:
     for statement in ("C(i) +=! A(i,j) * B(j,i)", "C(i,j) +=! A(i,k) * B(k,j)", "C(i,j) max=! A(i,k) * B(l,j)"):
         text = f"def f(float(N,M) A, float(M,K) B) -> (C) {{ {statement} }}"
         assert not [each for each in analyze(text).diagnostics if each.code is codes.FACTORED_SUM], statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float(N,J) X, float(N,L) W) -> (O) { O(i,l) +=! (i > 0 ? X(i-1,j) : 0) * W(i,l) }",  # other rows of `X`
+        "int32(I,J) A, int32(L) B) -> (int64(I,L) Y) { Y(i,l) +=! A(i,j) * B(l) }",  # would wrap
+        "half(I,J) A, half(L) B) -> (half(I,L) Y) { Y(i,l) +=! A(i,j) * B(l) }",  # would be rounded twice
+        "float(N,J) X, float(N,L) W) -> (O) { O(i,l) +=! X(i+k,j) * W(k,l) }",  # `k` alone has no range
+        "float(N) X, float(M) B, float(L) C) -> (Y) { Y(i,l) +=! X(i+k) * B(i) * C(l) }",
+        "float(R,J) X, int32(N) I, float(L) W, float(M) Q) -> (Y) { Y(i,l) +=! X(I(i),j) * W(l) * Q(i) }",  # more of `I`
+    ],
+)
+def test_nothing_is_said_where_two_statements_are_another_sum(text: str) -> None:
+    found = analyze(f"def f({text}").diagnostics
+    assert codes.FACTORED_SUM not in [each.code for each in found]
+
+
+def test_an_integer_quotient_keeps_its_brackets() -> None:
+    text = "def f(int64(L) B, int64(J) D, int64(I) A, int64(L) C) -> (Y) { Y(i,l) +=! B(l) * D(j) * (A(i) / 2 * C(l)) }"
+    new = fixed(text)
+    assert new is not None
+    arrays = [np.array([value]) for value in (1, 3, 3, 1)]
+    for each in (text, new):
+        assert tc.compile(each, target="interpreter").f(*arrays) == 3
+
+
+def test_a_comment_inside_is_no_text_to_move() -> None:
+    text = "def f(float(I,J) A, float(L) B) -> (Y) {\n  Y(i,l) # all\n  +=! A(i,j) * B(l)\n}"
+    (note,) = analyze(text).diagnostics
+    assert note.code is codes.FACTORED_SUM
+    assert note.fix is None
