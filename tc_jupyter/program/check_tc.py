@@ -899,7 +899,7 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        if self.operator != "=" or not reduction.keys() <= self.meant_sizes((value.expr, *exists)) - bounds.keys():
+        if self.operator != "=" or not reduction.keys() <= self.in_no_subscript((value.expr, *exists)) - bounds.keys():
             self.operator_fits(reduction, first, info.kind == "result")
         typos = self.likely_typos()
         self.own_reads(value, exists, reduction)
@@ -981,13 +981,13 @@ class _StatementChecker:
                     found.setdefault(item.name, item.span)
         return found
 
-    def meant_sizes(self, exprs: Sequence[Expr]) -> frozenset[str]:
-        """Indices in no subscript that are sizes but for their case: `n` where `N` is meant, which TC302 says."""
+    def in_no_subscript(self, exprs: Sequence[Expr]) -> frozenset[str]:
+        """Indices that index nothing, of which TC302 says what they may be: `n` for a size `N`, a parameter that is missing."""
         reads = (item for expr in exprs for item in walk(expr) if isinstance(item, Read))
         inside = {
             index.name for read in reads for e in read.indices for index in walk(e) if isinstance(index, IndexVar)
         }
-        return frozenset(name for name in self.names.indices.keys() - inside if name.upper() in self.scope.sizes)
+        return frozenset(self.names.indices.keys() - inside)
 
     def operator_fits(self, reduction: dict[str, Span], first: bool, is_result: bool) -> None:
         node, scope = self.node, self.scope

@@ -40,7 +40,7 @@ from .convert import to_expr
 from .display import condition_text
 from .inference import IndexRange, Ranges
 from .interval import interval
-from .preconditions import Precondition, Preconditions
+from .preconditions import Precondition, Preconditions, index_limits
 from .search import used_names
 from .size_expr import Datum, Name, SizeExpr
 
@@ -169,10 +169,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
 
 
 def _data_check(ranges: Ranges, group: list[Precondition], datum: Datum, points: PointCheck) -> DataCheck:
-    box: dict[str, tuple[SizeExpr, SizeExpr]] = {}
-    for r in ranges.indices[points.statement]:
-        if r.lower is not None and r.upper is not None:
-            box[r.index] = (r.lower, r.upper - 1)
+    box = index_limits(ranges.indices[points.statement])
     whole = ranges.boxes.get(datum.tensor)
     region: list[tuple[SizeExpr, SizeExpr]] = []
     exact = not points.guards

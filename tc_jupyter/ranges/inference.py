@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
-from tc_jupyter.program import Expr, Index, Program, Statement
+from tc_jupyter.program import Expr, Index, IndexVar, Program, Statement, walk
 
 from .accesses import Access, Bound, accesses, bounds_of, discharge, has_data, write_access
 from .convert import Scope, from_expr
@@ -477,12 +477,22 @@ class _Rounds:
         hint = f"did you mean `{close}`? " if close else ""
         message = f"`{item.name}` indexes nothing, so its range is unknown"
         help_text = f"{hint}give its range: `where {_where(item.name)}`"
-        fix = (
-            Fix(f"replace it by `{close}`", (Edit(item.span, close),)) if close and close in self.scope.sizes else None
-        )
+        if item.kind == "reduction" and not close:
+            help_text += ", or make it a parameter, as in `float " + item.name + "`"
+        fix = self.renamed(item, close) if close and close in self.scope.sizes else None
         self.diagnostics.append(
             Diagnostic(codes.NEVER_INDEXES, item.span, message, "used in no subscript", (), help_text, fix)
         )
+
+    def renamed(self, item: Index, name: str) -> Fix | None:
+        """Write another name wherever an index stands; `None` where it stands on the left, too."""
+        statement = self.statement
+        nodes = (node for expr in (statement.value, *statement.exists) for node in walk(expr))
+        spans = dict.fromkeys(node.span for node in nodes if isinstance(node, IndexVar) and node.name == item.name)
+        inside = all(statement.span.start <= span.start and span.end <= statement.span.end for span in spans)
+        if item.kind != "reduction" or not inside:
+            return None
+        return Fix(f"replace it by `{name}`", tuple(Edit(span, name) for span in spans))
 
     def report_unshaped(self, item: Index, where_used: list[Bound]) -> None:
         limits = self.limits.get(item.name, [])

@@ -165,7 +165,7 @@ def holds(e: SizeExpr, facts: Iterable[SizeExpr]) -> bool:
     return nonnegative(e) or any(nonnegative(e - fact) for fact in facts)
 
 
-def _limits(ranges: Iterable[IndexRange]) -> dict[str, tuple[SizeExpr, SizeExpr]]:
+def index_limits(ranges: Iterable[IndexRange]) -> dict[str, tuple[SizeExpr, SizeExpr]]:
     """First and last value of every index that has both."""
     return {r.index: (r.lower, r.upper - 1) for r in ranges if r.lower is not None and r.upper is not None}
 
@@ -185,7 +185,7 @@ class _Checker:
         self.statement = statement
         self.ranges = ranges
         self.found = ranges.indices[statement.name]
-        self.box = _limits(self.found)
+        self.box = index_limits(self.found)
         self.facts = loop_facts(self.found)
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
         self.diagnostics: list[Diagnostic] = []
@@ -512,11 +512,11 @@ def _range_help(checker: _Checker, e: SizeExpr) -> str:
 
 
 def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
-    """TC324, TC325, TC326, TC328, TC330: legal, but probably not meant."""
+    """TC324, TC325, TC326, TC328, TC330, TC331: legal, but probably not meant."""
     result: list[Diagnostic] = []
     for r in ranges.indices[statement.name]:
         if r.kind == "reduction":
-            result.extend(_reduction_messages(r))
+            result.extend(_reduction_messages(r) or _guarded_cut(statement, ranges, r))
         if r.source == "inferred":
             result.extend(_cut_messages(r, _equal_sizes(ranges)))
     result.extend(_guard_messages(statement, ranges))
@@ -533,6 +533,33 @@ def _reduction_messages(r: IndexRange) -> list[Diagnostic]:
         labels = tuple(Label(b.access.span, f"fixed by `{b.text}`") for b in r.because if b.access.span.end)
         help_text = f"give its range if more is meant: `where {r.index} in ...`"
         return [Diagnostic(codes.ONE_POINT_INDEX, r.span, message, f"`{r.text}`", labels, help_text)]
+    return []
+
+
+def _guarded_cut(statement: Statement, ranges: Ranges, r: IndexRange) -> list[Diagnostic]:
+    """TC331: an access under a condition on the index cuts a range that other accesses give it.
+
+    The condition was meant to let the index run on, but is not seen to imply what the access needs (`discharge`).
+    """
+    if r.source != "inferred" or r.lower is None or r.upper is None:
+        return []
+    learned = [s for step in ranges.rounds[statement.name] for s in step.learned if s.index == r.index]
+    free = [s.limit for s in learned if not s.bound.access.guards]
+    lower = [limit.value for limit in free if limit.side == "lower"]
+    upper = [limit.value for limit in free if limit.side == "upper"]
+    cut = {
+        "lower": bool(lower) and maximum(*lower) != r.lower,
+        "upper": bool(upper) and minimum(*upper) != r.upper - 1,
+    }
+    for shaped in learned:
+        access = shaped.bound.access
+        if cut[shaped.limit.side] and any(r.index in e.indices for g in access.guards for e in g.meaning.exprs()):
+            message = (
+                f"`{access.text}` cuts the range of `{r.index}`, though it is made under a condition on `{r.index}`"
+            )
+            labels = (Label(access.span, f"needs `{shaped.bound.text}`, which the condition is not seen to imply"),)
+            help_text = f"if `{r.index}` runs on where the condition is false, give its range: `where {r.index} in ...`"
+            return [Diagnostic(codes.GUARDED_CUT, r.span, message, f"`{r.text}`", labels, help_text)]
     return []
 
 
@@ -574,11 +601,7 @@ def _guard_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     """TC324, after the fallback to bounds that were put aside."""
     if not any(step.fallback for step in ranges.rounds[statement.name]):
         return []
-    box: dict[str, tuple[SizeExpr, SizeExpr]] = {
-        r.index: (r.lower, r.upper - 1)
-        for r in ranges.indices[statement.name]
-        if r.lower is not None and r.upper is not None
-    }
+    box = index_limits(ranges.indices[statement.name])
     facts = loop_facts(ranges.indices[statement.name])
     seen: dict[int, Guard] = {}
     for bound in ranges.bounds[statement.name]:
@@ -721,7 +744,7 @@ def _box(ranges: Ranges, statement: Statement) -> _Box | None:
     indices = ranges.indices[statement.name]
     if any(nonnegative(-r.extent) for r in indices):
         return None
-    return _Box(ranges.accesses[statement.name], _limits(indices), loop_facts(indices))
+    return _Box(ranges.accesses[statement.name], index_limits(indices), loop_facts(indices))
 
 
 def _windows(name: str, boxes: Sequence[_Box]) -> list[tuple[SizeExpr, SizeExpr, list[SizeExpr]]] | None:

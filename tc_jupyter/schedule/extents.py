@@ -32,7 +32,7 @@ def loop_extent(stage: Stage, related: Lineage, leaf: str, placed: frozenset[str
     for value, limit in related.constraints:
         if _is_started(stage, leaf, value):
             continue
-        most = _tail(stage, related, leaf, placed, value, limit)
+        most = _tail(stage, leaf, placed, value, limit)
         if most is not None and not nonnegative(most - extent):
             extent = most if nonnegative(extent - most) else minimum(extent, most)
     return extent
@@ -107,12 +107,10 @@ def _is_bounded(stage: Stage, related: Lineage, leaf: str) -> bool:
     )
 
 
-def _tail(
-    stage: Stage, related: Lineage, leaf: str, placed: frozenset[str], value: SizeExpr, limit: SizeExpr
-) -> SizeExpr | None:
+def _tail(stage: Stage, leaf: str, placed: frozenset[str], value: SizeExpr, limit: SizeExpr) -> SizeExpr | None:
     """Largest number of iterations of `leaf` that `value < limit` admits, loops that are still open at 0."""
     name = variable(stage.name, leaf)
-    weights = _weights(stage, related, value)
+    weights = _weights(stage, value)
     if weights is None or name not in weights:
         return None
     here = {variable(stage.name, other) for other in placed}
@@ -121,7 +119,7 @@ def _tail(
     return floor_div(limit - rest + factor - 1, factor)
 
 
-def _weights(stage: Stage, related: Lineage, value: SizeExpr) -> dict[str, SizeExpr] | None:
+def _weights(stage: Stage, value: SizeExpr) -> dict[str, SizeExpr] | None:
     """Per loop variable of this stage its weight, if `value` is their weighted sum with positive weights."""
     weights: dict[str, SizeExpr] = {}
     for name in sorted(value.indices & {variable(stage.name, leaf) for leaf in stage.leaves}):
@@ -136,7 +134,7 @@ def _weights(stage: Stage, related: Lineage, value: SizeExpr) -> dict[str, SizeE
 
 def _is_implied(stage: Stage, related: Lineage, value: SizeExpr) -> bool:
     """Whether the innermost loop of a constraint ends where the constraint says."""
-    weights = _weights(stage, related, value)
+    weights = _weights(stage, value)
     if weights is None:
         return False
     last = [leaf for leaf in stage.leaves if variable(stage.name, leaf) in weights][-1]

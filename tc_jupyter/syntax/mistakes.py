@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
@@ -55,10 +56,16 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         return _too_short(piece, opened, accepted, what)
     token = piece[position]
     before = piece[position - 1] if position else None
+    if what == "statement" and position == 1 and piece[0].text in _PYTHON_WORDS:
+        token = piece[0]  # taken for a name, as `for` may be one
     if (
-        what == "statement" and position == 1 and piece[0].text in _PYTHON_WORDS
-    ):  # `for` is a good name of a tensor, too
-        token = piece[0]
+        token.type == "WHERE"
+        and what == "statement"
+        and position + 1 < len(piece)
+        and piece[position + 1].type == "LPAR"
+    ):
+        help = "a choice is written `condition ? value : other`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
     if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what)):
         return found
     ends_inside = token.type in ("ASSIGN", "UPDATE", "WHERE") or (token.first and token.type == "NAME")
@@ -72,6 +79,8 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         return _missing_operator(before, token)
     is_pointer = what == "parameter" and token.text == "*"
     help = "a tensor is declared with its sizes, as in `float(N) X`" if is_pointer else expectation(accepted)
+    if what != "statement" and help is not None:
+        help = help.replace("the end", "`,` or `)`")
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"unexpected `{shorten(token.text)}`", "here", help=help)
 
 
@@ -157,7 +166,8 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
         return Diagnostic(
             codes.SYNTAX_ERROR, Span(token.start, after.end), f"there is no operator `{token.text}=`", help=help
         )
-    if token.type == "ASSIGN" and before is not None and opened is None and before.type in ENDS_EXPRESSION:
+    is_second = token.type == "ASSIGN" and before is not None and opened is None and before.type in ENDS_EXPRESSION
+    if is_second and what == "statement":
         fix = Fix("compare with `==`", (Edit(token.span, "=="),))
         help = "a statement has one assignment; a comparison is `==`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "a second `=` in one statement", help=help, fix=fix)
@@ -180,12 +190,13 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
                 mended |= {start - 1: ", ", start: "", place: ")"}
             elif is_read:
                 mended |= {start: "(", place: ")"}
+    is_empty = any(one.type == "LSQB" and other.type == "RSQB" for one, other in pairwise(piece))
     edits = tuple(Edit(piece[place].span, text) for place, text in sorted(mended.items()))
     return Diagnostic(
         codes.SYNTAX_ERROR,
         piece[position].span,
         "elements of a tensor are read with round brackets",
-        fix=Fix("use round brackets", edits) if edits else None,
+        fix=Fix("use round brackets", edits) if edits and not is_empty else None,
     )
 
 
@@ -202,7 +213,7 @@ def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     last = len(piece) - 1 if first == 2 else len(piece) - 2
     name = piece[-1] if first == 1 else piece[1]
     pair = (kinds[first], kinds[last])
-    if name.type != "NAME" or pair not in (("LSQB", "RSQB"), ("LPAR", "RPAR")):
+    if name.type != "NAME" or last == first + 1 or pair not in (("LSQB", "RSQB"), ("LPAR", "RPAR")):
         return None
     brackets = replace(piece[first], type="LPAR", text="("), replace(piece[last], type="RPAR", text=")")
     sizes = [

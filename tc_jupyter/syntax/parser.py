@@ -308,6 +308,9 @@ class _CellParser:
         if not self.fits(piece):
             return None
         node, problem = _parse(piece, "result")
+        if problem is not None and (other := meant(piece)) is not None:
+            node, _ = _parse(other[0], "result")
+            problem = problem if node is None else other[1]
         if problem is not None:
             self.diagnostics.append(problem)
         return node

@@ -203,16 +203,7 @@ class _Scanner:
                     codes.UNKNOWN_CHARACTER, start, end, "`;` is not needed: statements are not separated", fix=fix
                 )
             case "logical":
-                fix = Fix(f"replace `{word}` by `{word * 2}`", (Edit(Span(start, end), word * 2),))
-                self.report(
-                    codes.UNKNOWN_CHARACTER,
-                    start,
-                    end,
-                    f"there is no operator `{word}`",
-                    f"`{word * 2}` is the logical operator",
-                    fix,
-                )
-                self.add("AND" if word == "&" else "OR", word * 2, start, end)
+                self.logical(word, start, end)
             case "quote":
                 self.report(
                     codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", "comments start with `#`"
@@ -227,6 +218,19 @@ class _Scanner:
     ) -> None:
         self.diagnostics.append(Diagnostic(code, Span(start, end), message, help=help, fix=fix))
 
+    def logical(self, word: str, start: int, end: int) -> None:
+        """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits."""
+        message = f"there is no operator `{word}`"
+        before = self.tokens[-1].type if self.tokens else ""
+        if before == "INTEGER" or re.match(r"[ \t]*\d", self.text[end : end + 80]):
+            help = "there are no operators on bits; `x % 2` is the last one, `x / 2` what stands before it"
+            self.report(codes.UNKNOWN_CHARACTER, start, end, message, help)
+            self.add("ERROR", word, start, end)
+            return
+        fix = Fix(f"replace `{word}` by `{word * 2}`", (Edit(Span(start, end), word * 2),))
+        self.report(codes.UNKNOWN_CHARACTER, start, end, message, f"`{word * 2}` is the logical operator", fix)
+        self.add("AND" if word == "&" else "OR", word * 2, start, end)
+
     def comment(self, word: str, start: int, end: int) -> None:
         self.comments.append(Span(start, end))
         if found := _ALLOW.match(word):
@@ -235,7 +239,8 @@ class _Scanner:
     def block(self, word: str, start: int, end: int) -> None:
         inner = word[2:].removesuffix("*/")
         fix = None
-        if "\n" not in inner and "\n" in self.text[end : end + 1] + "\n":
+        stop = self.text.find("\n", end)
+        if "\n" not in inner and not self.text[end : stop if stop >= 0 else len(self.text)].strip():
             fix = Fix("start the comment with `#`", (Edit(Span(start, end), "#" + inner.rstrip()),))
         self.report(
             codes.DOUBLE_SLASH,
@@ -286,10 +291,22 @@ class _Scanner:
             )
             self.add("ERROR", word, start, end)
             return
+        if word == "=>" and self.in_header():
+            fix = Fix("replace `=>` by `->`", (Edit(Span(start, end), "->"),))
+            self.report(codes.PYTHON_OPERATOR, start, end, "results stand behind `->`", fix=fix)
+            self.add("ARROW", "->", start, end)
+            return
         right = word[::-1] if word == "=<" else ">="
         fix = Fix(f"replace `{word}` by `{right}`", (Edit(Span(start, end), right),))
         self.report(codes.PYTHON_OPERATOR, start, end, f"there is no operator `{word}`", fix=fix)
         self.add("RELATION", right, start, end)
+
+    def in_header(self) -> bool:
+        """Whether the last thing was the parameters of a def."""
+        if not self.tokens or self.tokens[-1].type != "RPAR":
+            return False
+        known = (token.type for token in reversed(self.tokens[-200:]) if token.type in ("DEF", "LBRACE"))
+        return next(known, "") == "DEF"
 
     def power(self, start: int, end: int) -> Fix | None:
         """`pow(a, b)` where both operands are a single word."""

@@ -98,12 +98,12 @@ def test_other_element_types_have_no_dtype(dtype):
     [
         ([1, 2], "type", "list"),
         (((1.0,),), "type", "tuple"),
-        (None, "device", "None"),
-        ("text", "device", "str"),
+        (None, "type", "None"),
+        ("text", "type", "str"),
         (3, "rank", "3"),
         (np.float32(3), "rank", "3"),
         (np.ma.array([1.0, 2.0], mask=[True, False]), "device", "masked"),
-        (object(), "device", "object"),
+        (object(), "type", "object"),
     ],
 )
 def test_what_is_no_array_is_refused_in_words(value, kind, words):

@@ -21,6 +21,7 @@ from tc_jupyter.schedule import Target
 from .collapse import collapse, collapse_reductions
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
+from .line_starts import from_line_start
 from .module import Module
 from .multiples import whole_tiles
 from .narrow import narrow
@@ -70,6 +71,7 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     flat = flat_dimensions((*kernel.buffers, *own))
     kernel = replace(kernel, body=strip(kernel.body, target))
     plan = tasks(kernel, lambda loop: operation_lanes(loop, flat, target))
+    plan, start = from_line_start(plan, {buffer.name: buffer for buffer in kernel.buffers}, target)
     scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
     scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
     bound = frozenset(loop.var for loop in plan.loops)
@@ -83,4 +85,4 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     body = blocked(half_tiles(full_tiles(body, bound), limits, target), inputs, target)
     for buffer in reversed(plan.allocations):
         body = Block((Allocate(buffer, body),))
-    return Module(kernel, target, replace(plan, body=body)).source()
+    return Module(kernel, target, replace(plan, body=body), start).source()

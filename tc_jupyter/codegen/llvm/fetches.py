@@ -80,8 +80,12 @@ class Fetches(Memory):
         loop = max(self.level_of, key=self.level_of.__getitem__, default="")
         if self.fetched.setdefault(storage.buffer.name, loop) != loop:
             return
-        for line in range(-(-lanes * storage.buffer.dtype.bytes // LINE)):
-            self.fetch(pointer, ROW_AHEAD + line * LINE)
+        self.fetch_later(pointer, lanes * storage.buffer.dtype.bytes)
+
+    def fetch_later(self, pointer: str, nbytes: int) -> None:
+        """Fetch what comes some lines behind elements that were read."""
+        for line in range(0, nbytes, LINE):
+            self.fetch(pointer, ROW_AHEAD + line)
 
     def fetch_rows(self, var: str, body: Block) -> None:
         """Fetch the rows of large inputs that the next iteration of a loop over rows reads, before this one is computed."""

@@ -21,10 +21,12 @@ from tc_jupyter.schedule import Target
 
 from . import arith
 from .builder import Builder, Lines, Value, clean, flatten, index, memory_type
+from .line_starts import POINTS, LineStart
 from .packing import written
 from .polynomial import Polynomial, as_expr, polynomial
-from .prefetch import is_batch
+from .prefetch import LINE, is_batch
 from .prepare import Tasks, constant_value, maximum, plus, times
+from .row_tiles import is_large
 from .show import heading
 from .storage import Storage, rounded_up, row_major
 from .vector_loops import Function
@@ -38,10 +40,11 @@ workspace, 4096 rows on two threads: 2.7 to 3.0 ms with none or one page per thr
 class Module:
     """The functions of a kernel and what they share."""
 
-    def __init__(self, kernel: Kernel, target: Target, plan: Tasks) -> None:
+    def __init__(self, kernel: Kernel, target: Target, plan: Tasks, start: LineStart | None = None) -> None:
         self.kernel = kernel
         self.target = target
         self.plan = plan
+        self.start = start
         self.name = clean(kernel.name)
         stores = (stmt for stmt in walk_statements(plan.body) if isinstance(stmt, Store))
         self.reduces = any(stmt.reduce is not None for stmt in stores)
@@ -109,6 +112,7 @@ class Module:
             builder.name(reserved)
         function = Function(self.kernel, self.target, builder)
         function.writers = written(self.plan.body)
+        function.is_stream = self.start is not None
         self.names = self.bind(function, builder)
         lines: Lines = [function.place]
         builder.lines = lines
@@ -140,6 +144,9 @@ class Module:
             names["scalar", name, 0] = text = "%" + builder.name(name)
             builder.lines = function.place
             function.scalars[name] = function.from_memory(text, dtype, 1)
+        if self.start is not None:
+            names["points", POINTS, 0] = text = "%" + builder.name(POINTS)
+            function.values[POINTS] = Value(text, DType.INT64)
         return names
 
     def strides(self, function: Function, buffer: Buffer) -> tuple[Polynomial, ...]:
@@ -218,11 +225,7 @@ class Module:
     def entry_function(self, arguments: tuple[Argument, ...], workspace: Expr, module: Builder) -> list[str]:
         """`NAME`, which calls the task function for its share of the points."""
         builder, function = self.entry_prologue(arguments)
-        passed = [
-            f"{_slot_type(argument)} %{_slot_name(argument, position)}"
-            for position, argument in enumerate(arguments)
-            if argument.kind in ("buffer", "stride", "size", "scalar")
-        ]
+        skipped = None if self.start is None else self.skip(function, self.start, arguments)
         chunk, total = self.share(function), function.value(self.plan.total)
         first = builder.op(f"mul i64 %index, {chunk.text}", DType.INT64, 1, "first")
         end = arith.binary(builder, "+", first, chunk)
@@ -232,13 +235,64 @@ class Module:
             size = function.value(workspace)
             start = builder.op(f"mul i64 %thread, {size.text}", DType.INT64, 1, "start")
             own = builder.raw(f"getelementptr inbounds i8, ptr %thread.workspace, {start.typed}", "own")
-        errors = "%errors" if self.kernel.checks else "null"
-        call = ", ".join([*passed, f"ptr {own}", f"ptr {errors}", f"i64 {first.text}", f"i64 {last.text}"])
-        builder.line(f"call void @{self.name}.task({call})")
+        places = f"ptr {own}, ptr {'%errors' if self.kernel.checks else 'null'}"
+        if self.start is not None and skipped is not None:
+            self.head(builder, self.start, skipped, arguments, places)
+        self.call_task(
+            builder, arguments, skipped, function.values.get(POINTS), f"{places}, {first.typed}, {last.typed}"
+        )
         builder.line("ret void")
         module.declares.update(builder.declares)
         head = f"define void @{self.name}(ptr %args, i64 %index, i64 %thread, i64 %tasks) #0 {{"
         return [head, "entry:", *flatten(builder.lines), "}"]
+
+    def call_task(
+        self, b: Builder, arguments: tuple[Argument, ...], skipped: Value | None, points: Value | None, others: str
+    ) -> None:
+        """Call the task function, with pointers behind the points that are skipped."""
+        operands: list[str] = []
+        for position, argument in enumerate(arguments):
+            if argument.kind not in ("buffer", "stride", "size", "scalar"):
+                continue
+            operand = f"{_slot_type(argument)} %{_slot_name(argument, position)}"
+            if skipped is not None and self.start is not None and argument.name in self.start.moved:
+                assert argument.dtype is not None
+                element = f"getelementptr {memory_type(argument.dtype)}, {operand}, {skipped.typed}"
+                operand = f"ptr {b.raw(element, f'{clean(argument.name)}.left')}"
+            operands.append(operand)
+        if points is not None:
+            operands.append(points.typed)
+        b.line(f"call void @{self.name}.task({', '.join([*operands, others])})")
+
+    def skip(self, function: Function, start: LineStart, arguments: tuple[Argument, ...]) -> Value:
+        """The number of points before the first line of a large result; `POINTS` becomes that of the others."""
+        b, dtype = function.b, start.result.dtype
+        (slot,) = [
+            _slot_name(a, k) for k, a in enumerate(arguments) if (a.kind, a.name) == ("buffer", start.result.name)
+        ]
+        whole, large = function.value(start.points), function.value(is_large(start.result, self.target))
+        with function.at(0):
+            address = b.op(f"ptrtoint ptr %{slot} to i64", DType.INT64, 1, "address")
+            beyond = arith.binary(b, "-", index(0), address)
+            rest = b.op(f"and i64 {beyond.text}, {LINE - 1}", DType.INT64, 1, "rest")
+            before = arith.binary(b, "//", rest, index(dtype.bytes))
+            skipped = arith.select(b, large, before, index(0))
+            function.values[POINTS] = arith.binary(b, "-", whole, skipped)
+        return skipped
+
+    def head(self, b: Builder, start: LineStart, skipped: Value, arguments: tuple[Argument, ...], places: str) -> None:
+        """The points that are skipped, which the first task computes."""
+        some = arith.compare(b, ">", skipped, index(0))
+        is_first = arith.compare(b, "==", Value("%index", DType.INT64), index(0))
+        head, rest = b.name("head"), b.name("others")
+        b.branch_if(arith.logical(b, "and", is_first, some), head, rest)
+        b.label(head)
+        b.comment(f"what stands before the first line of {start.result.name}")
+        rounded = arith.binary(b, "+", skipped, index(start.lanes - 1))
+        vectors = arith.natural_division(b, "//", rounded, index(start.lanes))
+        self.call_task(b, arguments, None, skipped, f"{places}, i64 0, {vectors.typed}")
+        b.branch(rest)
+        b.label(rest)
 
     def share(self, function: Function) -> Value:
         """Points of one task: as planned where that is a number, else `total / tasks`, rounded up, which is never more."""

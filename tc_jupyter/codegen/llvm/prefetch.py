@@ -42,6 +42,14 @@ Worked example: `Y(i) = tanh(A(i) * B(i) + C(i)) * A(i)` fetches the lines of `A
 Measured on an AMD EPYC processor with AVX-512, 16 million elements on one thread: 12.0 ms without, 10.4 at 256 and 512 bytes, 11.0
 at 1 kB, 12.4 at 4 kB; with `exp` in place of `tanh` 0.97 of the time, with one input or in caches 1.0.
 
+A stream that is made of one input alone and written past the caches fetches that input 2 kB ahead.
+
+Worked example: `Y(i) = 2 * X(i)` on arrays of 64 MB.
+
+Measured on that processor, 16 million elements on one thread: copy 3.42 ms without, 3.27 at 512 bytes, 3.01 at 1 kB, 2.91 at 2 kB,
+2.93 at 4 kB, on two 2.90 and 2.77; 4 million, which stay in the caches, are written there, and 1 million took up to 1.1 times as
+long. Of two inputs 0.96 to 1.0 of the time at 2 kB, of three 1.03; of one that is `float16` 1.05 to 1.1.
+
 Measured with AVX-512, 4096 x 20 look-ups of 64 floats in 100,000 rows: 0.59 ms without, 0.36 ms at distance 8, 0.32 ms at 24.
 """
 
@@ -97,6 +105,14 @@ def takes_long(stmt: Store, inputs: Collection[str]) -> bool:
     nodes = list(walk(stmt.value))
     read = {node.tensor for node in nodes if isinstance(node, Read) and node.tensor in inputs and node.indices}
     return len(read) > 1 and any(isinstance(node, Call) and node.function in KNOWN for node in nodes)
+
+
+def reads_once(stmt: Store, inputs: Collection[str]) -> bool:
+    """Whether an assignment needs one element of an input, at a place that is known; 16-bit floats are converted meanwhile."""
+    if stmt.reduce is not None:
+        return False
+    read = [node for node in walk(stmt.value) if isinstance(node, Read) and node.tensor in inputs and node.indices]
+    return len(read) == 1 and read[0].dtype.compute is read[0].dtype and not any(map(has_read, read[0].indices))
 
 
 def look_up(offset: Polynomial, var: str) -> Read | None:

@@ -75,7 +75,7 @@ FEW_ROWS = 256
 """Up to so many rows a task is some columns of all rows, and packs them for itself: in the second cache they need not go to memory
 and back. More rows do not fit there beside them."""
 FACTOR_ITEMS = 16
-"""So many items of a batch are work for all threads, each with all that its operands need."""
+"""So many items of a batch, and no fewer than threads, are work for all of them, each with all that its operands need."""
 MOST_ROWS_ALONE = 64
 """Up to so many rows of as few columns, or of a batch, are one task, which packs its own operands: a product of small matrices is
 one kernel."""
@@ -180,7 +180,9 @@ def small_tile(target: Target, bits: int, rows: int, columns: int, exact_rows: b
         return sum(beside + max(height * part / 2, height / 2 + part, 4.0) for part in parts)
 
     def cost(tile: tuple[int, int]) -> tuple[float, int, int]:
-        """Cycles; of tiles that take as many the wider one, which reads the operands less often, and the higher one."""
+        """Cycles; of tiles that take as many the wider one, which reads the operands less often, and the higher one
+        where vectors are halved, else the lower one.
+        """
         height, width = tile
         steps = sum(-(-extent // height) for extent in most)
         cycles = steps * sum(row(extent, height, width) for extent in lengths)
@@ -387,7 +389,7 @@ def _with_factor(
         shared += 1
     extents = [_value(root.dom[1] - root.dom[0], sizes) for root in maker.roots if root.kind == "output"]
     nbytes = graph.program.tensor(tensor).dtype.bytes * prod(extent or 1 << 40 for extent in extents[shared:])
-    many = prod(extent or 1 for extent in extents[:shared]) >= FACTOR_ITEMS
+    many = prod(extent or 1 for extent in extents[:shared]) >= max(FACTOR_ITEMS, target.threads)
     if not shared or batch[:shared] != names[:shared] or nbytes > (target.l2_bytes // 4 if many else target.l1_bytes):
         return schedule
     try:
