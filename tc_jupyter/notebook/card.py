@@ -194,7 +194,7 @@ def _diagnostic(diagnostic: Diagnostic, source: SourceText) -> str:
     )
     texts = [label.text for label in diagnostic.labels if label.text]
     said = [_marked(text) for text in ([diagnostic.label] if diagnostic.label else []) + texts]
-    notes = f'<div style="margin-left:12px">{"; ".join(said)}</div>' if said else ""
+    notes = f'<div style="margin-left:12px">{"; ".join(dict.fromkeys(said))}</div>' if said else ""
     helps = [diagnostic.help] if diagnostic.help else []
     helps += [diagnostic.fix.title] if diagnostic.fix else []
     cures = "".join(f'<div style="margin-left:12px"><i>help:</i> {_marked(text)}</div>' for text in helps)

@@ -545,12 +545,11 @@ def _guarded_cut(statement: Statement, ranges: Ranges, r: IndexRange) -> list[Di
         return []
     learned = [s for step in ranges.rounds[statement.name] for s in step.learned if s.index == r.index]
     free = [s.limit for s in learned if not s.bound.access.guards]
-    lower = [limit.value for limit in free if limit.side == "lower"]
-    upper = [limit.value for limit in free if limit.side == "upper"]
-    cut = {
-        "lower": bool(lower) and maximum(*lower) != r.lower,
-        "upper": bool(upper) and minimum(*upper) != r.upper - 1,
-    }
+    lowest = [limit.value for limit in free if limit.side == "lower"]
+    highest = [limit.value for limit in free if limit.side == "upper"]
+    lower = maximum(*lowest) if lowest else r.lower
+    upper = minimum(*highest) + 1 if highest else r.upper
+    cut = {"lower": lower != r.lower, "upper": upper != r.upper}
     for shaped in learned:
         access = shaped.bound.access
         if cut[shaped.limit.side] and any(r.index in e.indices for g in access.guards for e in g.meaning.exprs()):
@@ -558,7 +557,8 @@ def _guarded_cut(statement: Statement, ranges: Ranges, r: IndexRange) -> list[Di
                 f"`{access.text}` cuts the range of `{r.index}`, though it is made under a condition on `{r.index}`"
             )
             labels = (Label(access.span, f"needs `{shaped.bound.text}`, which the condition is not seen to imply"),)
-            help_text = f"if `{r.index}` runs on where the condition is false, give its range: `where {r.index} in ...`"
+            whole = f"`where {r.index} in {to_python(lower)}:{to_python(upper)}`"
+            help_text = f"if `{r.index}` runs on where the condition is false, give its range: {whole}"
             return [Diagnostic(codes.GUARDED_CUT, r.span, message, f"`{r.text}`", labels, help_text)]
     return []
 
