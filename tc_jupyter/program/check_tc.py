@@ -775,7 +775,10 @@ class _StatementChecker:
         self.names.left = tuple(names)
 
     def left_expression(self, node: tree.Expression) -> None:
-        help = "the left side has plain index names; the range of one is given with `where i in a:b`"
+        help = (
+            "the left side has plain index names; the range of one is given with `where i in a:b`. "
+            "A statement gathers (`X(I(i))` on the right), it does not scatter"
+        )
         self.scope.report(codes.UNSUPPORTED, node.span, "an index on the left side is a name", help=help)
         names = (item.name for item in tree.walk(node) if isinstance(item, tree.Name))
         self.names.mistaken |= set(names)

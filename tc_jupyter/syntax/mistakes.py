@@ -31,6 +31,7 @@ _EXPECTED = {
     "INTEGER": "a number",
     "END": "the end",
 }
+_MODULES = frozenset({"np", "numpy", "math", "torch", "jnp", "cp", "tf"})
 _PYTHON_WORDS = {
     "if": "a choice is written `condition ? value : other`",
     "else": "a choice is written `condition ? value : other`",
@@ -77,6 +78,9 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`,` is missing between two ranges", "before this", fix=fix)
     if what == "statement" and before is not None and _adjacent(before, token):
         return _missing_operator(before, token)
+    if what == "parameter" and token.text in ("+", "-", "*", "/") and opened is not None:
+        help = "a size is a name or a number; the ranges of `X(i + 1)` and the like are inferred"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "a size is no expression", help=help)
     is_pointer = what == "parameter" and token.text == "*"
     help = "a tensor is declared with its sizes, as in `float(N) X`" if is_pointer else expectation(accepted)
     if what != "statement" and help is not None:
@@ -171,6 +175,16 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
         fix = Fix("compare with `==`", (Edit(token.span, "=="),))
         help = "a statement has one assignment; a comparison is `==`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "a second `=` in one statement", help=help, fix=fix)
+    assigned = any(each.type in ("ASSIGN", "UPDATE") for each in piece[:position])
+    if token.type == "SIGN" and not assigned and after is not None and after.text == "!=" and after.start == token.end:
+        fix = Fix(f"write `{token.text}=!`", (Edit(Span(token.start, after.end), f"{token.text}=!"),))
+        return Diagnostic(
+            codes.SYNTAX_ERROR, Span(token.start, after.end), f"there is no operator `{token.text}!=`", fix=fix
+        )
+    if token.type == "DOT" and before is not None and after is not None and before.text in _MODULES:
+        fix = Fix(f"write `{after.text}`", (Edit(Span(before.start, token.end), ""),))
+        help = "functions have their plain names"
+        return Diagnostic(codes.SYNTAX_ERROR, Span(before.start, token.end), "there are no modules", help=help, fix=fix)
     if token.type == "DOT":
         help = "the extent of dimension 0 of `X` is `X.0`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`.` is followed by no dimension", help=help)

@@ -350,6 +350,8 @@ STARTS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "LPAR"
 def _advice(char: str) -> str:
     if char == "^":
         return "a power is `pow(a, b)`"
+    if char == "@":
+        return "a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`"
     if char in _GREEK:
         return f"names are made of the letters A-Z and a-z, digits and `_`: write `{_GREEK[char]}`"
     if char.isalpha():

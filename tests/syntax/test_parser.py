@@ -173,6 +173,8 @@ def test_a_broken_statement_keeps_what_it_would_define():
         ("Y(i) = b where k in 0:2 i in 0:3", "TC101", "Y(i) = b where k in 0:2, i in 0:3"),
         ("Y(i) = X[i]", "TC101", "Y(i) = X(i)"),
         ("Y[i] +=! X[i][ j ] where k = [0, N[", "TC101", "Y(i) +=! X(i,  j ) where k = [0, N["),
+        ("Y +!= X(i)", "TC101", "Y +=! X(i)"),
+        ("Y(i) = np.exp(X(i))", "TC101", "Y(i) = exp(X(i))"),
         ("Y(i) = X[I[i], 0] + X(I[0])", "TC101", "Y(i) = X(I(i), 0) + X(I(0))"),
         ("Y(i) = a = b", "TC101", "Y(i) = a == b"),
         ("Y(i) = a + b)", "TC101", "Y(i) = a + b"),
