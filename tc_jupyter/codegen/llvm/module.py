@@ -255,7 +255,8 @@ class Module:
             if argument.kind not in ("buffer", "stride", "size", "scalar"):
                 continue
             operand = f"{_slot_type(argument)} %{_slot_name(argument, position)}"
-            if skipped is not None and self.start is not None and argument.name in self.start.moved:
+            moved = argument.kind == "buffer" and self.start is not None and argument.name in self.start.moved
+            if moved and skipped is not None:
                 assert argument.dtype is not None
                 element = f"getelementptr {memory_type(argument.dtype)}, {operand}, {skipped.typed}"
                 operand = f"ptr {b.raw(element, f'{clean(argument.name)}.left')}"
