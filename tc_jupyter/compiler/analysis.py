@@ -115,7 +115,7 @@ def _analysis(
         found, said = analyze_program(program, key not in checked.broken)
         functions[key] = found
         messages += said
-    messages = two_statements.kept(messages, source, functions, callees)
+    messages = two_statements.without_other_sums(messages, source, functions, callees)
     shown = finish(messages, strict, silent, parsed.allow)
     return Analysis(source, language, shown, functions, parsed)
 

@@ -19,13 +19,19 @@ from tc_jupyter.syntax import parse_tc
 from .function_analysis import FunctionAnalysis, analyze_program
 
 
-def kept(
+def without_other_sums(
     messages: Iterable[Diagnostic],
     source: SourceText,
     functions: Mapping[str, FunctionAnalysis],
     known: Mapping[str, Callee],
 ) -> list[Diagnostic]:
-    """The messages without notes whose fix would change what is computed."""
+    """The messages without notes whose fix would change what is computed.
+
+    Args:
+        source: the text that the messages are about.
+        functions: what is known of its defs.
+        known: what it may call beside them.
+    """
     return [
         message
         for message in messages

@@ -82,9 +82,7 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         help = "a size is a name or a number; the ranges of `X(i + 1)` and the like are inferred"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "a size is no expression", help=help)
     is_pointer = what == "parameter" and token.text == "*"
-    help = "a tensor is declared with its sizes, as in `float(N) X`" if is_pointer else expectation(accepted)
-    if what != "statement" and help is not None:
-        help = help.replace("the end", "`,` or `)`")
+    help = "a tensor is declared with its sizes, as in `float(N) X`" if is_pointer else expectation(accepted, what)
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"unexpected `{shorten(token.text)}`", "here", help=help)
 
 
@@ -262,8 +260,8 @@ def _missing_operator(before: Token, token: Token) -> Diagnostic:
     )
 
 
-def expectation(accepted: AbstractSet[str]) -> str | None:
-    """What may stand at a place, in words."""
+def expectation(accepted: AbstractSet[str], what: str = "statement") -> str | None:
+    """What may stand at a place, in words; a parameter or result (`what`) ends where the next one begins, or the list ends."""
     rest = set(accepted)
     words: list[str] = []
     if {"LPAR", "INTEGER", "NAME"} <= rest:
@@ -273,7 +271,9 @@ def expectation(accepted: AbstractSet[str]) -> str | None:
         words.append("an operator")
         rest -= {"RELATION", "EQUALITY", "AND", "OR", "SIGN", "MINUS", "FACTOR", "QUESTION", "MATCH", "DIMENSION"}
         rest.discard("LPAR")
-    words += [word for kind, word in _EXPECTED.items() if kind in rest]
+    words += [word for kind, word in _EXPECTED.items() if kind in rest and kind != "END"]
+    if "END" in rest:
+        words += [_EXPECTED["END"]] if what == "statement" else ["`,`", "`)`"]
     return "expected " + _listed(words) if words else None
 
 

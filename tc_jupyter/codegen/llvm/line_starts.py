@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, walk_statements
+from tc_jupyter.loops import Block, Buffer, For, Store, walk_statements
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, rewrite
 from tc_jupyter.schedule import Target
 
@@ -47,8 +47,15 @@ class LineStart:
 
 
 def from_line_start(plan: Tasks, buffers: Mapping[str, Buffer], target: Target) -> tuple[Tasks, LineStart | None]:
-    """The tasks over `POINTS` points, and where they begin; as they are and `None` where they may not begin elsewhere."""
-    inner = _only(plan.body)
+    """Let the tasks of a kernel begin at the start of a line.
+
+    Args:
+        buffers: those of the kernel, by name.
+
+    Returns:
+        The tasks over `POINTS` points, and where they begin; the tasks as they were and `None` where they may not begin elsewhere.
+    """
+    inner = plan.body.body[0] if len(plan.body.body) == 1 else None
     if not target.arch.startswith("x86_64") or len(plan.loops) != 1 or plan.allocations or not isinstance(inner, For):
         return plan, None
     (outer,) = plan.loops
@@ -62,11 +69,6 @@ def from_line_start(plan: Tasks, buffers: Mapping[str, Buffer], target: Target) 
     body = replace(plan.body, body=(replace(inner, extent=rest),))
     outer = replace(outer, extent=ceil_div(Size(POINTS), int64(lanes)))
     return replace(plan, loops=(outer,), total=maximum(int64(0), outer.extent), body=body), found
-
-
-def _only(block: Block) -> Stmt | None:
-    """What a block consists of, if that is one statement."""
-    return block.body[0] if len(block.body) == 1 else None
 
 
 def _line_start(loop: For, lanes: int, buffers: Mapping[str, Buffer]) -> LineStart | None:
