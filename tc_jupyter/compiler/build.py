@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
-from tc_jupyter.codegen.llvm import emit_alike, emit_llvm
+from tc_jupyter.codegen.llvm import emit_alike, emit_as_twin
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Kernel, lower, simplify
 from tc_jupyter.program import Program
@@ -62,12 +62,13 @@ class Build:
 
     def shown(self) -> tuple[KernelSource, ...]:
         """The sources as people read them: every kernel with names of its own, printed now where another one's code runs."""
-        exclusive = _exclusive(self.kernels)
+        exclusive, named = _exclusive(self.kernels), {kernel.name: kernel for kernel in self.kernels}
         found: list[KernelSource] = []
         for kernel, source in zip(self.kernels, self.sources, strict=True):
             if source.twin_of:
                 note = f"what runs is the code of `{source.twin_of}`, which is equal but for names"
-                source = emit_llvm(replace(kernel, comment=(*kernel.comment, note)), self.target, exclusive)
+                kernel = replace(kernel, comment=(*kernel.comment, note))
+                source = emit_as_twin(kernel, named[source.twin_of], self.target, exclusive)
             found.append(source)
         return tuple(found)
 

@@ -15,6 +15,7 @@ import json
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -175,8 +176,14 @@ def to_data(value: Any) -> Any:
     if isinstance(value, DType):
         return [_DTYPE, value.value]
     if type(value).__name__ in _TYPES:
-        return [type(value).__name__, *(to_data(getattr(value, each.name)) for each in fields(value))]
+        return [type(value).__name__, *[to_data(getattr(value, name)) for name in _names(type(value))]]
     return value
+
+
+@lru_cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a type: `dataclasses.fields` looks at all of them again."""
+    return tuple(each.name for each in fields(kind))
 
 
 def from_data(data: Any) -> Any:

@@ -65,10 +65,13 @@ REDUCING = {
     "sum": _SUMS.format("+=!"),
     "prod": _SUMS.format("*=!"),
     "mean": "sum with `+=!`, and divide by the size in a second statement",
+    "softmax": "write the maximum, the powers, their sum and the quotient as statements of a def, and call it: `P = softmax(X)`",
     "argmax": "find the maximum with `max=!` in one statement and its position in a second one",
     "argmin": "find the minimum with `min=!` in one statement and its position in a second one",
     "any": "`max=!` on `bool` says whether any is true",
     "all": "`min=!` on `bool` says whether all are true",
+    "max": _SUMS.format("max=!"),
+    "min": _SUMS.format("min=!"),
 }
 """Functions of array libraries that are operators here."""
 RECURRENCE_HELP = "statements are independent points: write the result to a new tensor"
@@ -470,7 +473,10 @@ class ExpressionChecker:
         if name in FUNCTIONS:
             return self._function(node, FUNCTIONS[name])
         for argument in node.arguments:
-            self.value(argument)
+            if isinstance(argument, tree.Name) and argument.name in self.scope.tensors:
+                self.scope.tensors[argument.name].read = True  # a function of whole arrays would be a def
+            else:
+                self.value(argument)
         self._unknown(node)
         return None
 
@@ -592,9 +598,10 @@ class ExpressionChecker:
         if wrong:
             least = "at least " if function.variadic else ""
             message = f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {len(values)}"
-            self.scope.report(
-                codes.ARGUMENT_COUNT, node.span, message, help=f"`{function.signature}`: {function.document}"
-            )
+            help = f"`{function.signature}`: {function.document}"
+            if len(values) == 1:
+                help = REDUCING.get(function.name, help)
+            self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help)
             return None
         if self.in_bound and function.name not in _BOUND_FUNCTIONS:
             return self._not_in_bound(f"`{function.name}`", node.span)

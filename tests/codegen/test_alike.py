@@ -1,4 +1,4 @@
-"""Kernels that are equal but for names share a text, and no others do."""
+"""Kernels that are equal but for names and places share a text, and no others do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from llvm_kernels import F32, add, const, execute, kernel, least, loop, mul, op, read, size, target, var
 
 import tc_jupyter as tc
-from tc_jupyter.codegen.llvm import alike, emit_alike, emit_llvm
-from tc_jupyter.codegen.llvm.alike import outline
+from tc_jupyter.codegen.llvm import alike, emit_alike, emit_as_twin, emit_llvm
+from tc_jupyter.codegen.llvm.alike import Outline, outline
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import SPARE, Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Store, simplify
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, int64
@@ -96,7 +96,6 @@ def test_the_code_of_the_first_computes_the_second(monkeypatch):
 DIFFERENT = {
     "type": layer(dtype=DType.FLOAT64),
     "a size that is two": layer(sizes=("M", "K", "K")),
-    "temporary": layer(scope="global"),
     "role": layer(role="inout"),
     "sign of zero": layer(floor=-0.0),
     "constant": layer(floor=1.0),
@@ -157,7 +156,7 @@ COPIES = [
 
 
 def test_every_difference_of_values_counts():
-    assert len({outline(each).text for each in COPIES}) == len(COPIES)
+    assert len({outline(each) for each in COPIES}) == len(COPIES)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +170,53 @@ def test_every_difference_of_values_counts():
 )
 def test_names_may_order_integers(one, other):
     assert outline(copied(Cast(one, F32))) == outline(copied(Cast(other, F32)))
+
+
+def in_temporary(kernel: Kernel, *buffers: str) -> Kernel:
+    """A kernel with some of its arrays in temporaries."""
+    moved = [replace(b, scope="global", align=64) if b.name in buffers else b for b in kernel.buffers]
+    return replace(kernel, buffers=tuple(moved), name=f"{kernel.name}_{'_'.join(buffers)}")
+
+
+def twins(*kernels: Kernel) -> list[str]:
+    """Whose code they run."""
+    return [source.twin_of for source in emit_alike(kernels, target())]
+
+
+def test_code_for_an_argument_serves_a_temporary():
+    """Of what is computed: the result; of what is copied: where it comes from."""
+    result, temporary = layer(), in_temporary(layer("A", "B", "C"), "C")
+    assert twins(result, temporary) == ["", "k"]
+    assert twins(temporary, result, temporary) == ["k", "", "k"]
+    assert twins(temporary, in_temporary(layer(), "Y")) == ["", "k_C"]
+    made = emit_alike([temporary, result], target())
+    assert made[0].text == made[1].text == emit_llvm(result, target()).text
+    assert [(b.name, b.scope, b.align) for b in made[0].buffers][2] == ("C", "global", 64)
+    assert twins(in_temporary(copied(), "A"), copied()) == ["k", ""]
+
+
+def test_code_for_an_argument_serves_no_other_temporary():
+    """Copies into temporaries write whole tiles, panels of temporaries are fetched ahead, and others continue results."""
+    for one, name in ((layer(), "X"), (layer(), "W"), (layer(role="inout"), "Y"), (copied(), "Y")):
+        assert twins(replace(one, name="other"), in_temporary(one, name)) == ["", ""]
+        assert twins(in_temporary(one, name), replace(one, name="other")) == ["", ""]
+    copy, zeros = (in_temporary(copied(value), "Y") for value in (None, const(0.0)))
+    assert twins(copy, replace(copy, name="other")) == ["", "k_Y"]
+    assert outline(copy, frozenset("Y")) != outline(copy) != outline(zeros)
+
+
+def test_what_is_written_past_the_caches_serves_what_is_not():
+    past, kept = (copied(op("+", read("A", I), const(1.0)), streaming=each) for each in (True, False))
+    assert twins(in_temporary(kept, "Y"), past) == ["k", ""]
+    assert twins(in_temporary(past, "Y"), kept) == ["", ""]
+
+
+def test_what_is_shown_is_what_runs_with_names_of_its_own():
+    plus_one = op("+", read("A", I), const(1.0))
+    result, temporary = copied(plus_one, streaming=True), in_temporary(copied(plus_one), "Y")
+    shown = emit_as_twin(temporary, result, target(), frozenset())
+    assert shown.text.replace("@k_Y", "@k") == emit_llvm(result, target()).text
+    assert shown.text != emit_llvm(temporary, target()).text
 
 
 def test_a_loop_variable_is_the_loop_that_binds_it():
@@ -192,11 +238,11 @@ def test_allocations_checks_statements_and_scalars_count():
     n, i = size("N"), var("i")
     buffers = [Buffer("Y", F32, (n,), role="output")]
 
-    def local(scope: str = "local", length: int = 4, exclusive: frozenset[str] = frozenset()) -> str:
+    def local(scope: str = "local", length: int = 4, exclusive: frozenset[str] = frozenset()) -> Outline:
         body = loop("i", n, Store("T", (int64(0),), const(0.0)), Store("Y", (i,), read("T", int64(0))))
         return outline(
             kernel(buffers, "N", Allocate(Buffer("T", F32, (int64(length),), scope), Block((body,)))), exclusive
-        ).text
+        )
 
     assert len({local(), local("register"), local(length=5), local(exclusive=frozenset("Y"))}) == 4
 

@@ -175,7 +175,7 @@ def test_a_job_whose_first_worker_ran_on_the_callers_processor_says_so(code):
     pool._word(threads._PROCESSOR).value = ctypes.cast(reader, ctypes.c_void_p).value
 
     def one_task() -> None:
-        while not pool.code.work(pool._state, 1, 1):
+        while not pool.code.work(pool._state, 1, 0):
             os.sched_yield()
 
     def answer(noted: int, job: int = 1) -> int:
@@ -312,6 +312,63 @@ def test_an_interrupt_drops_tasks_and_leaves_the_pool_usable(code, monkeypatch):
     assert done < total
     assert counts(code, 100)[:100] == [1] * 100
     assert sum(numbers) == done
+
+
+TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+def test_the_caller_of_long_tasks_looks_after_each_of_them():
+    """One tick is not enough for sixteen; then no claim is of more than one."""
+    pool, begun = threads.Pool(), list[int]()
+    task = TASK(lambda _, index, *__: begun.append(index))
+    address = ctypes.cast(task, ctypes.c_void_p).value
+    pool._word(threads._LOOK).value = 1
+    for job in range(1, 4):
+        assert pool.code.run(pool._state, address, None, 100, 1, False, threads.PAUSES, pool._wake) == 0
+        assert begun == [0] * job
+    for number in (1, 2, 3):
+        assert pool.code.work(pool._state, 0, 1)
+        assert begun[3:] == list(range(1, number + 1))
+    assert not pool.code.work(pool._state, 0, 1 << 62)
+    assert begun[3:] == list(range(1, 100))
+
+
+def test_one_thread_looks_after_each_long_task():
+    pool, begun = threads.Pool(), list[int]()
+    task = TASK(lambda _, index, *__: begun.append(index))
+    address = ctypes.cast(task, ctypes.c_void_p).value
+    assert pool.code.alone(address, None, 0, 9, 0) == 1
+    assert pool.code.alone(address, None, 1, 9, 1) == 2
+    assert pool.code.alone(address, None, 2, 9, 1 << 62) == 9
+    assert pool.code.alone(address, None, 9, 9, 1 << 62) == 9
+    assert begun == list(range(9))
+
+
+def test_what_is_left_of_a_claim_is_dropped_too():
+    pool, begun, dropped = threads.Pool(), list[int](), list[int]()
+
+    def compute(_: int, index: int, *__: int) -> None:
+        begun.append(index)
+        if index == 3:
+            dropped.append(pool.code.cancel(pool._state))
+
+    task = TASK(compute)
+    address = ctypes.cast(task, ctypes.c_void_p).value
+    pool._word(threads._LOOK).value = 1 << 62
+    for _ in range(2):  # the next job begins anew
+        begun.clear()
+        pool.code.run(pool._state, address, None, 1000, 1, False, threads.PAUSES, pool._wake)
+        assert begun == [0, 1, 2, 3]
+    assert dropped == [1000 - 1 - threads._SLICE] * 2  # a claim of one task, then one of sixteen
+
+
+def test_how_often_the_caller_looks():
+    pool = threads.Pool()
+    start, first = time.perf_counter(), pool.code.ticks()
+    while time.perf_counter() - start < 0.01:
+        pool.code.pause(1000)
+    ticks, seconds = pool.code.ticks() - first, time.perf_counter() - start
+    assert 0.2 < (pool._look / ticks) / (threads._LOOK_SECONDS / seconds) < 5
 
 
 def test_an_interrupt_after_a_brief_job_waits_for_nothing(code, monkeypatch):

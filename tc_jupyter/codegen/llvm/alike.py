@@ -17,6 +17,9 @@ Worked example: of two layers
 the second one runs the code of the first one with `W2, Q, P` and `B, D1, D2` in the slots of `W1, P, X` and `B, D0, D1`, if `X`
 and `Q` are temporaries as `P` is. Cold, on two processors, the workload of four layers is ready after 140 ms instead of 184: its
 eight kernels have four outlines.
+
+Nor is the place of an array a name, but code that is right for an argument is right for a temporary, too: it asks for less. So if
+`Q` is the result, the first layer runs the code of the second one (`_serves`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import assert_never
 
 from tc_jupyter.codegen.source import Argument, KernelSource
 from tc_jupyter.loops import SPARE, Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store
+from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import (
     Binary,
     Call,
@@ -53,15 +57,36 @@ MEANT = ONE_VERSION | {SPARE}
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer of a kernel is: an argument of the call, or a temporary.
+
+    Attributes:
+        scope, align: as the buffer has them.
+        alone: it is a temporary that no other kernel writes.
+        either: code for an argument suits a temporary, too. Not so for copies into a temporary, which may write whole tiles, and
+            for what is computed from one, which is fetched ahead.
+    """
+
+    scope: str
+    align: int
+    alone: bool
+    either: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Outline:
     """A kernel without names.
 
     Attributes:
-        text: equal for kernels that may share code.
+        text: equal for kernels that may share code, if `places` allow it.
+        places: of every buffer, in order.
+        streaming: of every store, in order: whether what it writes is not read again soon.
         statements: the names of statements in the order of their numbers.
     """
 
     text: str
+    places: tuple[Place, ...]
+    streaming: tuple[bool, ...]
     statements: tuple[str, ...]
 
 
@@ -80,26 +105,74 @@ def emit_alike(
     Raises:
         CompileError: TC503, an expression is nested too deeply.
     """
-    first: dict[str, tuple[Kernel, Outline, KernelSource]] = {}
+    prepared = [_prepared(kernel, exclusive) for kernel in kernels]
+    outlines = [own for _, own in prepared]
+    printed: dict[int, KernelSource] = {}
     sources: list[KernelSource] = []
-    printed = ""
-    for kernel in kernels:
-        try:
-            kernel = replace(whole_tiles(kernel), multiples=())
-            own = outline(kernel, exclusive)
-            if own.text in first:
-                sources.append(_twin(first[own.text], kernel, own))
-                continue
-        except RecursionError:  # printing says which kernel it is
-            own = None
-        if ahead is not None and printed:
-            ahead(printed)
-        source = emit_llvm(kernel, target, exclusive)
-        printed = source.text
+    for number, (kernel, own) in enumerate(prepared):
+        first = number if own is None else _served_by(own, outlines)
+        other, outlined = prepared[first]
+        if first not in printed:
+            if ahead is not None and printed:
+                ahead(next(reversed(printed.values())).text)
+            printed[first] = emit_llvm(other, target, exclusive)
+        source = printed[first]
+        if first != number and own is not None and outlined is not None:
+            source = _twin((other, outlined, source), kernel, own)
         sources.append(source)
-        if own is not None:
-            first[own.text] = (kernel, own, source)
     return tuple(sources)
+
+
+def emit_as_twin(kernel: Kernel, other: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
+    """Print, with its own names, what runs for a kernel that has the code of another one.
+
+    Args:
+        other: the kernel that the code was printed for.
+        target, exclusive: as for `emit_llvm`.
+    """
+    theirs, flags = other.buffers, iter(outline(whole_tiles(other)).streaming)
+
+    def streamed(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store):
+            return replace(stmt, streaming=next(flags))
+        return with_blocks(stmt, lambda block: with_body(block, map(streamed, block.body)))
+
+    kernel = replace(whole_tiles(kernel), multiples=())
+    body = with_body(kernel.body, map(streamed, kernel.body.body))
+    places = zip(kernel.buffers, theirs, strict=True)
+    buffers = tuple([replace(ours, scope=there.scope, align=there.align) for ours, there in places])
+    return emit_llvm(replace(kernel, body=body, buffers=buffers), target, exclusive)
+
+
+def _prepared(kernel: Kernel, exclusive: frozenset[str]) -> tuple[Kernel, Outline | None]:
+    """A kernel after `whole_tiles` with its outline; no outline if it is nested too deeply, which printing says."""
+    try:
+        kernel = replace(whole_tiles(kernel), multiples=())
+        return kernel, outline(kernel, exclusive)
+    except RecursionError:
+        return kernel, None
+
+
+def _served_by(own: Outline, outlines: Sequence[Outline | None]) -> int:
+    """The number of the kernel whose code a kernel runs: the first one that serves all that serve this one."""
+    best = own
+    for other in outlines:
+        if other is not None and _serves(other, best) and not _serves(best, other):
+            best = other
+    return next(k for k, other in enumerate(outlines) if other is not None and _serves(other, best))
+
+
+def _serves(other: Outline, own: Outline) -> bool:
+    """Whether the code of another kernel is right for a kernel: if a place differs, that code expects an argument."""
+    return (
+        other.text == own.text
+        and all(map(_suits, other.places, own.places))
+        and all(theirs or not ours for theirs, ours in zip(other.streaming, own.streaming, strict=True))
+    )
+
+
+def _suits(theirs: Place, ours: Place) -> bool:
+    return theirs == ours or (ours.either and (theirs.scope, ours.scope) == ("argument", "global"))
 
 
 def _twin(known: tuple[Kernel, Outline, KernelSource], kernel: Kernel, own: Outline) -> KernelSource:
@@ -128,6 +201,12 @@ def _twin(known: tuple[Kernel, Outline, KernelSource], kernel: Kernel, own: Outl
             return slot
         return replace(slot, name=(sizes if slot.kind == "size" else tensors)[slot.name])
 
+    places = {buffer.name: buffer for buffer in kernel.buffers}
+
+    def placed(buffer: Buffer) -> Buffer:
+        ours = places[tensors[buffer.name]]
+        return replace(shaped(buffer), name=ours.name, scope=ours.scope, align=ours.align)
+
     def shaped(buffer: Buffer) -> Buffer:
         return replace(buffer, shape=tuple(map(renamed, buffer.shape)))
 
@@ -136,7 +215,7 @@ def _twin(known: tuple[Kernel, Outline, KernelSource], kernel: Kernel, own: Outl
         source,
         arguments=tuple(map(argument, source.arguments)),
         launch=replace(source.launch, grid=(x, y, z)),
-        buffers=tuple(replace(shaped(buffer), name=tensors[buffer.name]) for buffer in source.buffers),
+        buffers=tuple(map(placed, source.buffers)),
         workspace=tuple(map(shaped, source.workspace)),
         line_map=tuple((line, statements[name]) for line, name in source.line_map),
         twin_of=other.name,
@@ -166,6 +245,7 @@ class _Outliner:
         self.sizes: dict[str, str] = {}
         self.loops: dict[str, str] = {}
         self.statements: dict[str, str] = {}
+        self.stores: list[Store] = []
 
     def kernel(self, kernel: Kernel) -> Outline:
         self.sizes = {name: f"n{number}" for number, name in enumerate(kernel.sizes)}
@@ -175,10 +255,17 @@ class _Outliner:
             self.tensors[buffer.name] = self.fresh()
         own = [f"{dtype.value} {self.sizes.get(name)}" for name, dtype in kernel.scalars]
         limits = sorted(f"{self.sizes[name]} in {limits}" for name, *limits in kernel.within if name in self.sizes)
-        self.parts += [f"{len(kernel.sizes)} sizes", *limits, *own, *map(self.buffer, kernel.buffers)]
+        self.parts += [f"{len(kernel.sizes)} sizes", *limits, *own, *map(self.argument, kernel.buffers)]
         self.parts.append(f"{kernel.checks} checks, {kernel.min_blocks} blocks")
         self.block(kernel.body)
-        return Outline("\n".join(self.parts), tuple(self.statements))
+        copies = all(isinstance(store.value, Read | Const) and store.reduce is None for store in self.stores)
+        places = tuple([self.place(buffer, copies) for buffer in kernel.buffers])
+        streaming = tuple([store.streaming for store in self.stores])
+        return Outline("\n".join(self.parts), places, streaming, tuple(self.statements))
+
+    def place(self, buffer: Buffer, copies: bool) -> Place:
+        either = buffer.role == ("input" if copies else "output")
+        return Place(buffer.scope, buffer.align, buffer.name in self.exclusive, either)
 
     # --- names -------------------------------------------------------------------------------------------------------
 
@@ -198,10 +285,13 @@ class _Outliner:
 
     # --- statements --------------------------------------------------------------------------------------------------
 
+    def argument(self, buffer: Buffer) -> str:
+        """What a buffer of the kernel is, wherever it is."""
+        about = (buffer.role, buffer.strided, buffer.pad, buffer.swizzle, buffer.threads)
+        return f"{buffer.dtype.value}[{self.all(buffer.shape)}] {about} {buffer.stages}"
+
     def buffer(self, buffer: Buffer) -> str:
-        about = (buffer.scope, buffer.role, buffer.strided, buffer.align, buffer.pad, buffer.swizzle, buffer.threads)
-        shape = self.all(buffer.shape)
-        return f"{buffer.dtype.value}[{shape}] {about} {buffer.stages} {buffer.name in self.exclusive}"
+        return f"{self.argument(buffer)} {buffer.scope} {buffer.align} {buffer.name in self.exclusive}"
 
     def block(self, block: Block) -> None:
         self.parts.append("{" + (block.comment if block.comment in MEANT else ""))
@@ -222,7 +312,8 @@ class _Outliner:
                     self.block(stmt.otherwise)
             case Store():
                 place = f"{self.tensor(stmt.buffer)}[{self.all(stmt.indices)}]"
-                how = f"{stmt.reduce} {stmt.atomic} {stmt.streaming} {self.computed(stmt.statement)}"
+                how = f"{stmt.reduce} {stmt.atomic} {self.computed(stmt.statement)}"
+                self.stores.append(stmt)
                 self.parts.append(f"{place} {how} {self.expr(stmt.value)}")
             case Allocate():
                 self.parts.append(f"allocate {self.buffer(stmt.buffer)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 from tc_jupyter.function import Function
@@ -17,6 +18,7 @@ from .partitions import Partitions
 from .picture import Picture
 from .ranges import Ranges
 from .schedule import ScheduleView
+from .sizes import size_names
 from .tuning import Tuning
 
 VIEWS: dict[str, Callable[..., Picture]] = {
@@ -38,12 +40,17 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
         options: sizes by name, and what the view takes besides.
 
     Raises:
-        ValueError: there is no such view.
+        ValueError: there is no such view, or no such size.
     """
     if name not in VIEWS:
         near = get_close_matches(str(name), VIEWS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"there is no view {name!r}{hint}; there are {', '.join(VIEWS)}")
+    others = options.keys() - signature(VIEWS[name]).parameters.keys()
+    if others and not function.leaves_ranks_open:
+        known = size_names(function.analysis).names
+        for other in sorted(others - set(known)):
+            raise ValueError(f"`{function.program.name}` has no size {other!r}; there are {', '.join(known) or 'none'}")
     return Shown(VIEWS[name](function, **options))
 
 
