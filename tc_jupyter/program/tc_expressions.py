@@ -472,13 +472,17 @@ class ExpressionChecker:
             return self._not_a_tensor(node)
         if name in FUNCTIONS:
             return self._function(node, FUNCTIONS[name])
-        for argument in node.arguments:
-            if isinstance(argument, tree.Name) and argument.name in self.scope.tensors:
-                self.scope.tensors[argument.name].read = True  # a function of whole arrays would be a def
-            else:
-                self.value(argument)
+        self._mention(node.arguments)
         self._unknown(node)
         return None
+
+    def _mention(self, arguments: Sequence[tree.Expression]) -> None:
+        """Check arguments of what is no such function; of whole arrays it would be a def, or an operator."""
+        for argument in arguments:
+            if isinstance(argument, tree.Name) and argument.name in self.scope.tensors:
+                self.scope.tensors[argument.name].read = True
+            else:
+                self.value(argument)
 
     def _not_a_tensor(self, node: tree.Apply[tree.Expression]) -> None:
         name = node.function.name
@@ -593,16 +597,19 @@ class ExpressionChecker:
         self.scope.report(codes.FLOAT_INDEX, node.span, message, "a floating index", fix=fix)
 
     def _function(self, node: tree.Apply[tree.Expression], function: Function) -> Typed | None:
-        values = [self.value(argument) for argument in node.arguments]
-        wrong = len(values) < function.arity if function.variadic else len(values) != function.arity
-        if wrong:
+        count = len(node.arguments)
+        if count < function.arity if function.variadic else count != function.arity:
+            self._mention(node.arguments)
             least = "at least " if function.variadic else ""
-            message = f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {len(values)}"
+            message = (
+                f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {count}"
+            )
             help = f"`{function.signature}`: {function.document}"
-            if len(values) == 1:
+            if count == 1:
                 help = REDUCING.get(function.name, help)
             self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help)
             return None
+        values = [self.value(argument) for argument in node.arguments]
         if self.in_bound and function.name not in _BOUND_FUNCTIONS:
             return self._not_in_bound(f"`{function.name}`", node.span)
         if any(value is None for value in values):
