@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
-from tc_jupyter.codegen.llvm import emit_alike, emit_as_twin
+from tc_jupyter.codegen.llvm import AlikePrinter, emit_as_twin
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.loops import Kernel, lower, simplify
+from tc_jupyter.loops import Kernel, lower, lower_later, simplify
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.cache import default_folder, key_of
@@ -25,6 +25,7 @@ from tc_jupyter.runtime.kernel import Layout
 from tc_jupyter.schedule import (
     Schedule,
     ScheduleStore,
+    StageGraph,
     StoreKey,
     SymbolicBounds,
     Target,
@@ -62,7 +63,7 @@ class Build:
 
     def shown(self) -> tuple[KernelSource, ...]:
         """The sources as people read them: every kernel with names of its own, printed now where another one's code runs."""
-        exclusive, named = _exclusive(self.kernels), {kernel.name: kernel for kernel in self.kernels}
+        exclusive, named = _exclusive(self.bounds.graph), {kernel.name: kernel for kernel in self.kernels}
         found: list[KernelSource] = []
         for kernel, source in zip(self.kernels, self.sources, strict=True):
             if source.twin_of:
@@ -105,13 +106,20 @@ def build(
         schedule = default_schedule(program, ranges, target, dict(layout.hints), dict(layout.most))
     bounds = infer_symbolic(inject_inline(schedule.graph), whole=layout.empty)
     inside: frozenset[int] = frozenset()
-    kernels = lower(bounds)
+    later = lower_later(bounds)
     if checks is not None and checks.items:
-        inside = checks.in_kernel(kernels)
-        kernels = lower(bounds, checks.loop_checks(inside))
+        inside = checks.in_kernel(lower(bounds))
+        later = lower_later(bounds, checks.loop_checks(inside))
     known, limits = (multiples(layout.hints), within(layout.hints)) if target.kind == "cpu" else ((), ())
-    kernels = tuple(replace(simplify(_fitted(kernel, layout)), multiples=known, within=limits) for kernel in kernels)
-    sources = _emit(kernels, target, layout, program, ahead)
+
+    def made(number: int) -> Kernel:
+        return replace(simplify(_fitted(later[number](), layout)), multiples=known, within=limits)
+
+    if target.kind == "cpu":
+        kernels, sources = _printed(made, bounds.graph, target, ahead)
+    else:
+        kernels = tuple(map(made, range(len(later))))
+        sources = _emit(kernels, target, layout, program)
     scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
     return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
 
@@ -147,24 +155,48 @@ def _fitted(kernel: Kernel, layout: Layout) -> Kernel:
     return replace(kernel, buffers=buffers)
 
 
-def _exclusive(kernels: Sequence[Kernel]) -> frozenset[str]:
+def _exclusive(graph: StageGraph) -> frozenset[str]:
     """What one kernel alone writes."""
-    written = Counter(buffer.name for kernel in kernels for buffer in kernel.buffers if buffer.role != "input")
-    return frozenset(name for name, count in written.items() if count == 1)
+    written = {(graph.storage_name(stage.target), graph.root(stage).name) for stage in graph.stages}
+    kernels = Counter(name for name, _ in written)
+    return frozenset(name for name, count in kernels.items() if count == 1)
 
 
-def _emit(
-    kernels: Sequence[Kernel],
-    target: Target,
-    layout: Layout,
-    program: Program,
-    ahead: Callable[[str], object] | None,
-) -> tuple[KernelSource, ...]:
+def _printed(
+    made: Callable[[int], Kernel], graph: StageGraph, target: Target, ahead: Callable[[str], object] | None
+) -> tuple[tuple[Kernel, ...], tuple[KernelSource, ...]]:
+    """The kernels for a CPU and their texts, one made and printed after the other, so that each but the last is told `ahead`."""
+    printer = AlikePrinter(target, _exclusive(graph))
+    found: dict[int, tuple[Kernel, KernelSource]] = {}
+    for number in _turns(graph):
+        kernel = made(number)
+        source = printer.source(kernel)
+        found[number] = kernel, source
+        if ahead is not None and len(found) < len(graph.roots) and not source.twin_of:
+            ahead(source.text)
+    pairs = [found[number] for number in range(len(found))]
+    return tuple([kernel for kernel, _ in pairs]), tuple([source for _, source in pairs])
+
+
+def _turns(graph: StageGraph) -> list[int]:
+    """The numbers of the kernels as they are printed: those of fewer temporaries first: code for arguments serves others, too."""
+    numbers = {root.name: number for number, root in enumerate(graph.roots)}
+    known = {graph.storage_name(name) for name in (*graph.program.parameters, *graph.program.results)}
+    temporaries: list[set[str]] = [set() for _ in numbers]
+    for stage in graph.stages:
+        names = {graph.storage_name(stage.target), *graph.reads(stage)} - known
+        temporaries[numbers[graph.root(stage).name]] |= {name for name in names if _is_shared(graph, name)}
+    return sorted(range(len(numbers)), key=lambda number: len(temporaries[number]))
+
+
+def _is_shared(graph: StageGraph, name: str) -> bool:
+    return any(graph.scope(stage) == "global" for stage in graph.stages_on(name))
+
+
+def _emit(kernels: Sequence[Kernel], target: Target, layout: Layout, program: Program) -> tuple[KernelSource, ...]:
     match target.kind:
         case "interpreter":
             return ()
-        case "cpu":
-            return emit_alike(kernels, target, _exclusive(kernels), ahead)
         case "cuda":
             return tuple(emit_cuda(kernel, target, layout.index_bits, source=program.source) for kernel in kernels)
         case _:

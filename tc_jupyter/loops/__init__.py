@@ -21,7 +21,7 @@ from .ir import (
     sub_blocks,
     walk_statements,
 )
-from .lower import PointCheck, lower
+from .lower import PointCheck, lower, lower_later
 from .rewrite import block_with_expressions, variables, with_blocks, with_expressions
 from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify
@@ -41,6 +41,7 @@ __all__ = [
     "IllegalKernel",
     "expand",
     "lower",
+    "lower_later",
     "simplify",
     "simplify_expr",
     "verify",

@@ -9,9 +9,9 @@ Worked example: `o(i) +=! A(i,j) * B(j)` on its default schedule becomes the ker
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText, render
@@ -125,12 +125,19 @@ def lower(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Ke
     Raises:
         CompileError: TC503, the ends of packed tiles must be zero, and a copy does not fill one tile after the other.
     """
+    return tuple([make() for make in lower_later(bounds, checks)])
+
+
+def lower_later(bounds: SymbolicBounds, checks: Iterable[PointCheck] = ()) -> tuple[Callable[[], Kernel], ...]:
+    """As `lower`, with a function for each kernel that makes it: one can be printed before the next one is made."""
     checks = tuple(checks)
     bounds = with_safe_padding(bounds, frozenset(check.statement for check in checks))
-    graph = bounds.graph
-    roots = [stage for stage in graph.stages if stage.attach.kind == "root"]
     sets = ExactSets(bounds)
-    return tuple(split_tails(_Nest(bounds, root, checks, sets).kernel(number)) for number, root in enumerate(roots))
+
+    def make(number: int, root: Stage) -> Kernel:
+        return split_tails(_Nest(bounds, root, checks, sets).kernel(number))
+
+    return tuple([partial(make, number, root) for number, root in enumerate(bounds.graph.roots)])
 
 
 @dataclass(slots=True)
@@ -202,8 +209,7 @@ class _Nest:
         )
 
     def _belongs(self, stage: Stage) -> bool:
-        path = self.graph.attach_path(stage.name)
-        return stage.name == self.root.name or (bool(path) and path[-1][0] == self.root.name)
+        return self.graph.root(stage).name == self.root.name
 
     def _name_loops(self, members: list[Stage]) -> None:
         """Give every loop a name of its own in the kernel: the leaf's name where it is free."""

@@ -229,6 +229,16 @@ class StageGraph:
         results = {self.storage_name(name) for name in self.program.results}
         return tuple(stage.name for stage in self.stages if self.storage_name(stage.target) in results)
 
+    @cached_property
+    def roots(self) -> tuple[Stage, ...]:
+        """The stages of which each is a kernel, with what is attached to it, in order of execution."""
+        return tuple(stage for stage in self.stages if stage.attach.kind == "root")
+
+    def root(self, stage: Stage) -> Stage:
+        """The stage in whose kernel a stage is computed."""
+        path = self.attach_path(stage.name)
+        return self.stage(path[-1][0]) if path else stage
+
     def storage_name(self, tensor: str) -> str:
         """The tensor whose elements these are: itself, or what it is a view of."""
         while (owner := self.program.tensor(tensor).view_of) is not None:

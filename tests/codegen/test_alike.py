@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from llvm_kernels import F32, add, const, execute, kernel, least, loop, mul, op, read, size, target, var
 
 import tc_jupyter as tc
-from tc_jupyter.codegen.llvm import alike, emit_alike, emit_as_twin, emit_llvm
+from tc_jupyter.codegen import KernelSource
+from tc_jupyter.codegen.llvm import AlikePrinter, alike, emit_as_twin, emit_llvm
 from tc_jupyter.codegen.llvm.alike import Outline, outline
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import SPARE, Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Store, simplify
@@ -17,6 +19,12 @@ from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, int64
 from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.launch import entry_point
+from tc_jupyter.schedule import Target
+
+
+def emit_alike(kernels: Sequence[Kernel], on: Target) -> list[KernelSource]:
+    """The texts of kernels, printed in that order."""
+    return list(map(AlikePrinter(on).source, kernels))
 
 
 def layer(
@@ -187,12 +195,12 @@ def test_code_for_an_argument_serves_a_temporary():
     """Of what is computed: the result; of what is copied: where it comes from."""
     result, temporary = layer(), in_temporary(layer("A", "B", "C"), "C")
     assert twins(result, temporary) == ["", "k"]
-    assert twins(temporary, result, temporary) == ["k", "", "k"]
+    assert twins(temporary, result, temporary) == ["", "", "k_C"]
     assert twins(temporary, in_temporary(layer(), "Y")) == ["", "k_C"]
-    made = emit_alike([temporary, result], target())
-    assert made[0].text == made[1].text == emit_llvm(result, target()).text
-    assert [(b.name, b.scope, b.align) for b in made[0].buffers][2] == ("C", "global", 64)
-    assert twins(in_temporary(copied(), "A"), copied()) == ["k", ""]
+    made, twin = emit_alike([result, temporary], target())
+    assert made.text == twin.text == emit_llvm(result, target()).text
+    assert [(b.name, b.scope, b.align) for b in twin.buffers][2] == ("C", "global", 64)
+    assert twins(copied(), in_temporary(copied(), "A")) == ["", "k"]
 
 
 def test_code_for_an_argument_serves_no_other_temporary():
@@ -207,8 +215,8 @@ def test_code_for_an_argument_serves_no_other_temporary():
 
 def test_what_is_written_past_the_caches_serves_what_is_not():
     past, kept = (copied(op("+", read("A", I), const(1.0)), streaming=each) for each in (True, False))
-    assert twins(in_temporary(kept, "Y"), past) == ["k", ""]
-    assert twins(in_temporary(past, "Y"), kept) == ["", ""]
+    assert twins(past, in_temporary(kept, "Y")) == ["", "k"]
+    assert twins(kept, in_temporary(past, "Y")) == ["", ""]
 
 
 def test_what_is_shown_is_what_runs_with_names_of_its_own():
@@ -422,6 +430,22 @@ def test_every_kind_is_compiled_once_and_loaded_once(made):
     assert len(made["built"]) == built
     assert len(made["objects"]) == len(kinds)
     assert len(made["loaded"]) == 2 * len(kinds)
+
+
+def test_layers_before_the_last_one_run_its_code():
+    """It is printed when the copy of its operand is; the kernels stand in order of execution."""
+    told: list[str] = []
+    f = tc.compile(chain(4), target="cpu").f
+    f(*arrays(128, 256, 256, 256, 256, 256))
+    ((_, layout),) = tuple(f.definition()._ready)
+    build = f.definition().build(cpu.cpu_target(), layout, told.append)
+    names = [kernel.name for kernel in build.kernels]
+    assert [int(name.split("_")[1]) for name in names] == list(range(len(names)))
+    copies = [k for k, name in enumerate(names) if name.endswith("_cache")]
+    layers = [k for k in range(len(names)) if k not in copies]
+    assert [build.sources[k].twin_of for k in copies] == ["", *[names[0]] * (len(copies) - 1)]
+    assert [build.sources[k].twin_of for k in layers] == [*[names[-1]] * (len(layers) - 1), ""]
+    assert told == [build.sources[0].text, build.sources[-1].text]
 
 
 def test_sources_show_every_kernel_with_its_own_names():

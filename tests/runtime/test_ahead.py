@@ -126,7 +126,7 @@ def test_kernels_that_others_follow_are_made_ahead(monkeypatch, tmp_path):
     np.testing.assert_array_equal(f(x, w, v), np.maximum(x @ w.T, 0) @ v.T)
     texts = {source.text for source in f.definition().build(cpu.cpu_target()).sources}
     assert len(texts) > 1
-    assert threads.count(False) == len(texts) - 1
+    assert threads.count(False) == len(texts)  # the last kernel, a copy, runs the code of the first one
 
 
 def test_switches_stay_from_kernel_to_kernel_and_are_put_back(monkeypatch):

@@ -3,8 +3,8 @@
 Comes in: `Kernel` and a CPU `Target`. Goes out: `KernelSource` with LLVM text. Nothing here imports LLVM.
 """
 
-from .alike import emit_alike, emit_as_twin
+from .alike import AlikePrinter, emit_as_twin
 from .emit import emit_llvm
 from .vector_math import EXTERNAL, External
 
-__all__ = ["EXTERNAL", "External", "emit_alike", "emit_as_twin", "emit_llvm"]
+__all__ = ["EXTERNAL", "AlikePrinter", "External", "emit_as_twin", "emit_llvm"]

@@ -1,9 +1,10 @@
 """Kernels that are equal but for names are printed once, and share one machine code.
 
-Comes in: the kernels of a build. Goes out: a `KernelSource` for each. `outline` writes a kernel without its names: a name stands as
-the number of the place where it is bound, and operands of integer sums, products, minima and maxima are sorted, as names may have
-put them in order. Kernels of one outline compute the same with what is bound at the same places, so code that is right for the
-first of them, whatever it calls things inside, is right for all. Only their arguments differ; no generated text is taken apart.
+Comes in: the kernels of a build, one by one. Goes out: a `KernelSource` for each. `outline` writes a kernel without its names: a
+name stands as the number of the place where it is bound, and operands of integer sums, products, minima and maxima are sorted, as
+names may have put them in order. Kernels of one outline compute the same with what is bound at the same places, so code that is
+right for the first of them, whatever it calls things inside, is right for all. Only their arguments differ; no generated text is
+taken apart.
 
 An outline holds all that code may depend on: loops, types, shapes, scopes, roles, which temporaries no other kernel writes, and
 comments of blocks that mean something. It is one of loops after `whole_tiles`: of what numbers sizes are multiples counts only
@@ -19,12 +20,12 @@ and `Q` are temporaries as `P` is. Cold, on two processors, the workload of four
 eight kernels have four outlines.
 
 Nor is the place of an array a name, but code that is right for an argument is right for a temporary, too: it asks for less. So if
-`Q` is the result, the first layer runs the code of the second one (`_serves`).
+`Q` is the result, the first layer runs the code of the second one (`_serves`), if that is printed first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -90,37 +91,32 @@ class Outline:
     statements: tuple[str, ...]
 
 
-def emit_alike(
-    kernels: Sequence[Kernel],
-    target: Target,
-    exclusive: frozenset[str] = frozenset(),
-    ahead: Callable[[str], object] | None = None,
-) -> tuple[KernelSource, ...]:
-    """Return the LLVM IR of kernels; those that are equal but for names have the text of the first of them (`twin_of`).
+class AlikePrinter:
+    """Prints kernels one after the other; one that is equal to an earlier one but for names has its text (`twin_of`)."""
 
-    Args:
-        target, exclusive: as for `emit_llvm`.
-        ahead: is told every text after which another one is printed, before that happens.
+    def __init__(self, target: Target, exclusive: frozenset[str] = frozenset()) -> None:
+        """`target`, `exclusive`: as for `emit_llvm`."""
+        self._target = target
+        self._exclusive = exclusive
+        self._printed: list[tuple[Kernel, Outline, KernelSource]] = []
 
-    Raises:
-        CompileError: TC503, an expression is nested too deeply.
-    """
-    prepared = [_prepared(kernel, exclusive) for kernel in kernels]
-    outlines = [own for _, own in prepared]
-    printed: dict[int, KernelSource] = {}
-    sources: list[KernelSource] = []
-    for number, (kernel, own) in enumerate(prepared):
-        first = number if own is None else _served_by(own, outlines)
-        other, outlined = prepared[first]
-        if first not in printed:
-            if ahead is not None and printed:
-                ahead(next(reversed(printed.values())).text)
-            printed[first] = emit_llvm(other, target, exclusive)
-        source = printed[first]
-        if first != number and own is not None and outlined is not None:
-            source = _twin((other, outlined, source), kernel, own)
-        sources.append(source)
-    return tuple(sources)
+    def source(self, kernel: Kernel) -> KernelSource:
+        """The LLVM IR of a kernel.
+
+        Raises:
+            CompileError: TC503, an expression is nested too deeply.
+        """
+        try:
+            kernel = replace(whole_tiles(kernel), multiples=())
+            own = outline(kernel, self._exclusive)
+        except RecursionError:  # printing says which kernel it is
+            return emit_llvm(kernel, self._target, self._exclusive)
+        for known in self._printed:
+            if _serves(known[1], own):
+                return _twin(known, kernel, own)
+        source = emit_llvm(kernel, self._target, self._exclusive)
+        self._printed.append((kernel, own, source))
+        return source
 
 
 def emit_as_twin(kernel: Kernel, other: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
@@ -142,24 +138,6 @@ def emit_as_twin(kernel: Kernel, other: Kernel, target: Target, exclusive: froze
     places = zip(kernel.buffers, theirs, strict=True)
     buffers = tuple([replace(ours, scope=there.scope, align=there.align) for ours, there in places])
     return emit_llvm(replace(kernel, body=body, buffers=buffers), target, exclusive)
-
-
-def _prepared(kernel: Kernel, exclusive: frozenset[str]) -> tuple[Kernel, Outline | None]:
-    """A kernel after `whole_tiles` with its outline; no outline if it is nested too deeply, which printing says."""
-    try:
-        kernel = replace(whole_tiles(kernel), multiples=())
-        return kernel, outline(kernel, exclusive)
-    except RecursionError:
-        return kernel, None
-
-
-def _served_by(own: Outline, outlines: Sequence[Outline | None]) -> int:
-    """The number of the kernel whose code a kernel runs: the first one that serves all that serve this one."""
-    best = own
-    for other in outlines:
-        if other is not None and _serves(other, best) and not _serves(best, other):
-            best = other
-    return next(k for k, other in enumerate(outlines) if other is not None and _serves(other, best))
 
 
 def _serves(other: Outline, own: Outline) -> bool:
