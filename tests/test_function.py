@@ -376,6 +376,7 @@ def test_unknown_options(options):
         (lambda f: f.cost(R=3, C=4, D=3), ValueError, "`mv` has no size 'D'; there are R, C"),
         (lambda f: tc.view(f, "foo"), ValueError, "there is no view 'foo'; there are ranges, "),
         (lambda f: tc.view(f, "ranges", R=3, Q=5), ValueError, "`mv` has no size 'Q'; there are R, C"),
+        (lambda f: tc.view(f, "ranges", sizes={"R": 3}), ValueError, "`mv` has no size 'sizes'; there are R, C"),
     ],
 )
 def test_wrong_values_are_told_in_a_sentence(module, use, error, said):

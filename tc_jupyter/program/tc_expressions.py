@@ -605,7 +605,7 @@ class ExpressionChecker:
                 f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {count}"
             )
             help = f"`{function.signature}`: {function.document}"
-            if count == 1:
+            if count == 1 and self._is_tensor(node.arguments[0]):
                 help = REDUCING.get(function.name, help)
             self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help)
             return None
@@ -615,6 +615,12 @@ class ExpressionChecker:
         if any(value is None for value in values):
             return None
         return self._call(node, function, [value for value in values if value is not None])
+
+    def _is_tensor(self, node: tree.Expression) -> bool:
+        """Whether this is a tensor of several elements, or one of its elements."""
+        name = node.function if isinstance(node, tree.Apply) else node
+        info = self.scope.tensors.get(name.name) if isinstance(name, tree.Name) else None
+        return info is not None and info.rank != 0
 
     def _call(self, node: tree.Apply[tree.Expression], function: Function, values: list[Typed]) -> Typed:
         span = node.span

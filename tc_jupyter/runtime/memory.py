@@ -147,9 +147,8 @@ class Pool:
         self.lent += 1
         return lease
 
-    def _ended(self, end: weakref.ref[_Lease]) -> None:
-        """The buffer goes back."""
-        assert isinstance(end, _End)
+    def _ended(self, end: Any) -> None:
+        """The buffer of an `_End` goes back; names of this module may be gone when the interpreter ends."""
         self._ends.discard(end)
         self._returned.append(end.block)
 

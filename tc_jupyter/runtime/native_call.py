@@ -702,9 +702,9 @@ def _finish(reference: weakref.ref[_Plan]) -> None:
     drop = plan[_DROP]
     try:
         if drop:
-            pool.drop(kernel.tasks)
+            pool.abandon()
         else:
-            pool.finish(plan[_ANSWER], kernel.tasks, kernel.threads)
+            pool.finish(plan[_ANSWER], kernel.threads)
     except BaseException:
         _give_back(plan)
         raise

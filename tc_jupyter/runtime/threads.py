@@ -25,6 +25,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -143,7 +144,7 @@ entry:
   %stop.at = getelementptr i8, ptr %s, i64 STOP
   br label %next
 next:
-; the caller looks at the clock after every claim: the first one is of one task, as those of long ones are
+; the caller looks at the clock after every claim: the first one is of one task, and so are those of long tasks
   %count = phi i64 [ 0, %entry ], [ %count.next, %finish ]
   %most = phi i64 [ %few, %entry ], [ %most.next, %finish ]
   %before = phi i64 [ %began, %entry ], [ %now, %finish ]
@@ -177,7 +178,8 @@ finish:
   %count.next = add i64 %count, %tasks
   %now = call i64 @ticks()
   %took = sub i64 %now, %before
-  %quick = icmp ule i64 %took, %short
+  %all.short = mul i64 %short, %tasks
+  %quick = icmp ule i64 %took, %all.short
   %most.next = select i1 %quick, i64 SLICE, i64 1
   %so.far = sub i64 %now, %began
   %in.time = icmp ult i64 %so.far, %ticks
@@ -308,9 +310,11 @@ end:
   ret i64 %count
 }
 
-define i64 @tc.wait(ptr %s, i64 %total, i64 %spins) {
-; waits until %total tasks are done; 0 if that takes longer than %spins pauses and as many yields
+define i64 @tc.wait(ptr %s, i64 %spins) {
+; waits until all tasks of the last job are done; 0 if that takes longer than %spins pauses and as many yields
 entry:
+  %total.at = getelementptr i8, ptr %s, i64 16
+  %total = load i64, ptr %total.at, align 8
   %done.at = getelementptr i8, ptr %s, i64 256
   %yield.at = getelementptr i8, ptr %s, i64 24
   %yield = load ptr, ptr %yield.at, align 8
@@ -363,6 +367,8 @@ by.itself:
   %by.one = call i64 @tc.alone(ptr %f, ptr %args, i64 0, i64 %total, i64 -1)
   %done.at = getelementptr i8, ptr %s, i64 256
   store atomic i64 %total, ptr %done.at monotonic, align 8
+  %total.of.job = getelementptr i8, ptr %s, i64 16
+  store i64 %total, ptr %total.of.job, align 8
   %alone.at = getelementptr i8, ptr %s, i64 32
   %before = load i64, ptr %alone.at, align 8
   %so.far = add i64 %before, 1
@@ -386,7 +392,7 @@ work:
   %all = icmp eq i64 %rest, 0
   br i1 %all, label %finish, label %hand.over
 finish:
-  %ok = call i64 @tc.wait(ptr %s, i64 %total, i64 %spins)
+  %ok = call i64 @tc.wait(ptr %s, i64 %spins)
   %done = icmp eq i64 %ok, 1
   br i1 %done, label %helped, label %hand.over
 hand.over:
@@ -424,13 +430,15 @@ end:
 }
 
 define i64 @tc.cancel(ptr %s) {
-; takes the tasks that nobody has begun; returns their number, without those of claims, which are counted as done
+; drops the tasks that nobody has begun, which then count as done; returns how many no claim held
 entry:
   %stop.at = getelementptr i8, ptr %s, i64 STOP
   store atomic i64 1, ptr %stop.at monotonic, align 8
   %word.at = getelementptr i8, ptr %s, i64 128
   %word = atomicrmw and ptr %word.at, i64 -4294967296 acq_rel
   %left = and i64 %word, 4294967295
+  %done.at = getelementptr i8, ptr %s, i64 256
+  %done = atomicrmw add ptr %done.at, i64 %left acq_rel
   ret i64 %left
 }
 
@@ -536,7 +544,7 @@ def _code() -> _Code:
         function("tc.work", _I, _P, _I, _I),
         function("tc.worker", None, _P, _I, _I),
         function("tc.run", _I, _P, _P, _P, _I, _I, _I, _I, _P),
-        function("tc.wait", _I, _P, _I, _I),
+        function("tc.wait", _I, _P, _I),
         function("tc.cancel", _I, _P),
         function("tc.alone", _I, _P, _P, _I, _I, _I),
         function("tc.pause", None, _I),
@@ -610,14 +618,13 @@ class Pool:
         self._spins = PAUSES
         pause_seconds, tick_seconds = self._paces()
         self._longest = max(PAUSES, int(SPIN_SECONDS / max(pause_seconds, 1e-10)))
-        self._look = max(1, int(_LOOK_SECONDS / tick_seconds))
+        self._look = int(_LOOK_SECONDS / tick_seconds) if tick_seconds else 0
         self._word(_LOOK).value = self._look
         self._late = 0
         self._brief_at = 0.0
-        self._wanted = 0
 
     def _paces(self) -> tuple[float, float]:
-        """How long one pause of a waiting loop takes, if no other thread of Python runs, 35 to 140 cycles, and how long a tick."""
+        """How long one pause of a waiting loop takes, if no other thread of Python runs, 35 to 140 cycles, and one tick, or 0."""
         pauses: list[float] = []
         ticks: list[float] = []
         for _ in range(3):
@@ -625,8 +632,8 @@ class Pool:
             self.code.pause(PAUSES)
             seconds, count = time.perf_counter() - start, self.code.ticks() - first
             pauses.append(seconds / PAUSES)
-            ticks.append(seconds / max(count, 1))
-        return min(pauses), max(sorted(ticks)[1], 1e-12)
+            ticks.append(seconds / count if count > 0 else 0.0)
+        return min(pauses), sorted(ticks)[1]
 
     def run(self, function: int, args: int, tasks: int, thread_count: int | None = None, brief: bool = False) -> None:
         """Call `void function(ptr args, i64 task, i64 thread, i64 tasks)` for all tasks; returns when all are done.
@@ -665,32 +672,25 @@ class Pool:
         return Place(self._state, run, ctypes.addressof(self._wake))
 
     def _together(self, function: int, args: int, tasks: int, count: int, brief: bool) -> None:
-        self._wanted = tasks
         try:
             answer = self.code.run(self._state, function, args, tasks, count, brief, PAUSES, self._wake)
             if answer != _DONE:
                 self._rest(answer, count)
         except BaseException:
-            self._abandon()
+            self.abandon()
             raise
 
-    def finish(self, answer: int, tasks: int, count: int) -> None:
+    def finish(self, answer: int, count: int) -> None:
         """Do the rest of a job of `count` threads; `answer` is what `tc.run` said. The pool is held by the caller.
 
         Raises:
             KeyboardInterrupt: pressed meanwhile; tasks that were not begun are dropped.
         """
-        self._wanted = tasks
         try:
             self._rest(answer, count)
         except BaseException:
-            self._abandon()
+            self.abandon()
             raise
-
-    def drop(self, tasks: int) -> None:
-        """End a job without its rest: tasks that were not begun are dropped."""
-        self._wanted = tasks
-        self._abandon()
 
     def _rest(self, answer: int, count: int) -> None:
         if answer == _UNSEEN and count > 1:
@@ -699,12 +699,12 @@ class Pool:
             self._keep_apart(count)
         if answer == _ALONE and self._follows():
             # what comes next finds them awake; a job without tasks tells who sleeps
-            self._wanted, answer = 0, self.code.run(self._state, None, None, 0, count, False, PAUSES, self._wake)
+            answer = self.code.run(self._state, None, None, 0, count, False, PAUSES, self._wake)
         if answer < 0:
             return
         self._wake_sleepers()
         self._help()
-        while not self.code.wait(self._state, self._wanted, PAUSES):
+        while not self.code.wait(self._state, PAUSES):
             pass
         self._keep_apart(count)
         if not answer:
@@ -723,15 +723,19 @@ class Pool:
     def _release_sleepers(self) -> None:
         left = self._word(_SLEEPERS)
         while left.value:
+            with suppress(RuntimeError):  # an interrupt came between these two lines: it is released already
+                self.workers[self._wake[left.value - 1] - 1].lock.release()
             left.value -= 1
-            self.workers[self._wake[left.value] - 1].lock.release()
 
-    def _abandon(self) -> None:
-        """Drop the tasks that nobody has begun; arguments must stay alive until the others have ended."""
-        self._release_sleepers()  # their flags are down: nobody else would wake them
-        self._wanted -= self.code.cancel(self._state)
-        while not self.code.wait(self._state, self._wanted, PAUSES):
-            pass
+    def abandon(self) -> None:
+        """Drop the tasks of a job that nobody has begun; its arguments must live until the others have ended, whatever comes."""
+        while True:
+            with suppress(BaseException):
+                self._release_sleepers()  # their flags are down: nobody else would wake them
+                self.code.cancel(self._state)
+                while not self.code.wait(self._state, PAUSES):
+                    pass
+                return
 
     def _follows(self) -> bool:
         """After some brief jobs: whether they came so close to each other that woken threads would see the next one."""

@@ -149,3 +149,68 @@ def test_a_temporary_is_made_in_the_tiles_that_the_schedule_says():
         made = made.reorder(stage, "i.outer", "j.outer", "i.inner", "j.inner").vectorize(stage, "j.inner")
     x = np.random.default_rng(0).integers(0, 9, (41, 1100)).astype(np.float32)
     np.testing.assert_array_equal(f.with_schedule(made)(x), x[:-2] + 2 * x[1:-1] + x[2:])
+
+
+PLANES = "def f({0}(L,M,N) X) -> (Y) {{ Y(h,i,j) = X(h,i,j) + X(h-1,i,j) + X(h+1,i,j) - X(h,i-1,j) + X(h,i,j+1) }}"
+
+
+def in_planes(dtype: DType, isa: str, llc_bytes: int) -> cpu.LoadedKernel:
+    """The code of `PLANES`."""
+    definition = tc.compile(
+        PLANES.format(dtype.value), target="cpu", allow=["TC231", "TC234", "TC235", "TC321"]
+    ).f.definition()
+    (source,) = definition.build(replace(target(isa), llc_bytes=llc_bytes)).sources
+    assert [each.name for each in source.arguments] == ["X", "Y", "L", "M", "N"]
+    return cpu.load(source, None, target(isa))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT64, DType.INT8], ids=lambda dtype: dtype.value)
+def test_every_element_of_planes_at_a_time_is_computed(isa, dtype):
+    """Whether they fill a vector of all planes, or not, or are written past the caches, one row after the other."""
+    line = 64 // dtype.bytes
+    lengths = [1, 2, line // 4, line // 2 - 1, line // 2, line - 1, line, line + 1, 2 * line, 3 * line + 1]
+    generator = np.random.default_rng(0)
+    for large in (False, True):
+        loaded = in_planes(dtype, isa, 16 if large else 1 << 30)
+        for length in [*lengths, 4096 // dtype.bytes, 4096 // dtype.bytes + line + 1] if large else lengths:
+            for count in range(9):
+                x = generator.integers(-20, 20, (count + 2, 4, length + 1)).astype(numpy_dtype(dtype))
+                y = x[1:-1, 1:, :-1] + x[:-2, 1:, :-1] + x[2:, 1:, :-1] - x[1:-1, :-1, :-1] + x[1:-1, 1:, 1:]
+                room = np.full(y.size + 3 * line, 77, x.dtype)
+                for shift in (0, 1):
+                    first = line + (-(room.ctypes.data // x.itemsize) % line) + shift
+                    out = room[first : first + y.size]
+                    loaded.run((ctypes.c_int64 * 5)(x.ctypes.data, out.ctypes.data, *x.shape))
+                    np.testing.assert_array_equal(out.reshape(y.shape), y)
+                    assert (room[:first] == 77).all()
+                    assert (room[first + y.size :] == 77).all()
+                    room[:] = 77
+
+
+@pytest.mark.parametrize(
+    ("body", "planes"),
+    [
+        (PLANES.format("float"), "h"),
+        ("def f(float(L,M,N) X) -> (Y) { Y(h,i,j) = X(h,i,j) + X(h+1,i,j) }", "h"),
+        ("def f(float(B,L,M,N) X) -> (Y) { Y(b,h,i,j) = X(b,h,i,j) + X(b,h,i+1,j) + X(b,h+1,i,j) }", "h"),
+        ("def f(float(L,M,N) X) -> (Y) { Y(h,i,j) = X(2*h,i,j) + X(2*h+1,i,j) }", ""),
+        ("def f(float(L,M,N) X) -> (Y) { Y(h,i,j) = X(h,i,j) + (h > 0 ? X(h-1,i,j) : 0.0) where h in 0:L }", ""),
+        ("def f(float(L,M,N) X) -> (Y) { Y(h,i,j) = X(h,i,j) + X((h+1)%L,i,j) where h in 0:L }", ""),
+        ("def f(float(L,M,N) X) -> (Y) { Y(h,i,j) = X(h,i,j) + X(h,i,j+1) }", ""),
+    ],
+)
+def test_which_stencils_compute_planes_at_a_time(body, planes):
+    f = tc.compile(body, target="cpu", allow=["TC231", "TC234", "TC235", "TC321", "TC322"]).f
+    text = f.source("loops")
+    assert [line.split()[1] for line in text.splitlines() if line.endswith("# unroll")] == (
+        [f"{planes}.inner"] if planes else []
+    )
+
+
+def test_a_temporary_is_made_in_planes_too():
+    text = "def f(float(L,M,N) A) -> (O) { T(h,i,j) = A(h,i,j) + A(h+1,i,j)  O(h,i,j) = T(h,i,j) * T(h+1,i,j+1) }"
+    f = tc.compile(text, target="cpu").f
+    a = np.random.default_rng(0).integers(0, 9, (12, 7, 40)).astype(np.float32)
+    t = a[:-1] + a[1:]
+    np.testing.assert_array_equal(f(a), t[:-1, :, :-1] * t[1:, :, 1:])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import mmap
 import os
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tc_jupyter.runtime import memory
 from tc_jupyter.runtime.memory import (
     HUGE_PAGE_BYTES,
     POOL,
@@ -84,6 +86,18 @@ def test_a_tensor_made_from_an_array_keeps_it():
     del tensor
     gc.collect()
     assert pool.unused_bytes() == 1 << 20
+
+
+def test_a_buffer_comes_back_when_the_names_of_the_module_are_gone(monkeypatch):
+    """As at the end of the interpreter."""
+    failed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", failed.append)
+    pool = Pool(1 << 30)
+    lease = pool.take(1 << 20)
+    monkeypatch.setattr(memory, "_End", None)
+    del lease
+    assert failed == []
+    assert len(pool._returned) == 1
 
 
 def test_unused_memory_is_bounded_and_the_oldest_goes_first():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -360,6 +361,60 @@ def test_what_is_left_of_a_claim_is_dropped_too():
         pool.code.run(pool._state, address, None, 1000, 1, False, threads.PAUSES, pool._wake)
         assert begun == [0, 1, 2, 3]
     assert dropped == [1000 - 1 - threads._SLICE] * 2  # a claim of one task, then one of sixteen
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_further_interrupts_do_not_end_the_wait_for_begun_tasks(code, monkeypatch):
+    pool, times = threads.pool(), itertools.count()
+    total = (1 << 32) - 1
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    def wait(*given):
+        return interrupted() if next(times) < 3 else real.wait(*given)
+
+    def cancel(*given):
+        return interrupted() if next(cancels) < 2 else real.cancel(*given)
+
+    real, cancels = pool.code, itertools.count()
+    stand_in = type("Code", (), {name: staticmethod(getattr(real, name)) for name in ("run", "worker")})
+    stand_in.work = staticmethod(interrupted)
+    stand_in.wait, stand_in.cancel = staticmethod(wait), staticmethod(cancel)
+    numbers = (ctypes.c_int64 * 16)()
+    with monkeypatch.context() as patched:
+        patched.setattr(pool, "code", stand_in)
+        with pytest.raises(KeyboardInterrupt):
+            pool.run(code.address("who"), ctypes.addressof(numbers), total)
+    assert pool._word(2 * threads._LINE).value == total
+    done = sum(numbers)
+    assert counts(code, 100)[:100] == [1] * 100
+    assert sum(numbers) == done < total
+
+
+@pytest.mark.usefixtures("four_threads")
+def test_an_interrupt_before_a_job_has_begun_waits_for_nothing(code, monkeypatch):
+    pool = threads.pool()
+    assert counts(code, 3)[:3] == [1] * 3
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    stand_in = type(
+        "Code", (), {name: staticmethod(getattr(pool.code, name)) for name in ("worker", "wait", "cancel", "work")}
+    )
+    stand_in.run = staticmethod(interrupted)
+    with monkeypatch.context() as patched:
+        patched.setattr(pool, "code", stand_in)
+        with pytest.raises(KeyboardInterrupt):
+            pool.run(code.address("add"), None, 1000)
+    assert counts(code, 100)[:100] == [1] * 100
+
+
+def test_without_a_clock_the_caller_looks_after_every_claim(monkeypatch):
+    code = threads._code()
+    monkeypatch.setattr(threads, "_code", lambda: replace(code, ticks=lambda: 0))
+    assert threads.Pool()._look == 0
 
 
 def test_how_often_the_caller_looks():

@@ -62,16 +62,15 @@ class Place:
     """Where a buffer of a kernel is: an argument of the call, or a temporary.
 
     Attributes:
-        scope, align: as the buffer has them.
+        scope: as the buffer has it.
         alone: it is a temporary that no other kernel writes.
-        either: code for an argument suits a temporary, too. Not so for copies into a temporary, which may write whole tiles, and
-            for what is computed from one, which is fetched ahead.
+        may_be_argument: code for an argument suits a temporary, too. Not so for copies into a temporary, which may write whole
+            tiles, and for what is computed from one, which is fetched ahead.
     """
 
     scope: str
-    align: int
     alone: bool
-    either: bool
+    may_be_argument: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +128,7 @@ def emit_as_twin(kernel: Kernel, other: Kernel, target: Target, exclusive: froze
     theirs, flags = other.buffers, iter(outline(whole_tiles(other)).streaming)
 
     def streamed(stmt: Stmt) -> Stmt:
+        """With the flags in the order in which an outline has them: `with_blocks` walks like it."""
         if isinstance(stmt, Store):
             return replace(stmt, streaming=next(flags))
         return with_blocks(stmt, lambda block: with_body(block, map(streamed, block.body)))
@@ -150,7 +150,7 @@ def _serves(other: Outline, own: Outline) -> bool:
 
 
 def _suits(theirs: Place, ours: Place) -> bool:
-    return theirs == ours or (ours.either and (theirs.scope, ours.scope) == ("argument", "global"))
+    return theirs == ours or (ours.may_be_argument and (theirs.scope, ours.scope) == ("argument", "global"))
 
 
 def _twin(known: tuple[Kernel, Outline, KernelSource], kernel: Kernel, own: Outline) -> KernelSource:
@@ -242,8 +242,8 @@ class _Outliner:
         return Outline("\n".join(self.parts), places, streaming, tuple(self.statements))
 
     def place(self, buffer: Buffer, copies: bool) -> Place:
-        either = buffer.role == ("input" if copies else "output")
-        return Place(buffer.scope, buffer.align, buffer.name in self.exclusive, either)
+        may_be_argument = buffer.role == ("input" if copies else "output")
+        return Place(buffer.scope, buffer.name in self.exclusive, may_be_argument)
 
     # --- names -------------------------------------------------------------------------------------------------------
 

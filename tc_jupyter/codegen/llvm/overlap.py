@@ -48,13 +48,25 @@ def _overlap(stmt: Stmt, free_masks: bool) -> Stmt:
     rest, known = replace(stmt, body=overlap(stmt.body, free_masks)), constant_value(length)
     if known is not None and known < lanes:
         return rest
-    try:
-        full = replace(stmt, body=overlap(_Shift(stmt, length, lanes).block(stmt.body), free_masks))
-    except _Unmoved:
+    shifted = shift_inwards(stmt, length, lanes)
+    if shifted is None:
         return rest
+    full = replace(shifted, body=overlap(shifted.body, free_masks))
     if known is not None:
         return full
     return If(Binary(">=", length, int64(lanes), DType.BOOL), Block((full,)), Block((rest,), SHORT))
+
+
+def shift_inwards(loop: For, length: Expr, lanes: int) -> For | None:
+    """A loop over tiles of which the last one ends where the row does, which is a tile long or more.
+
+    Returns:
+        `None` if the tile's number is used for something else than its position.
+    """
+    try:
+        return replace(loop, body=_Shift(loop, length, lanes).block(loop.body))
+    except _Unmoved:
+        return None
 
 
 def _slides(stmt: Stmt) -> bool:

@@ -13,6 +13,9 @@ Worked example, with rows of `W` elements and tiles of 6 x 64
         for j.i in 0:min(64, W - 64*j.o): (vectorize)  ->   part j.o of `for j in 0:W (vectorize)`: two vectors of 32
           Y[i, 64*j.o + j.i] = ...                            Y[i, j] = ...
 
+Some planes of a stencil in three dimensions are computed at a time, a vector of each after the other: then what they share is in
+registers. Where results are written past the caches, or planes or elements are too few, their rows are made one by one instead.
+
 Source: tiling for locality, Wolf and Lam, "A data locality optimizing algorithm", PLDI 1991.
 """
 
@@ -22,11 +25,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops import Block, Buffer, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
-from tc_jupyter.program import Binary, Const, DType, Expr, Read, Select, int64, walk
+from tc_jupyter.program import Binary, Const, DType, Expr, Read, Select, Unary, int64, walk
 from tc_jupyter.schedule import Target
 
+from .overlap import shift_inwards
 from .polynomial import mentions
 from .prepare import ceil_div, has_read, maximum, plus, times, upper_limit
 from .strips import is_stream, native_lanes, one_loop
@@ -83,8 +87,8 @@ def _turns(loop: For) -> bool:
     return any(mentions(where, loop.var) for read in reads for where in read.indices[:-1])
 
 
-def _tiled(outer: For, buffers: Mapping[str, Buffer], target: Target) -> For | None:
-    """The loop over tiles as one over parts; `None` if it is none around loops around a stream."""
+def _tiled(outer: For, buffers: Mapping[str, Buffer], target: Target) -> Stmt | None:
+    """The loop over tiles as one over parts, or without tiles; `None` if it is none around loops around a stream."""
     rows: list[For] = []
     block = outer.body
     while len(block.body) == 1 and isinstance(inner := block.body[0], For) and inner.kind != "vectorize":
@@ -98,17 +102,19 @@ def _tiled(outer: For, buffers: Mapping[str, Buffer], target: Target) -> For | N
     whole, length = one_loop(replace(outer, body=block)), upper_limit(part.extent)
     if whole is None or length is None or any(mentions(whole.extent, row.var) for row in rows):
         return None
-    lanes = lanes_of_stream(whole.body, target)
-    if length % lanes or not is_stream(whole) or _turns(whole):
+    if not is_stream(whole) or _turns(whole):
         return None
     names = [stmt.buffer for stmt in walk_statements(whole.body) if isinstance(stmt, Store)]
     stored = buffers.get(names[0])
-    if stored is None or stored.scope != "argument" or any(map(has_read, stored.shape)):
-        return (
-            None  # a temporary, which is read again, or a length that is a scalar, which is not known before the loops
-        )
-    large = is_large(stored, target)
-    found: For = Part(
+    # a temporary is read again, and a length that is a scalar is not known before the loops
+    is_result = stored is not None and stored.scope == "argument" and not any(map(has_read, stored.shape))
+    large = is_large(stored, target) if is_result and stored is not None else _NEVER
+    if all(row.kind == "unroll" for row in rows):
+        return _planes(outer, rows, whole, length, large)
+    lanes = lanes_of_stream(whole.body, target)
+    if not is_result or length % lanes:
+        return None
+    found = Part(
         whole.var,
         whole.min,
         whole.extent,
@@ -119,9 +125,32 @@ def _tiled(outer: For, buffers: Mapping[str, Buffer], target: Target) -> For | N
         vectors=length // lanes,
         cut=large,
     )
-    for row in reversed(rows):
-        found = replace(row, body=replace(row.body, body=(found,)))
     # a first vector that ends before the second whole one, and a last one that begins earlier
     parts = ceil_div(plus(whole.extent, int64(lanes - 1)), int64(length))
     parts = Select(large, parts, int64(1), DType.INT64)
-    return replace(outer, extent=parts, body=replace(outer.body, body=(found,)))
+    return replace(outer, extent=parts, body=replace(outer.body, body=(_around(rows, found),)))
+
+
+def _planes(outer: For, rows: list[For], whole: For, lanes: int, large: Expr) -> Stmt | None:
+    """Vectors of all planes at a time, the last of which begins earlier; where that may not be, rows one by one."""
+    shifted = shift_inwards(outer, whole.extent, lanes)
+    all_rows = [replace(row, extent=int64(count)) for row in rows if (count := upper_limit(row.extent)) is not None]
+    if shifted is None or len(all_rows) < len(rows):
+        return None
+    *_, vector = (stmt for stmt in walk_statements(shifted.body) if isinstance(stmt, For))
+    together = replace(shifted, body=replace(shifted.body, body=(_around(all_rows, vector),)))
+    alone = _around([replace(row, kind="serial") for row in rows], replace(whole, kind="vectorize"))
+    may = Unary("!", large, DType.BOOL)
+    for length, least in [
+        (whole, int64(lanes)),
+        *((row, full.extent) for row, full in zip(rows, all_rows, strict=True)),
+    ]:
+        may = Binary("&&", may, Binary(">=", length.extent, least, DType.BOOL), DType.BOOL)
+    return If(may, Block((together,)), Block((alone,)))
+
+
+def _around(rows: list[For], body: For) -> For:
+    """Loops over rows around another body."""
+    for row in reversed(rows):
+        body = replace(row, body=replace(row.body, body=(body,)))
+    return body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from tc_jupyter.function import Function
@@ -46,7 +46,8 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
         near = get_close_matches(str(name), VIEWS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"there is no view {name!r}{hint}; there are {', '.join(VIEWS)}")
-    others = options.keys() - signature(VIEWS[name]).parameters.keys()
+    parameters = signature(VIEWS[name]).parameters.values()
+    others = options.keys() - {each.name for each in parameters if each.kind is not Parameter.VAR_KEYWORD}
     if others and not function.leaves_ranks_open:
         known = size_names(function.analysis).names
         for other in sorted(others - set(known)):
