@@ -609,7 +609,10 @@ class _StageLoops:
         dtype = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target)).dtype
         zero = self._put(name, where, identity_of("+", dtype.compute), None)
         var = self.nest.names[variable(self.stage.name, split.inner)]
-        zeros = For(var, to_expr(constant(0)), to_expr(constant(pad)), Block((zero,)), "vectorize")
+        zeros: Stmt = For(var, to_expr(constant(0)), to_expr(constant(pad)), Block((zero,)), "vectorize")
+        if not nonnegative(extent):  # where a result is empty, what it needs may be less than nothing
+            there = Binary(">=", self.nest.expr(extent), to_expr(constant(0)), DType.BOOL)
+            zeros = If(there, Block((zeros,)))
         return Block((*loop.body, zeros))
 
     def _split_of(self, leaf: str) -> Split | None:

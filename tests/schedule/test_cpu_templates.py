@@ -30,6 +30,7 @@ from tc_jupyter.schedule.templates.contraction import (
     SLIDING,
     tile_of,
 )
+from tests.running import run
 
 pytest.importorskip("llvmlite")
 
@@ -463,3 +464,21 @@ def test_products_of_up_to_256_rows(name, rows, columns):
         x = rng.integers(-4, 5, (rows, steps) if name == "one" else (items, rows, steps)).astype(np.float32)
         y = rng.integers(-4, 5, shape).astype(np.float32)
         np.testing.assert_array_equal(function(x, y), x @ (np.swapaxes(y, 1, 2) if name == "scores" else y))
+
+
+@pytest.mark.parametrize("fixed", ["", "PQ", "BWPQ"])
+@pytest.mark.parametrize(("height", "width"), [(6, 1), (8, 1), (6, 4), (3, 3), (9, 2), (9, 5)])
+def test_what_an_empty_result_would_need_is_not_written(fixed, height, width):
+    """The copied input has fewer columns than none, and room for zeros behind them; the interpreter looks at every index."""
+    text = "def f(float(B,C,H,W) X, float(O,C,P,Q) K) -> (Y) { Y(b,o,h,w) +=! X(b,c,2*h+p,3*w+q)*K(o,c,p,q) }"
+    sizes = {"B": 1, "C": 2, "H": height, "W": width, "O": 4, "P": 7, "Q": 2}
+    definition = tc.compile(text, target="cpu").f.definition()
+    program, ranges = definition.with_constants([(name, sizes[name]) for name in fixed])
+    schedule = default_schedule(program, ranges, TARGET, {name: sizes[name] for name in program.sizes})
+    x = np.random.default_rng(0).integers(0, 9, (1, 2, height, width)).astype(np.float32)
+    k = np.ones((4, 2, 7, 2), np.float32)
+    found = run(schedule, {"X": x, "K": k}, {name: sizes[name] for name in program.sizes})["Y"]
+    down, along = (height - 7) // 2 + 1, (width - 2) // 3 + 1
+    assert found.shape == (1, 4, max(down, 0), max(along, 0))
+    for h, w in np.ndindex(found.shape[2:]):
+        np.testing.assert_array_equal(found[0, :, h, w], x[0, :, 2 * h : 2 * h + 7, 3 * w : 3 * w + 2].sum())
