@@ -31,7 +31,7 @@ from tc_jupyter.program import (
 from .convert import Scope, from_expr, to_condition
 from .display import element_text, to_python
 from .interval import Box, IndexBox, interval
-from .size_expr import Condition, Datum, Opaque, SizeExpr, conjunction, nonnegative
+from .size_expr import Condition, Datum, FloorDiv, Opaque, SizeExpr, conjunction, nonnegative
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,31 @@ def discharge(bound: Bound, where_box: IndexBox) -> bool:
     """Whether the guards around an access already test `bound` (`docs/ranges.md`, 'Guards').
 
     True if every alternative of the guards has a comparison `g >= 0` of sizes and indices with `expr - g >= 0` over the
-    `where` ranges; an index of `expr - g` without a `where` range makes it False.
+    `where` ranges; an index of `expr - g` without a `where` range makes it False. A quotient counts as its numerator: `e//d >= a`
+    is `e >= d*a`.
     """
     if not bound.access.guards:
         return False
     alternatives, _ = bound.access.condition.alternatives()
-    return all(any(_implies(g, bound.expr, where_box) for g in alternative) for alternative in alternatives)
+    expr = _multiplied_out(bound.expr)
+    return all(any(_implies(_multiplied_out(g), expr, where_box) for g in each) for each in alternatives)
+
+
+def _multiplied_out(e: SizeExpr) -> SizeExpr:
+    """`e >= 0` as a comparison without its quotient, if that stands there once and is divided by a number of 1 or more.
+
+    Worked example: `N - 1 - e//2 >= 0` says that `e//2 <= N - 1`, so `e <= 2*(N - 1) + 1`: `2*N - 1 - e >= 0`.
+    """
+    quotients = [(mono, c) for mono, c in e.terms.items() if any(isinstance(atom, FloorDiv) for atom in mono)]
+    match quotients:
+        case [((FloorDiv() as quotient,) as mono, (1 | -1) as sign)] if quotient.divisor.is_constant:
+            divisor = quotient.divisor.offset
+        case _:
+            return e
+    if divisor < 1:
+        return e
+    rest = (e - SizeExpr({mono: sign}, 0)) * divisor
+    return _multiplied_out(rest + quotient.numerator if sign == 1 else rest + (divisor - 1) - quotient.numerator)
 
 
 def _implies(g: SizeExpr, e: SizeExpr, where_box: IndexBox) -> bool:

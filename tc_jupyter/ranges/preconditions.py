@@ -37,6 +37,7 @@ from .size_expr import (
     conjunction,
     constant,
     floor_div,
+    index,
     maximum,
     minimum,
     mod,
@@ -516,7 +517,7 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     result: list[Diagnostic] = []
     for r in ranges.indices[statement.name]:
         if r.kind == "reduction":
-            result.extend(_reduction_messages(r) or _guarded_cut(statement, ranges, r))
+            result.extend(_guarded_cut(statement, ranges, r) or _reduction_messages(r))
         if r.source == "inferred":
             result.extend(_cut_messages(r, _equal_sizes(ranges)))
     result.extend(_guard_messages(statement, ranges))
@@ -537,14 +538,15 @@ def _reduction_messages(r: IndexRange) -> list[Diagnostic]:
 
 
 def _guarded_cut(statement: Statement, ranges: Ranges, r: IndexRange) -> list[Diagnostic]:
-    """TC331: an access under a condition on the index cuts a range that other accesses give it.
+    """TC331: an access under a condition on the index cuts a range that other accesses give it, or those that it indexes itself.
 
     The condition was meant to let the index run on, but is not seen to imply what the access needs (`discharge`).
     """
     if r.source != "inferred" or r.lower is None or r.upper is None:
         return []
     learned = [s for step in ranges.rounds[statement.name] for s in step.learned if s.index == r.index]
-    free = [s.limit for s in learned if not s.bound.access.guards]
+    own = index(r.index)
+    free = [s.limit for s in learned if not s.bound.access.guards or s.bound.access.index[s.bound.dimension] == own]
     lowest = [limit.value for limit in free if limit.side == "lower"]
     highest = [limit.value for limit in free if limit.side == "upper"]
     lower = maximum(*lowest) if lowest else r.lower

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from range_programs import define, program
 
+from tc_jupyter.compiler import analyze
 from tc_jupyter.ranges import infer_ranges, preconditions, to_python
 
 # signature, body, {index: range} of the last statement, shape, origin, preconditions that are not proved, codes
@@ -390,3 +391,24 @@ def test_message_points_at_the_access():
     (message,) = preconditions(checked, infer_ranges(checked)).diagnostics
     assert checked.source.slice(message.span) == "C(i+j)"
     assert message.message == "`C(i + j)` stays inside `C` only if `I + K <= J + 1`"
+
+
+CUTS = {
+    "h >= p && h-p < 2*H ? X((h-p)/2)*K(p) : 0": False,
+    "(h >= p && h-p < 2*H ? X((h-p)/2) : 0)*K(p)": False,
+    "(h-p)%2 == 0 && h-p >= 0 && (h-p)/2 < H ? X((h-p)/2)*K(p) : 0": False,
+    "h+p < 2*H ? X((h+p)/2)*K(p) : 0": False,
+    "h >= 2*p && (h-2*p)/3 < H ? X((h-2*p)/3)*K(p) : 0": False,
+    "h+p < 2*H+1 ? X((h+p)/2)*K(p) : 0": True,  # the last one would read beyond the end
+    "min(h-p, H-1-h+p) >= 0 ? X(h-p)*K(p) : 0": True,
+    "h > 0 && 2*h+p <= H ? X(2*h+p-1)*K(p) : 0": True,
+}
+
+
+@pytest.mark.parametrize("value", CUTS)
+def test_a_condition_on_a_quotient_is_one_on_its_numerator_and_what_still_cuts_is_said(value):
+    text = f"def f(float(H) X, float(P) K) -> (Y) {{ Y(h) +=! {value} where h in 0:2*H }}"
+    found = analyze(text).functions["f"]
+    (p,) = (r for r in found.ranges.indices["Y"] if r.index == "p")
+    assert (p.text == "0 <= p < P") is not CUTS[value]
+    assert ("TC331" in {each.code.number for each in analyze(text).diagnostics}) is CUTS[value]
