@@ -641,7 +641,25 @@ class ExpressionChecker:
             return Typed(Call(function.name, arguments, FLOAT32, span), FLOAT32, "float")
         dtype = _float_type(values)
         arguments = tuple(convert(value, dtype).expr for value in values)
+        if function.name == "pow" and (product := _power(arguments[0], arguments[1], dtype, span)) is not None:
+            return Typed(product, dtype)
         return Typed(Call(function.name, arguments, dtype.compute, span), dtype)
+
+
+_MOST_NODES = 64
+"""Of what is multiplied by itself: it is written several times."""
+
+
+def _power(base: Expr, exponent: Expr, dtype: DType, span: Span) -> Expr | None:
+    """`base` to the power 2, 3 or 4 as a product, which is a multiplication or two, at most 1.5 units in the last place off;
+    sums of such products are computed in tiles.
+    """
+    if not isinstance(exponent, Const) or exponent.value not in (2, 3, 4) or len(list(walk(base))) > _MOST_NODES:
+        return None
+    square = Binary("*", base, base, dtype.compute, span)
+    if exponent.value == 2:
+        return square
+    return Binary("*", square, base if exponent.value == 3 else square, dtype.compute, span)
 
 
 _BOUND_HELP = (

@@ -286,7 +286,7 @@ class _Scanner:
                 start,
                 end,
                 "there is no operator `**`",
-                "write `pow(a, b)`, or a product for a small power",
+                "write `pow(a, b)`",
                 self.power(start, end),
             )
             self.add("ERROR", word, start, end)

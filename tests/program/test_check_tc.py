@@ -608,3 +608,21 @@ def test_functions_that_are_operators_say_which(name, operator, argument):
 def test_a_tensor_of_nearly_that_name_comes_first():
     found = check("def f(float(N,M) sums) -> (Y) { Y(i) = sum(sums(i,0)) }").diagnostics
     assert any("did you mean `sums`" in (each.help or "") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "products"), [("2", 1), ("3", 2), ("4.0", 3), ("5", 0), ("-2", 0), ("2.5", 0), ("n", 0)]
+)
+def test_small_powers_are_products(exponent, products):
+    found = check(f"def f(half(N) X, float n) -> (Y) {{ Y(i) = pow(X(i), {exponent}) + n }}").programs["f"]
+    nodes = [node for node in walk(found.statements[0].value) if isinstance(node, Binary | Call)]
+    assert sum(isinstance(node, Binary) and node.op == "*" for node in nodes) == products
+    assert any(isinstance(node, Call) for node in nodes) is (products == 0)
+
+
+def test_powers_of_powers_are_written_while_they_are_short():
+    power = "X(i)"
+    for _ in range(12):
+        power = f"pow({power}, 4)"
+    value = check(f"def f(float(N) X) -> (Y) {{ Y(i) = {power} }}").programs["f"].statements[0].value
+    assert len(list(walk(value))) < 1000
