@@ -111,13 +111,21 @@ def test_a_forked_child_has_a_pool_of_its_own(code):
     assert counts(code, 100)[:100] == [1] * 100
 
 
-def asleep(number: int) -> None:
-    """Return once a worker sleeps."""
-    flag = ctypes.c_int64.from_address(threads.pool()._state + threads._WORKERS + number * threads._LINE)
+def asleep(number: int, cpu: int | None = None) -> None:
+    """Return once a worker sleeps, and has said that it ran on that processor: it says so after its flag is up."""
+    pool = threads.pool()
+    flag = pool._word(threads._WORKERS + number * threads._LINE)
     end = time.monotonic() + 60
-    while flag.value == 0 and time.monotonic() < end:
+    while (flag.value == 0 or cpu not in (None, pool.workers[number - 1].slept_on)) and time.monotonic() < end:
         os.sched_yield()
     assert flag.value == 1
+
+
+def fall_asleep(code, cpu: int) -> None:
+    """The first worker sleeps, and believes that it ran on that processor, which `current_cpu` says."""
+    for where in (None, cpu):  # it may have fallen asleep before, elsewhere
+        counts(code, 100, limit=2)
+        asleep(1, where)
 
 
 @pytest.mark.usefixtures("four_threads")
@@ -125,18 +133,26 @@ def test_a_worker_that_slept_where_the_caller_runs_is_sent_to_the_other_processo
     sent: list[tuple[int | None, int, int | None]] = []
     monkeypatch.setattr(cpus, "current_cpu", lambda: 7)
     monkeypatch.setattr(cpus, "send_away", lambda *call: bool(sent.append(call)))
-    counts(code, 100, limit=2)
-    for _ in range(2):  # it may have fallen asleep before the first call of this test
-        asleep(1)
-        sent.clear()
-        assert counts(code, 100, limit=2)[:100] == [1] * 100
-    worker = threads.pool().workers[0]
-    assert sent[0] == (worker.thread, 7, worker.left)
-    asleep(1)
-    worker.slept_on = 6
+    fall_asleep(code, 7)
     sent.clear()
     assert counts(code, 100, limit=2)[:100] == [1] * 100
-    assert sent == []
+    worker = threads.pool().workers[0]
+    assert sent[0] == (worker.thread, 7, worker.left)
+
+
+def test_only_workers_that_slept_where_the_caller_runs_are_sent_away(monkeypatch):
+    sent: list[tuple[int | None, int, int | None]] = []
+    monkeypatch.setattr(cpus, "current_cpu", lambda: 7)
+    monkeypatch.setattr(cpus, "send_away", lambda *call: bool(sent.append(call)))
+    pool = threads.Pool()
+    pool.workers = [threads._Worker(threading.Lock(), thread, cpu) for thread, cpu in ((11, 6), (12, 7), (13, None))]
+    for k, worker in enumerate(pool.workers):
+        worker.lock.acquire()
+        pool._wake[k] = k + 1
+    pool._word(threads._SLEEPERS).value = 3
+    pool._wake_sleepers()
+    assert sent == [(12, 7, None)]
+    assert not any(worker.lock.locked() for worker in pool.workers)
 
 
 def test_a_job_that_the_first_worker_has_not_seen_says_so(code):
@@ -250,13 +266,10 @@ def test_an_interrupt_before_a_worker_is_woken_does_not_lose_it(code, monkeypatc
     def interrupted(_):
         raise KeyboardInterrupt
 
-    assert counts(code, 100, limit=2)[:100] == [1] * 100
-    worker = threads.pool().workers[0]
-    asleep(1)
     with monkeypatch.context() as patched:
-        patched.setattr(threads._Worker, "leave", lambda *_: interrupted(None))
-        worker.slept_on = -7
         patched.setattr(cpus, "current_cpu", lambda: -7)
+        fall_asleep(code, -7)
+        patched.setattr(threads._Worker, "leave", lambda *_: interrupted(None))
         with pytest.raises(KeyboardInterrupt):
             counts(code, 100, limit=2)
     asleep(1)  # it has run, and sleeps again
