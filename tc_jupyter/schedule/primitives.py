@@ -672,7 +672,13 @@ def at_most(graph: StageGraph, size: str, most: int) -> StageGraph:
 
 
 def cache_read(
-    graph: StageGraph, tensor: str, consumer: str, *others: str, widen: bool = False, reindex: bool = False
+    graph: StageGraph,
+    tensor: str,
+    consumer: str,
+    *others: str,
+    widen: bool = False,
+    reindex: bool = False,
+    only: int | None = None,
 ) -> tuple[StageGraph, str]:
     """Add a stage that copies `tensor` for its consumers; it is attached and bounded like any stage.
 
@@ -701,14 +707,18 @@ def cache_read(
         reindex: let the copy be what the consumer reads, as a function of sums of its indices: remainders, limits and conditions
             in its subscripts are resolved in the copy (see `reindexing`), and it reads `A.cache(i + k)`. For one consumer, which
             has no moves yet.
+        only: of different accesses of one consumer to the tensor, the number of the one that reads the copy: 0 is the first one.
 
     Returns:
         The new graph and the name of the new stage (`A.cache`, `A.cache#2`, ...).
 
     Raises:
         CompileError: TC401 (a consumer does not read the tensor, or it changes between two of them; what it reads is no function
-            of sums of its indices).
+            of sums of its indices; there is no such access).
     """
+    if only is not None and (others or widen or reindex):
+        message = "`only` is for one access of one consumer, and keeps the type"
+        raise refuse(graph, codes.BAD_ATTACH, None, message, "leave out `widen`, `reindex` and the other consumers")
     if reindex:
         if others or widen:
             message = "`reindex` is for one consumer, and keeps the type"
@@ -720,7 +730,7 @@ def cache_read(
     user = users[0]
     for each in users:
         _reads_a_copy(graph, tensor, each)
-    reads = [read for read in user.statement.reads() if read.tensor == tensor]
+    reads = _chosen_reads(graph, tensor, user, only)
     writers = [each.name for each in graph.stages_on(tensor)]
     if any(graph.position(user.name) < graph.position(name) < graph.position(users[-1].name) for name in writers):
         message = f"`{tensor}` changes between `{user.name}` and `{users[-1].name}`"
@@ -737,7 +747,7 @@ def cache_read(
     cached = Tensor(name, dtype, source.rank, "temporary")
 
     def redirect(expr: Expr) -> Expr | None:
-        if isinstance(expr, Read) and expr.tensor == tensor:
+        if isinstance(expr, Read) and expr.tensor == tensor and (only is None or expr == reads[0]):
             return replace(expr, tensor=name, dtype=dtype)
         if isinstance(expr, Cast) and isinstance(expr.operand, Read) and expr.operand.tensor == name:
             return _as_type(expr.operand, expr.dtype)
@@ -751,6 +761,23 @@ def cache_read(
     if producers and producers[-1].attach.kind == "at":
         stage = replace(stage, attach=producers[-1].attach)
     return _valid(graph, _insert(graph, user.name, stage, cached, box), user), name
+
+
+def _chosen_reads(graph: StageGraph, tensor: str, user: Stage, only: int | None) -> list[Read]:
+    """The different accesses of a stage to a tensor, or one of them.
+
+    Raises:
+        CompileError: TC401 (there is no such access).
+    """
+    reads = list(dict.fromkeys(read for read in user.statement.reads() if read.tensor == tensor))
+    if only is None:
+        return reads
+    if not 0 <= only < len(reads):
+        message = f"`{user.name}` has no access number {only} to `{tensor}`"
+        raise refuse(
+            graph, codes.BAD_ATTACH, user, message, f"`only` is less than {len(reads)}, and 0 for the first access"
+        )
+    return [reads[only]]
 
 
 def _cache_operand(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGraph, str]:

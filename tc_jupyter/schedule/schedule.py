@@ -134,11 +134,20 @@ class Schedule:
         return self._do("at_most", size, most)
 
     def cache_read(
-        self, tensor: str, consumer: str, *others: str, widen: bool = False, reindex: bool = False
+        self,
+        tensor: str,
+        consumer: str,
+        *others: str,
+        widen: bool = False,
+        reindex: bool = False,
+        only: int | None = None,
     ) -> Schedule:
         """Add a stage `<tensor>.cache` that copies a tensor for its consumers; see `primitives.cache_read`."""
-        given = {"widen": widen, "reindex": reindex}
-        return self._do("cache_read", tensor, consumer, *others, **{key: True for key, value in given.items() if value})
+        flags = {"widen": widen, "reindex": reindex}
+        given: dict[str, Any] = {key: True for key, value in flags.items() if value}
+        if only is not None:
+            given["only"] = only
+        return self._do("cache_read", tensor, consumer, *others, **given)
 
     def cache_write(self, stage: str) -> Schedule:
         """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""

@@ -62,6 +62,20 @@ CASES = {
         128,
         edges=({"M": 35, "N": 37, "K": 61}, {"M": 5, "N": 9, "K": 3}),
     ),
+    "product with itself": Case(
+        "def f(float(K,N) X) -> (C) { C(i,j) +=! X(k,i) * X(k,j) }",
+        ({"N": 34, "K": 33}, {"N": 5, "K": 9}),
+        ("__shared__",),
+        128,
+        edges=({"N": 37, "K": 61}, {"N": 9, "K": 3}),
+    ),
+    "distances to itself": Case(
+        "def f(float(N,K) X) -> (D) { D(i,j) +=! (X(i,k) - X(j,k)) * (X(i,k) - X(j,k)) }",
+        ({"N": 34, "K": 33},),
+        ("__shared__",),
+        128,
+        edges=({"N": 37, "K": 61}, {"N": 9, "K": 3}),
+    ),
     "epilogue": Case(
         "def f(float(M,K) A, float(K,N) B, float(N) b) -> (O) { C(i,j) +=! A(i,k) * B(k,j)\n O(i,j) = fmax(C(i,j) + b(j), 0.0) }",
         ({"M": 30, "N": 45, "K": 33},),

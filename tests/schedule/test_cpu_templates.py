@@ -153,6 +153,18 @@ TEMPLATES = {
         "{ P(n,x,y,c) +=! X(n,x,y,z) * W(c,z)  Q(n,x,b,c) +=! P(n,x,y,c) * V(b,y)  O(n,a,b,c) +=! Q(n,x,b,c) * U(a,x) }",
         {"M": [2], "A": [1, 4, 9], "B": [5, 8, 3], "C": [7, 16, 17]},
     ),
+    "product with itself": (
+        "def f(float(K,N) X) -> (C) { C(i,j) +=! X(k,i) * X(k,j) }",
+        {"N": [*ROWS, *COLUMNS, FEW_ROWS + 1], "K": [1, 17]},
+    ),
+    "transposed product with itself": (
+        "def f(float(B,N,K) X) -> (C) { C(b,i,j) +=! X(b,i,k) * X(b,j,k) }",
+        {"B": [1, 3], "N": [*ROWS, *COLUMNS], "K": [1, 17]},
+    ),
+    "distances to itself": (
+        "def f(float(N,K) X) -> (D) { D(i,j) +=! (X(i,k) - X(j,k)) * (X(i,k) - X(j,k)) }",
+        {"N": [*ROWS, *COLUMNS], "K": [5]},
+    ),
     "distances": (
         "def f(float(N,K) A, float(M,K) B) -> (D) { D(i,j) +=! (A(i,k) - B(j,k)) * (A(i,k) - B(j,k)) }",
         {"N": ROWS, "M": edges(TILE.columns), "K": [4]},
@@ -393,7 +405,10 @@ def test_code_of_a_product_is_readable():
 
 
 @pytest.mark.skipif(not jit.host()[0].startswith("x86_64"), reason="reads x86 assembly")
-@pytest.mark.parametrize("name", ["product", "product, transposed", "distances", "layer"])
+@pytest.mark.parametrize(
+    "name",
+    ["product", "product, transposed", "distances", "layer", "product with itself", "distances to itself"],
+)
 def test_the_innermost_loop_of_a_product_does_not_spill(name):
     function = tc.compile(TEMPLATES[name][0], target="cpu")["f"]
     blocks = re.split(r"\n\.?L?\w+:", function.source("asm"))

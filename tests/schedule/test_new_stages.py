@@ -368,6 +368,19 @@ def test_a_reindexed_copy_is_for_one_stage_without_moves():
     assert "for one consumer" in refused(two.cache_read, "X", "Y", "Z", reindex=True).message
 
 
+def test_one_of_several_accesses_reads_a_copy():
+    text = "def f(float(N,K) X) -> (C) { C(i,j) +=! X(n,i) * X(n,j) * X(n,i) }"
+    schedule = default(text).cache_read("X", "C", only=0)
+    assert [read.tensor for read in schedule.graph.stage("C").statement.reads()] == ["X.cache", "X", "X.cache"]
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": 2, "K": 3})["C"], np.einsum("ni,nj,ni->ij", x, x, x))
+    for wrong in (-1, 2):
+        said = refused(default(text).cache_read, "X", "C", only=wrong)
+        assert (said.code.number, said.help) == ("TC401", "`only` is less than 2, and 0 for the first access")
+    for option in ("widen", "reindex"):
+        assert "keeps the type" in refused(default(text).cache_read, "X", "C", only=0, **{option: True}).message
+
+
 def test_a_promised_size_is_a_constant_of_the_loops():
     schedule = default(PRODUCT).at_most("N", 16).at_most("N", 12)
     assert schedule.graph.most == (("N", 12),)

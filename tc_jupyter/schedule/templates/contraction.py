@@ -24,6 +24,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
+from .self_products import told_apart
 from .streaming import lanes_of, step_of
 
 BLOCK_TILES = 8
@@ -232,6 +233,11 @@ def roles_of(stage: Stage) -> Roles | None:
     return _vector_roles(reads, column) or _strided_roles(stage, reads, outputs)
 
 
+def _row_of(stage: Stage) -> str | None:
+    roles = roles_of(stage)
+    return None if roles is None else roles.row
+
+
 def _single(stage: Stage) -> set[str]:
     """Indices with one value."""
     return {root.name for root in stage.roots if root.dom[1] - root.dom[0] == constant(1)}
@@ -340,6 +346,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     Args:
         sizes: sizes of the call, as far as they are to be relied on, to choose the tile.
     """
+    schedule = told_apart(schedule, name, _row_of)
     stage = schedule.graph.stage(name)
     roles = roles_of(stage) or _halving_roles(schedule, stage, target, sizes or {})
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):

@@ -28,7 +28,8 @@ def inline_read_once(schedule: Schedule) -> Schedule:
         return schedule
     written = inject_inline(schedule.graph)
     for name in reversed(schedule.stages):
-        if name in schedule.graph.outputs or not _is_read_once(written, name):
+        inlined = schedule.graph.stage(name).attach.kind == "inline"
+        if name in schedule.graph.outputs or inlined or not _is_read_once(written, name):
             continue
         try:
             schedule = schedule.compute_inline(name)

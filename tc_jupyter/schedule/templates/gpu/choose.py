@@ -44,6 +44,7 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Sc
 
 def _product(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:
     """A product's schedule, of parts of its sum where that is long and the result small; `None` for what is no product."""
+    schedule = product.with_names(schedule, name)
     found = _tried(tensor_cores.default, schedule, name, target, sizes)
     if found is not None:
         return found

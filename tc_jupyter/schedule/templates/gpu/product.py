@@ -26,6 +26,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
+from tc_jupyter.schedule.templates.self_products import told_apart
 
 from .limits import added, fits_shared
 
@@ -77,7 +78,17 @@ class Roles:
 
 def is_product(schedule: Schedule, name: str) -> bool:
     """Whether a stage reads its operands often enough for tiles in shared memory."""
-    return roles_of(schedule.graph.stage(name)) is not None
+    return roles_of(with_names(schedule, name).graph.stage(name)) is not None
+
+
+def with_names(schedule: Schedule, name: str) -> Schedule:
+    """The schedule in which a product of a tensor with itself reads its operands by two names."""
+    return told_apart(schedule, name, _row_of)
+
+
+def _row_of(stage: Stage) -> str | None:
+    roles = roles_of(stage)
+    return None if roles is None else roles.row
 
 
 def roles_of(stage: Stage) -> Roles | None:
