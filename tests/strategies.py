@@ -214,7 +214,7 @@ def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...
         return schedule.cache_write(stage)
     if kind == "cache_read":
         tensor = data.draw(st.sampled_from(tuple(t.name for t in schedule.graph.program.tensors)))
-        option = data.draw(st.sampled_from(({}, {"reindex": True}, {"only": 0}, {"only": 1})))
+        option = data.draw(st.sampled_from(({}, {"reindex": True}, {"value": True}, {"only": 0}, {"only": 1})))
         return schedule.cache_read(tensor, stage, **option)
     if not leaves:
         return schedule

@@ -630,14 +630,19 @@ class _StageLoops:
 
     @property
     def _is_packed_copy(self) -> bool:
-        """Whether this copies into memory of a processor whose tiles or rows are longer than what is copied, and are read whole."""
+        """Whether this copies into memory of a processor whose tiles or rows are longer than what is copied, and are read whole.
+
+        Rows with room behind them may also be computed.
+        """
         if all(user.storage.clamped for user in self.nest.graph.consumers(self.stage.name)):
             return False
         around = {self.stage.name, *(name for name, _ in self.nest.graph.attach_path(self.stage.name))}
         axes = {kind for name in around for _, kind in self.nest.graph.stage(name).annotations}
         inside = self.nest.graph.scope(self.stage) in ("global", "local")
         first = self.nest.graph.stages_on(self.stage.target)[0].name == self.stage.name  # others may have written there
-        return first and is_copy(self.statement) and inside and not axes & set(GPU_AXES)
+        plain = self.statement.operator == "=" and not self.statement.reduction_indices
+        fills = is_copy(self.statement) or (self.stage.storage.pad > 0 and plain)
+        return first and fills and inside and not axes & set(GPU_AXES)
 
     def _below(self, value: SizeExpr, limit: SizeExpr) -> Expr:
         return Binary("<", self.nest.expr(value), self.nest.expr(limit), DType.BOOL)

@@ -35,7 +35,7 @@ from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
 from .lineage import default_domain, leaf_domain, lineage
 from .placement import attach_points, attach_problem, attached_family, graph_problem, shared_depth
-from .reindexing import operand
+from .reindexing import operand, value_of
 from .sized import with_sizes
 from .stage import (
     ANNOTATIONS,
@@ -678,6 +678,7 @@ def cache_read(
     *others: str,
     widen: bool = False,
     reindex: bool = False,
+    value: bool = False,
     only: int | None = None,
 ) -> tuple[StageGraph, str]:
     """Add a stage that copies `tensor` for its consumers; it is attached and bounded like any stage.
@@ -707,6 +708,8 @@ def cache_read(
         reindex: let the copy be what the consumer reads, as a function of sums of its indices: remainders, limits and conditions
             in its subscripts are resolved in the copy (see `reindexing`), and it reads `A.cache(i + k)`. For one consumer, which
             has no moves yet.
+        value: let the copy hold what the consumer computes from the element alone, `exp(A(i, k))` or `A(i, k) / S(i)`: the largest
+            expression around the access that has no other indices. For one consumer, which has no moves yet.
         only: of different accesses of one consumer to the tensor, the number of the one that reads the copy: 0 is the first one.
 
     Returns:
@@ -714,16 +717,15 @@ def cache_read(
 
     Raises:
         CompileError: TC401 (a consumer does not read the tensor, or it changes between two of them; what it reads is no function
-            of sums of its indices; there is no such access).
+            of sums of its indices; nothing is computed from it alone; there is no such access).
     """
-    if only is not None and (others or widen or reindex):
-        message = "`only` is for one access of one consumer, and keeps the type"
-        raise refuse(graph, codes.BAD_ATTACH, None, message, "leave out `widen`, `reindex` and the other consumers")
-    if reindex:
-        if others or widen:
-            message = "`reindex` is for one consumer, and keeps the type"
-            raise refuse(graph, codes.BAD_ATTACH, None, message, "leave out the other consumers and `widen`")
-        return _cache_operand(graph, tensor, consumer)
+    chosen = [name for name, given in (("reindex", reindex), ("value", value), ("only", only is not None)) if given]
+    if chosen and (others or widen or (chosen[1:] and reindex)):
+        message = f"`{chosen[0]}` is for one consumer, and keeps the type"
+        help = "leave out the other consumers and `widen`" if others or widen else f"leave out `{chosen[1]}`"
+        raise refuse(graph, codes.BAD_ATTACH, None, message, help)
+    if reindex or value:
+        return _cache_operand(graph, tensor, consumer, only or 0, value)
     users = sorted(
         (find_stage(graph, name) for name in (consumer, *others)), key=lambda each: graph.position(each.name)
     )
@@ -754,8 +756,8 @@ def cache_read(
         return None
 
     for each in users:
-        value = rewrite(each.statement.value, redirect)
-        graph = graph.replace_stage(replace(each, statement=replace(each.statement, value=value)))
+        moved = rewrite(each.statement.value, redirect)
+        graph = graph.replace_stage(replace(each, statement=replace(each.statement, value=moved)))
     stage = _default_stage(copy, box, ())
     producers = graph.stages_on(tensor)
     if producers and producers[-1].attach.kind == "at":
@@ -780,24 +782,29 @@ def _chosen_reads(graph: StageGraph, tensor: str, user: Stage, only: int | None)
     return [reads[only]]
 
 
-def _cache_operand(graph: StageGraph, tensor: str, consumer: str) -> tuple[StageGraph, str]:
-    """`cache_read` of what one consumer reads, as a function of sums of its indices."""
+def _cache_operand(graph: StageGraph, tensor: str, consumer: str, only: int, value: bool) -> tuple[StageGraph, str]:
+    """`cache_read` of what one consumer reads, or computes from it, as a function of sums of its indices."""
     user = find_stage(graph, consumer)
     _reads_a_copy(graph, tensor, user)
     if not graph.is_free(consumer):
         message = f"`{consumer}` is attached or has moves already"
-        raise refuse(graph, codes.BAD_ATTACH, user, message, "call `cache_read` with `reindex` first")
-    found = operand(user, tensor, graph.boxes[tensor])
+        raise refuse(graph, codes.BAD_ATTACH, user, message, "call `cache_read` first")
+    (read,) = _chosen_reads(graph, tensor, user, only)
+    found = value_of(user, read, graph.boxes) if value else operand(user, tensor, graph.boxes[tensor])
+    if found is None and value:
+        message = f"`{consumer}` computes nothing from an element of `{tensor}` alone that is a function of sums of its indices"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, "`cache_read` without `value`")
     if found is None:
         message = f"what `{consumer}` reads from `{tensor}` is no function of sums of its indices that have no index in common"
         raise refuse(graph, codes.BAD_ATTACH, user, message, "`cache_read` without `reindex`")
     name = _fresh(graph, f"{tensor}.cache")
     box = Box(found.bounds)
     names = _copy_indices(Read(name, found.subscripts, DType.INT64), len(box.bounds), graph)
-    value = found.value(names)
-    dtype = graph.program.tensor(tensor).dtype if isinstance(value, Read) else value.dtype
-    text = f"{name}({', '.join(names)}): `{tensor}` as it is read in `{user.statement.text}`"
-    copy = _copy(name, names, box, _as_type(value, dtype.compute), text, user)
+    element = found.value(names)
+    dtype = graph.program.tensor(tensor).dtype if isinstance(element, Read) else element.dtype
+    what = f"value with `{tensor}`" if value else f"`{tensor}` as it is read"
+    text = f"{name}({', '.join(names)}): {what} in `{user.statement.text}`"
+    copy = _copy(name, names, box, _as_type(element, dtype.compute), text, user)
     read = Read(name, found.subscripts, dtype)
     moved = rewrite(user.statement.value, lambda node: read if node == found.place else None)
     graph = graph.replace_stage(replace(user, statement=replace(user.statement, value=moved)))

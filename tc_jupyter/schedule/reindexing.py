@@ -1,22 +1,26 @@
-"""A read through remainders, limits and conditions -> a copy that is read at plain sums of indices.
+"""What a stage makes of an operand before it combines it with others -> a copy that is read at plain sums of indices.
 
 Worked example: `Y(i) +=! X((i + k) % N) * F(k)` reads `X` at a function of `i + k`. With `T(u) = X(u % N)` it is
 `Y(i) +=! T(i + k) * F(k)`, a window like any other. A condition on indices around the read belongs to it:
-`0 <= i + k && i + k < N ? X(i + k) : 0` is `T(i + k)` with `T(u) = 0 <= u && u < N ? X(u) : 0`.
+`0 <= i + k && i + k < N ? X(i + k) : 0` is `T(i + k)` with `T(u) = 0 <= u && u < N ? X(u) : 0`. So does arithmetic, if that is
+asked for: `exp(X(i, k)) * W(k, j)` is `T(i, k) * W(k, j)`.
 
 Source: TVM, `reindex_cache_read`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, children, rebuild, walk
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, children, rebuild, walk
 from tc_jupyter.ranges import Box, Name, SizeExpr, constant, from_expr, index, nonnegative, to_expr
 
 from .stage import Stage
 
+Domains = Mapping[str, tuple[SizeExpr, SizeExpr]]
+"""Where indices begin and end."""
 Sum = tuple[tuple[str, int], ...]
 """Indices with their coefficients, by name: `i + k` without what does not move."""
 
@@ -27,17 +31,19 @@ class Operand:
 
     Attributes:
         place: the part of the statement's value that the copy stands for.
+        safe: the same, with zeros for elements that are not there because of data: the stage's checks come after the copy.
         sums: one per dimension of the copy; together they have every index once.
         bounds: where each sum begins and ends.
     """
 
     place: Expr
+    safe: Expr
     sums: tuple[Sum, ...]
     bounds: tuple[tuple[SizeExpr, SizeExpr], ...]
 
     def value(self, names: tuple[str, ...]) -> Expr:
         """The element of the copy at `names`."""
-        return _with_sums(self.place, dict(zip(self.sums, names, strict=True)))
+        return _with_sums(self.safe, dict(zip(self.sums, names, strict=True)))
 
     @property
     def subscripts(self) -> tuple[Expr, ...]:
@@ -55,34 +61,125 @@ class Operand:
 def operand(stage: Stage, tensor: str, box: Box) -> Operand | None:
     """What a stage reads from a tensor; `None` if that is no function of sums of indices, each of which has indices of its own.
 
-    The copy has no more dimensions than the tensor. For sizes of 1 and more it reads nothing that the stage does not: every element
-    of it is read, or whatever the indices are, the tensor has the element.
+    The copy has no more dimensions than the tensor. It reads only elements that the tensor has.
 
     Args:
         box: of the tensor.
     """
-    places = {read.indices for read in stage.statement.reads() if read.tensor == tensor}
+    reads = {read for read in stage.statement.reads() if read.tensor == tensor}
     place = _with_conditions(stage.statement.value, tensor)
-    if place is None or len(places) != 1 or stage.relations or stage.limits:
+    if (
+        place is None
+        or len(reads) != 1
+        or any(isinstance(node, Read) and node.tensor != tensor for node in walk(place))
+    ):
         return None
-    if any(isinstance(node, Read) and node.tensor != tensor for node in walk(place)):
+    (read,) = reads
+    return _at(stage, place, read, {tensor: box})
+
+
+def value_of(stage: Stage, read: Read, boxes: Mapping[str, Box]) -> Operand | None:
+    """The largest expression around a read that is an operand with no more indices than the read; `None` if there is none.
+
+    It computes something, or reads where elements of another tensor say.
+
+    Args:
+        boxes: of all tensors.
+    """
+    own = _indices(read)
+    for place in _around(stage.statement.value, read):
+        plain = isinstance(place.operand if isinstance(place, Cast) else place, Read) and not reads_by_data(place)
+        if _indices(place) <= own and not plain and place.dtype is not DType.BOOL:
+            found = _at(stage, place, read, boxes)
+            if found is not None:
+                return found
+    return None
+
+
+def _at(stage: Stage, place: Expr, read: Read, boxes: Mapping[str, Box]) -> Operand | None:
+    """The operand that stands in one place, with the indices of a read."""
+    if stage.relations or stage.limits:
         return None
-    (subscripts,) = places
     found: dict[Sum, None] = {}
-    for expr in (*subscripts, place):
+    for expr in (*read.indices, place):
         _collect(expr, found)
     sums = tuple(found)
     names = [name for each in sums for name, _ in each]
-    if len(set(names)) < len(names) or not 0 < len(sums) <= len(subscripts):
+    if len(set(names)) < len(names) or not 0 < len(sums) <= _dimensions(read):
         return None
     domains = {root.name: root.dom for root in stage.roots}
     if not all(_has_no_gaps(each, domains) for each in sums):
         return None
     always = _is_always_read(stage.statement.value, place)
-    has_points = all(nonnegative(high - low - 1) for low, high in domains.values())
-    if not (has_points and always) and not all(map(_is_inside, subscripts, box.bounds)):
-        return None
-    return Operand(place, sums, tuple(_bounds(each, domains) for each in sums))
+    all_read = always and all(nonnegative(high - low - 1) for low, high in domains.values())
+    safe = _safe(place, boxes, None if all_read else domains, frozenset())
+    return Operand(place, safe, sums, tuple(_bounds(each, domains) for each in sums))
+
+
+def _dimensions(read: Read) -> int:
+    """The most dimensions of a copy: those of the tensor, and of the one that says where it is read."""
+    inner = (node for index in read.indices for node in walk(index) if isinstance(node, Read))
+    return len(read.indices) + sum(len(each.indices) - 1 for each in inner)
+
+
+def _safe(expr: Expr, boxes: Mapping[str, Box], domains: Domains | None, known: frozenset[SizeExpr]) -> Expr:
+    """The expression with 0 for elements that are not there.
+
+    Args:
+        domains: of the indices; `None` where every element of the copy is read by the stage, so that only data can be wrong.
+        known: what is not negative where this is computed.
+    """
+    if isinstance(expr, Select):
+        condition = _safe(expr.condition, boxes, domains, known)
+        then = _safe(expr.then, boxes, domains, known | _not_negative(expr.condition))
+        return replace(expr, condition=condition, then=then, otherwise=_safe(expr.otherwise, boxes, domains, known))
+    expr = rebuild(expr, tuple(_safe(child, boxes, domains, known) for child in children(expr)))
+    if not isinstance(expr, Read):
+        return expr
+    value: Expr = expr
+    for subscript, (low, high) in zip(expr.indices, boxes[expr.tensor].bounds, strict=False):
+        by_data = any(isinstance(node, Read) for node in walk(subscript))
+        where = from_expr(subscript)
+        if not by_data and (domains is None or {where - low, high - 1 - where} <= known):
+            continue
+        if by_data or domains is None or not _is_inside(subscript, (low, high), domains):
+            after = Binary("<=", to_expr(low), subscript, DType.BOOL)
+            before = Binary("<", subscript, to_expr(high), DType.BOOL)
+            value = Select(Binary("&&", after, before, DType.BOOL), value, Const(0, expr.dtype), expr.dtype)
+    return value
+
+
+def _not_negative(condition: Expr) -> frozenset[SizeExpr]:
+    """What a condition on indices says is 0 or more."""
+    match condition:
+        case Binary(op="&&"):
+            return _not_negative(condition.left) | _not_negative(condition.right)
+        case Binary(op="<" | "<=" | ">" | ">=") if condition.left.dtype is condition.right.dtype is DType.INT64:
+            small, large = from_expr(condition.left), from_expr(condition.right)
+            if condition.op.startswith(">"):
+                small, large = large, small
+            return frozenset((large - small - (0 if condition.op.endswith("=") else 1),))
+        case _:
+            return frozenset()
+
+
+def _around(value: Expr, read: Read) -> Iterator[Expr]:
+    """The expressions around the first occurrence of a read, outermost first; those inside subscripts of others are left out."""
+    yield value
+    if value != read:
+        inside = () if isinstance(value, Read) else (child for child in children(value) if read in walk(child))
+        for child in islice(inside, 1):
+            yield from _around(child, read)
+
+
+def _indices(expr: Expr) -> set[str]:
+    return {node.name for node in walk(expr) if isinstance(node, IndexVar)}
+
+
+def reads_by_data(expr: Expr) -> bool:
+    """Whether what an expression reads depends on elements of tensors; an expression that is a subscript reads them itself."""
+    subscripts = (index for node in walk(expr) if isinstance(node, Read) for index in node.indices)
+    return any(isinstance(node, Read) for index in subscripts for node in walk(index))
 
 
 def _with_conditions(value: Expr, tensor: str) -> Expr | None:
@@ -169,7 +266,7 @@ def _expression(total: Sum) -> Expr:
 # --- where a sum begins and ends -------------------------------------------------------------------------------------
 
 
-def _has_no_gaps(total: Sum, domains: Mapping[str, tuple[SizeExpr, SizeExpr]]) -> bool:
+def _has_no_gaps(total: Sum, domains: Domains) -> bool:
     """Whether the sum takes every value between its ends: indices with a step are filled by those without."""
     if any(low.indices or high.indices for low, high in (domains[name] for name, _ in total)):
         return False
@@ -185,13 +282,19 @@ def _has_no_gaps(total: Sum, domains: Mapping[str, tuple[SizeExpr, SizeExpr]]) -
     return True
 
 
-def _is_inside(subscript: Expr, bounds: tuple[SizeExpr, SizeExpr]) -> bool:
-    """Whether a subscript is inside whatever its indices are: a remainder, or between two limits."""
+def _is_inside(subscript: Expr, bounds: tuple[SizeExpr, SizeExpr], domains: Domains) -> bool:
+    """Whether a subscript is inside at every element of the copy: a remainder, between two limits, or a sum with ends inside."""
     where, (low, high) = from_expr(subscript), bounds
-    return nonnegative(where - low) and nonnegative(high - 1 - where)
+    if nonnegative(where - low) and nonnegative(high - 1 - where):
+        return True
+    whole = _sum_of(subscript)
+    if whole is None:
+        return False
+    first, end = _bounds(whole[0], domains)
+    return nonnegative(first + whole[1] - low) and nonnegative(high - end - whole[1])
 
 
-def _bounds(total: Sum, domains: Mapping[str, tuple[SizeExpr, SizeExpr]]) -> tuple[SizeExpr, SizeExpr]:
+def _bounds(total: Sum, domains: Domains) -> tuple[SizeExpr, SizeExpr]:
     low, last = constant(0), constant(0)
     for name, weight in total:
         first, end = domains[name]

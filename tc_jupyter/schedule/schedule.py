@@ -140,11 +140,12 @@ class Schedule:
         *others: str,
         widen: bool = False,
         reindex: bool = False,
+        value: bool = False,
         only: int | None = None,
     ) -> Schedule:
         """Add a stage `<tensor>.cache` that copies a tensor for its consumers; see `primitives.cache_read`."""
-        flags = {"widen": widen, "reindex": reindex}
-        given: dict[str, Any] = {key: True for key, value in flags.items() if value}
+        flags = {"widen": widen, "reindex": reindex, "value": value}
+        given: dict[str, Any] = {key: True for key, flag in flags.items() if flag}
         if only is not None:
             given["only"] = only
         return self._do("cache_read", tensor, consumer, *others, **given)

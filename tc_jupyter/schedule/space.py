@@ -18,6 +18,7 @@ from .templates import (
     general,
     inlining,
     partitions,
+    prologues,
     reduction,
     rows,
     sharing,
@@ -56,7 +57,7 @@ def default_schedule(
 
 
 def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Schedule:
-    schedule = windows.copied(schedule)
+    schedule = windows.copied(prologues.computed_once(schedule))
     names = schedule.stages
     for name in names:
         found = contraction.default(schedule, name, target, sizes)

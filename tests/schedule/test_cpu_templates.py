@@ -165,6 +165,18 @@ TEMPLATES = {
         "def f(float(N,K) X) -> (D) { D(i,j) +=! (X(i,k) - X(j,k)) * (X(i,k) - X(j,k)) }",
         {"N": [*ROWS, *COLUMNS], "K": [5]},
     ),
+    "product of functions": (
+        "def f(float(M,K) X, float(K,N) W, float(M) S) -> (C) { C(i,j) +=! exp(X(i,k)) / S(i) * W(k,j) }",
+        {"M": edges(TILE.rows), "N": edges(TILE.columns), "K": [1, 17]},
+    ),
+    "product of chosen rows": (
+        "def f(float(D,K) X, int32(M) Id, float(K,N) W) -> (C) { C(i,j) +=! X(Id(i) % D,k) * W(k,j) }",
+        {"M": edges(TILE.rows), "N": edges(TILE.columns), "K": [1, 17], "D": [3]},
+    ),
+    "window of a function": (
+        "def f(float(N) X, float(K) F) -> (Y) { Y(i) +=! exp(X(i+k)) * F(k) }",
+        {"N": [*edges(TILE.columns), 200], "K": [1, 3]},
+    ),
     "distances": (
         "def f(float(N,K) A, float(M,K) B) -> (D) { D(i,j) +=! (A(i,k) - B(j,k)) * (A(i,k) - B(j,k)) }",
         {"N": ROWS, "M": edges(TILE.columns), "K": [4]},
@@ -374,6 +386,50 @@ def test_windows_beyond_the_border_are_copied(name):
     kernels = f.definition().build(TARGET).kernels
     assert kernels[0].name == "f_0_X_cache"
     assert {buffer.name for buffer in kernels[-1].buffers} & {"X", "X.cache"} == {"X.cache"}
+
+
+CHOSEN = "def f(float(D,K) X, int32(M) Id, float(K,N) W) -> (C) { C(i,j) +=! X(Id(i),k) * W(k,j) }"
+
+
+@pytest.mark.parametrize("index", ["int8", "uint16", "int64", "uint64"])
+def test_chosen_rows_are_copied_for_a_product(index):
+    f = tc.compile(CHOSEN.replace("int32", index), target="cpu")["f"]
+    x, ids, w = data(f, {"D": 7, "K": 5, "M": 20, "N": 33})
+    assert f.definition().build(TARGET).kernels[0].name == "f_0_X_cache"
+    np.testing.assert_allclose(f(x, ids.astype(index), w), x[ids] @ w, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_that_are_not_there_are_not_copied():
+    """The check comes before the product, but after the copy."""
+    f = tc.compile(CHOSEN, target="cpu")["f"]
+    x, ids, w = data(f, {"D": 7, "K": 5, "M": 20, "N": 33})
+    for wrong in (-1, 7, 2**31 - 1, -(2**31)):
+        ids[11] = wrong
+        with pytest.raises(tc.CallError, match=str(wrong)):
+            f(x, ids, w)
+        assert f(x, ids, w[:, :0]).shape == (20, 0)  # no point reads them
+    assert f(x[:0], ids[:0], w).shape == (0, 33)
+    unchecked = tc.compile(CHOSEN, target="cpu", check="sizes")["f"]
+    assert unchecked(x, ids, w).shape == (20, 33)
+
+
+def test_rows_that_a_condition_leaves_out_may_be_missing():
+    text = CHOSEN.replace("X(Id(i),k) *", "(Id(i) >= 0 && Id(i) < D ? X(Id(i),k) : 2) *")
+    f = tc.compile(text, target="cpu")["f"]
+    x, ids, w = data(f, {"D": 3, "K": 5, "M": 20, "N": 33})
+    ids[:3] = -1, 2**31 - 1, -(2**31)
+    rows = np.where(((ids >= 0) & (ids < 3))[:, None], x[np.clip(ids, 0, 2)], 2).astype("f")
+    np.testing.assert_allclose(f(x, ids, w), rows @ w, rtol=1e-5, atol=1e-6)
+
+
+def test_cheap_values_and_single_readers_are_not_copied():
+    for text in (
+        "def f(float(M,K) X, float(K,N) W) -> (C) { C(i,j) +=! fmax(X(i,k), 0.0) * W(k,j) }",
+        "def f(float(M,K) X, float(M) S) -> (C) { C(i) +=! exp(X(i,k)) / S(i) }",
+        "def f(float(D,K) X, int32(M,T) Id) -> (C) { C(i,k) +=! X(Id(i,t),k) }",
+    ):
+        definition = tc.compile(text, target="cpu")["f"].definition()
+        assert not [each for each in definition.build(TARGET).kernels if each.name == "f_0_X_cache"]
 
 
 def test_the_sums_of_a_single_row_are_tasks():

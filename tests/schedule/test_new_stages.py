@@ -7,7 +7,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import walk
+from tc_jupyter.program import Select, walk
 from tests.running import default, run
 
 PRODUCT = "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }"
@@ -340,24 +340,38 @@ def test_conditions_on_indices_move_into_the_copy(size):
         ("Y(i) +=! X((i+k)%N) * X(i) where i in 0:N, k in 0:3", "reads two places"),
         ("Y(i) +=! X((i*k)%N) where i in 0:N, k in 0:3", "two dimensions where the tensor has one"),
         ("Y(i) +=! X((3*i+2*k)%N) where i in 0:N, k in 0:3", "gaps"),
-        ("Y(i) +=! (F(i) > i+k ? X(i+k) : 0) where i in 0:N-2, k in 0:3", "a condition on data is not in the copy"),
         ("Y(i) +=! (2*i+k < N ? X(i+k) : 0) where i in 0:N, k in 0:3", "an index in two sums"),
-        ("Y(i) +=! X(i+k) where i in 0:N-4, k in 0:3", "perhaps no points"),
-        ("Y(i) +=! (i+k < N ? exp(X(i+k)) : 0) where i in 0:N, k in 0:3", "a function that would be computed for all"),
     ],
 )
 def test_what_is_no_function_of_sums_is_not_reindexed(text, why):
-    schedule = default(f"def f(float(N) X, float(N) F) -> (Y) {{ {text} }}")
+    schedule = default(f"def f(float(N) X, float(N) F, float(P) G) -> (Y) {{ {text} }}")
     assert refused(schedule.cache_read, "X", "Y", reindex=True).code.number == "TC401", why
 
 
-def test_a_remainder_is_copied_whatever_decides_about_it():
-    """It is inside for every index, so it can be read where nobody asks for it."""
-    text = "def f(float(N) X, float(N) F) -> (Y) { Y(i) +=! (F(i) > 0 ? X((i+k)%N) : 0) where i in 0:N, k in 0:3 }"
+@pytest.mark.parametrize(
+    ("text", "zeros"),
+    [
+        ("Y(i) +=! (F(i) > 0 ? X((i+k)%N) : 0) where i in 0:N, k in 0:3", False),
+        ("Y(i) +=! (F(i) > 0 ? X(i+k) : 0) where i in 0:N-2, k in 0:3", False),
+        ("Y(i) +=! (i+k < N && F(i) > 0 ? X(i+k) : 0) where i in 0:N, k in 0:3", True),
+        ("Y(i) +=! (i+k < N ? exp(X(i+k)) : 0) where i in 0:N, k in 0:3", True),
+        ("Y(i) +=! (i+k < N ? X(i+k) : 0) where i in 0:N, k in 0:3", False),
+        ("Y(i,j) +=! X(i+k) * F(j) where i in 0:P, j in 0:N-4, k in 0:3", True),
+        ("Y(i) +=! X(i+k) where i in 0:N-4, k in 0:3", False),
+    ],
+)
+def test_a_copy_reads_only_what_is_there(text, zeros):
+    """Where the stage's own conditions are not in the copy, it has zeros for what may not be there."""
+    whole = f"def f(float(N) X, float(N) F, float(P) G) -> (Y) {{ {text} }}"
+    schedule = default(whole).cache_read("X", "Y", reindex=True)
+    copy = schedule.graph.stage(schedule.stages[0]).statement.value
+    conditions = sum(isinstance(node, Select) for node in walk(copy))
+    assert conditions == (zeros or "(i+k < N ? X" in text)
     random = np.random.default_rng(5)
-    given = {name: random.integers(-3, 4, 6).astype("f") for name in "XF"}
-    found = run(default(text).cache_read("X", "Y", reindex=True), given, {"N": 6})["Y"]
-    np.testing.assert_array_equal(found, run(default(text), given, {"N": 6})["Y"])
+    for size in (1, 3, 6):
+        sizes = {"N": size, "P": max(size - 2, 0)}
+        given = {n: random.integers(-3, 4, sizes["P" if n == "G" else "N"]).astype("f") for n in "XFG"}
+        np.testing.assert_array_equal(run(schedule, given, sizes)["Y"], run(default(whole), given, sizes)["Y"])
 
 
 def test_a_reindexed_copy_is_for_one_stage_without_moves():
@@ -379,6 +393,57 @@ def test_one_of_several_accesses_reads_a_copy():
         assert (said.code.number, said.help) == ("TC401", "`only` is less than 2, and 0 for the first access")
     for option in ("widen", "reindex"):
         assert "keeps the type" in refused(default(text).cache_read, "X", "C", only=0, **{option: True}).message
+
+
+@pytest.mark.parametrize(
+    ("text", "copied"),
+    [
+        ("Y(i,j) +=! exp(X(i,k)) / S(i) * W(k,j)", "exp(X(i,k)) / S(i)"),
+        ("Y(i,j) +=! W(k,j) * (X(i,k) - S(i))", "(X(i,k) - S(i))"),
+        ("Y(i,j) +=! exp(X(i,k)) * W(k,j) + X(i,k)", "exp(X(i,k))"),
+        ("Y(i,j) +=! exp(X(i,k) * exp(W(k,j)))", None),
+        ("Y(i,j) +=! X(i,k) * W(k,j)", None),
+        ("Y(i,j) +=! double(X(i,k)) * W(k,j)", None),
+        ("Y(i,j) +=! (S(i) > 0 ? exp(X(i,k)) : 0) * W(k,j)", "(S(i) > 0 ? exp(X(i,k)) : 0)"),
+        ("Y(i,j) +=! (W(k,j) > 0 ? exp(X(i,k)) : 0)", "exp(X(i,k))"),
+        ("Y(i,j) +=! (X(i,k) + i * k) * W(k,j)", "(X(i,k) + i * k)"),
+        ("Y(i,j) +=! (X(i,k) + j) * W(k,j)", None),
+    ],
+)
+def test_a_copy_of_what_is_computed_from_an_operand(text, copied):
+    whole = f"def f(float(M,K) X, float(K,N) W, float(M) S) -> (Y) {{ {text} }}"
+    plain = default(whole)
+    random = np.random.default_rng(5)
+    sizes = {"M": 3, "N": 4, "K": 6}
+    given = {
+        name: random.integers(1, 4, tuple(sizes[size] for size in shape)).astype("f")
+        for name, shape in (("X", "MK"), ("W", "KN"), ("S", "M"))
+    }
+    if copied is None:
+        assert "nothing from an element" in refused(plain.cache_read, "X", "Y", value=True).message
+        return
+    schedule = plain.cache_read("X", "Y", value=True)
+    assert schedule.stages == ("X.cache", "Y")
+    value = schedule.graph.stage("X.cache").statement.value
+    assert whole[value.span.start : value.span.end].strip("()") == copied.strip("()")
+    np.testing.assert_array_equal(run(schedule, given, sizes)["Y"], run(plain, given, sizes)["Y"])
+
+
+def test_a_value_of_a_window_is_a_window():
+    """`exp(X(i+k-1))`, or 1 beyond the ends, for every `i + k`."""
+    text = "def f(float(N) X, float(K) F) -> (Y) { Y(i) +=! (i+k > 0 && i+k <= N ? exp(X(i+k-1)) : 1) * F(k) where i in 0:N }"
+    schedule = default(text).cache_read("X", "Y", value=True)
+    assert len(schedule.leaves("X.cache")) == 1
+    given = {"X": np.arange(5, dtype="f"), "F": np.arange(3, dtype="f")}
+    plain = run(default(text), given, {"N": 5, "K": 3})["Y"]
+    np.testing.assert_array_equal(run(schedule, given, {"N": 5, "K": 3})["Y"], plain)
+
+
+def test_options_of_a_copy_that_exclude_each_other():
+    schedule = default("def f(float(M,K) X, float(K,N) W) -> (Y) { Y(i,j) +=! exp(X(i,k)) * W(k,j) }")
+    said = refused(schedule.cache_read, "X", "Y", reindex=True, value=True)
+    assert (said.message, said.help) == ("`reindex` is for one consumer, and keeps the type", "leave out `value`")
+    assert "has moves already" in refused(schedule.split("Y", "i", 4).cache_read, "X", "Y", value=True).message
 
 
 def test_a_promised_size_is_a_constant_of_the_loops():

@@ -820,8 +820,14 @@ def _pack_columns(
 
 
 def _pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedule:
-    """A copy whose rows are one tile longer, so that the last tile reads inside the buffer."""
-    schedule, copy, indices = _copy_of(schedule, tensor, cache)
+    """A copy whose rows are one tile longer, so that the last tile reads inside the buffer; a copy may have them already."""
+    graph = schedule.graph
+    made = [each.name for each in graph.stages_on(tensor) if graph.consumers(each.name) == (graph.stage(cache),)]
+    if len(made) == 1 and graph.is_free(made[0]) and not graph.stage(made[0]).statement.reduction_indices:
+        (copy,) = made
+        indices = [index.name for index in graph.stage(copy).statement.output_indices]
+    else:
+        schedule, copy, indices = _copy_of(schedule, tensor, cache)
     schedule = schedule.storage(copy, pad=tile.columns)
     schedule = schedule.split(copy, indices[-1], tile.columns).vectorize(copy, f"{indices[-1]}.inner")
     for leaf in indices[:-1] or [f"{indices[-1]}.outer"]:
