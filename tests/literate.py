@@ -197,6 +197,22 @@ def diagnostics(case: Case, options: tuple[str, ...]) -> str:
     return "\n".join(lines) or "none"
 
 
+def helps(case: Case, options: tuple[str, ...]) -> str:
+    """One line per message that has a cure in words: where it points, and the cure."""
+    places = ((case.analysis.source.position(item.span.start), item.help) for item in case.analysis.diagnostics)
+    return "\n".join(f"{line + 1}:{character + 1} {text}" for (line, character), text in places if text)
+
+
+def fixed(case: Case, options: tuple[str, ...]) -> str:
+    """The program after all fixes, and what is still said about it."""
+    text = case.program
+    edits = [edit for item in case.analysis.diagnostics if item.fix for edit in item.fix.edits]
+    for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
+        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+    left = diagnostics(Case(case.path, case.title, case.language, case.options, text), ())
+    return text if left == "none" else f"{text}\n{left}"
+
+
 def _refusal(item: Diagnostic) -> str:
     head = f"{item.code.severity.name.lower()}[{item.code.number}] {item.code.name}: {item.message}"
     return f"{head}\nhelp: {item.help}" if item.help else head
@@ -237,6 +253,8 @@ FENCES: dict[str, Callable[[Case, tuple[str, ...]], str]] = {
     "shapes": shapes,
     "preconditions": preconditions,
     "diagnostics": diagnostics,
+    "helps": helps,
+    "fixed": fixed,
     "bounds": bounds,
     "loops": loops,
     "phases": steps,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
-from tc_jupyter.syntax import in_order, tree
+from tc_jupyter.syntax import elsewhere, in_order, tree
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, walk
 from .factoring import Factored, factored
@@ -21,7 +21,7 @@ from .functions import FUNCTIONS
 from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
-from .tc_expressions import RECURRENCE_HELP, REDUCING, ExpressionChecker, LetInfo, StatementNames
+from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames
 from .typing import TYPE_NAMES, Typed, convert, fits, settle
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
@@ -30,8 +30,9 @@ MAX_STATEMENTS = 1000
 MAX_TENSORS = 500
 """Tensors of one def, those of inlined calls included."""
 
-_LATER_OPERATORS = {f"{name}=!": REDUCING[name] for name in ("argmin", "argmax", "any", "all")}
+_LATER_OPERATORS = {f"{name}=!": elsewhere.REDUCING[name] for name in ("argmin", "argmax", "any", "all")}
 _REPEATED_WHERE = "one range for each index"
+_ONE_NAMESPACE = "sizes, tensors, lets, defs and indices share one namespace: give one of the two another name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +316,8 @@ class _DefChecker:
 
     def shadows(self, name: tree.Name, what: str, taken: tuple[str, Span]) -> None:
         labels = (Label(taken[1], f"{taken[0]} here"),)
-        self.scope.report(
-            codes.SHADOWING, name.span, f"{what} cannot be called `{name.name}`: that is {taken[0]}", "", labels
-        )
+        message = f"{what} cannot be called `{name.name}`: that is {taken[0]}"
+        self.scope.report(codes.SHADOWING, name.span, message, "", labels, _ONE_NAMESPACE)
 
     def results(self) -> None:
         if not self.node.results and not self.node.broken:
@@ -696,7 +696,7 @@ class _StatementChecker:
         self.owner = owner
         self.scope = owner.scope
         self.node = node
-        self.names = StatementNames(node.target.name)
+        self.names = StatementNames(node.target.name, node)
         self.expressions = ExpressionChecker(owner.scope, self.names)
         self.operator = node.operator.rstrip("!").removesuffix("=") or "="
         self.initialize = node.operator.endswith("!")
@@ -768,7 +768,11 @@ class _StatementChecker:
             if not isinstance(index, tree.Name):
                 self.left_expression(index)
             elif index.name in names:
-                self.scope.report(codes.DUPLICATE_NAME, index.span, f"`{index.name}` stands twice on the left side")
+                help = (
+                    "name each index once; a diagonal is `Y(i, j) = i == j ? X(i) : 0`, and `Y(i) = X(i, i)` reads one"
+                )
+                message = f"`{index.name}` stands twice on the left side"
+                self.scope.report(codes.DUPLICATE_NAME, index.span, message, help=help)
             elif self.left_name(index):
                 names.append(index.name)
                 self.names.counts[index.name] = 1
@@ -791,6 +795,7 @@ class _StatementChecker:
         taken = self.scope.taken(index.name)
         if taken is not None:
             self.owner.shadows(index, "an index", taken)
+            self.names.mistaken.add(index.name)
             return False
         return True
 

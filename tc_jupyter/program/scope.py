@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, nearest
+from tc_jupyter.syntax import elsewhere
 
 from .expr import DType, Expr, Size
 from .functions import FUNCTIONS
@@ -129,23 +130,7 @@ class Scope:
 
     def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:
         """Help and fix with the nearest of `candidates`."""
-        close = _ELSEWHERE.get(name) or self.suggestions.nearest(name, candidates)
+        close = elsewhere.RENAMED.get(name) or elsewhere.TYPES.get(name) or self.suggestions.nearest(name, candidates)
         if close is None:
             return None, None
         return f"did you mean `{close}`?", Fix(f"replace it by `{close}`", (Edit(span, close),))
-
-
-_ELSEWHERE = {
-    "ln": "log",
-    "power": "pow",
-    "maximum": "max",
-    "minimum": "min",
-    "arccos": "acos",
-    "arcsin": "asin",
-    "arctan": "atan",
-    "absolute": "abs",
-    "gamma": "tgamma",
-    "True": "true",
-    "False": "false",
-}
-"""Names of functions and values in other languages."""

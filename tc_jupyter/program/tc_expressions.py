@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import assert_never
 
 from tc_jupyter.diagnostics import Edit, Fix, Label, Span, codes
-from tc_jupyter.syntax import tree
+from tc_jupyter.syntax import elsewhere, tree
 
 from .expr import (
     COMPARISONS,
@@ -60,21 +61,10 @@ _LATER_SPELLINGS = {
     "pad": "choose, as in `e >= 0 && e < N ? X(e) : v`",
 }
 _COMPLEX = ("complex64", "complex128")
-_SUMS = "an operator reduces over the indices that stand only on the right, as in `Y(i) {} X(i, j)`"
-REDUCING = {
-    "sum": _SUMS.format("+=!"),
-    "prod": _SUMS.format("*=!"),
-    "mean": "sum with `+=!`, and divide by the size in a second statement",
-    "softmax": "write the maximum, the powers, their sum and the quotient as statements of a def, and call it: `P = softmax(X)`",
-    "argmax": "find the maximum with `max=!` in one statement and its position in a second one",
-    "argmin": "find the minimum with `min=!` in one statement and its position in a second one",
-    "any": "`max=!` on `bool` says whether any is true",
-    "all": "`min=!` on `bool` says whether all are true",
-    "max": _SUMS.format("max=!"),
-    "min": _SUMS.format("min=!"),
-}
-"""Functions of array libraries that are operators here."""
-RECURRENCE_HELP = "statements are independent points: write the result to a new tensor"
+RECURRENCE_HELP = (
+    "statements are independent points: write the result to a new tensor. A running sum is "
+    "`Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`; steps in time are calls of a def in a loop of Python"
+)
 
 
 @dataclass(slots=True)
@@ -94,12 +84,14 @@ class StatementNames:
 
     Attributes:
         target: the tensor that the statement writes.
+        statement: what was written.
         left: left-side indices.
         indices: how often each index name was written, and its first place.
         mistaken: bare names about which a message was given.
     """
 
     target: str
+    statement: tree.Comprehension
     left: tuple[str, ...] = ()
     lets: dict[str, LetInfo] = field(default_factory=dict[str, LetInfo])
     indices: dict[str, Span] = field(default_factory=dict[str, Span])
@@ -375,7 +367,7 @@ class ExpressionChecker:
         if node.op == "!":
             if self.in_bound:
                 return self._not_in_bound("`!`", node.span)
-            typed = self._truth(operand, node.operand)
+            typed = self._truth(operand, node.operand, node.span)
             return typed and Typed(Unary("!", typed.expr, BOOL, node.span), BOOL)
         if operand.weak == "int":
             return weak_integer(-operand.exact, node.span)
@@ -385,14 +377,15 @@ class ExpressionChecker:
             operand = convert(operand, INT32)
         return Typed(Unary("-", operand.expr, operand.expr.dtype, node.span), operand.dtype)
 
-    def _truth(self, typed: Typed, node: tree.Expression) -> Typed | None:
-        """An operand that must be `bool`."""
+    def _truth(self, typed: Typed, node: tree.Expression, negated: Span | None = None) -> Typed | None:
+        """An operand that must be `bool`; `negated`: the place of `!x`, where it is that."""
         if typed.dtype is BOOL:
             return typed
         kind = settle(typed).dtype.value
-        simple = isinstance(node, tree.Name | tree.Number | tree.Apply | tree.Extent)
-        text = self.scope.source.slice(node.span)
-        fix = Fix("test whether it is not 0", (Edit(node.span, f"{text} != 0" if simple else f"({text}) != 0"),))
+        text = self._bracketed(node)
+        fix = Fix("test whether it is not 0", (Edit(node.span, f"{text} != 0"),))
+        if negated is not None:
+            fix = Fix("test whether it is 0", (Edit(negated, self._outer(f"({text} == 0)")),))
         self.scope.report(
             codes.TYPE_MISMATCH, node.span, f"a condition is `bool`, not `{kind}`", f"this is `{kind}`", fix=fix
         )
@@ -510,7 +503,9 @@ class ExpressionChecker:
             help = f"write a statement `T = {name}(...)` before this one and read `T` here"
             scope.report(codes.UNSUPPORTED, span, f"the def `{name}` is called inside an expression", help=help)
         elif name in _LATER_SPELLINGS:
-            scope.report(codes.UNSUPPORTED, span, f"`{name}` is not part of this version", help=_LATER_SPELLINGS[name])
+            help, fix = self._instead(node)
+            message = f"`{name}` is not part of this version"
+            scope.report(codes.UNSUPPORTED, span, message, help=help if fix else _LATER_SPELLINGS[name], fix=fix)
         elif name in _COMPLEX:
             help = "use two tensors, one for the real and one for the imaginary parts"
             scope.report(codes.UNSUPPORTED, span, f"the type `{name}` is not part of this version", help=help)
@@ -518,10 +513,51 @@ class ExpressionChecker:
             self.names.mistaken.discard(name)
             self._digit_name(node.function)
         else:
-            help, fix = scope.did_you_mean(name, span, scope.readable())
-            if fix is None:
-                help = REDUCING.get(name, help)
+            help, fix = self._instead(node)
+            if help is None or scope.suggestions.nearest(name, [*scope.tensors, *scope.callable_names]):
+                help, fix = scope.did_you_mean(name, span, scope.readable())
             scope.report(codes.UNKNOWN_NAME, span, f"there is no tensor, function or def `{name}`", help=help, fix=fix)
+
+    def _instead(self, node: tree.Apply[tree.Expression]) -> tuple[str | None, Fix | None]:
+        """Help and fix for a function that other libraries have."""
+        name, source = node.function.name, self.scope.source
+        if (word := elsewhere.reducing(name)) is not None:
+            return elsewhere.REDUCING[word], self._reduction(node, word)
+        instead = elsewhere.INSTEAD.get(name)
+        if instead is None:
+            return None, None
+        plain = [source.slice(argument.span) for argument in node.arguments]
+        text = instead.text(plain, [self._bracketed(argument) for argument in node.arguments])
+        if name == "len" and len(plain) == 1 and self._is_tensor(node.arguments[0]):
+            text = f"{plain[0]}.0"
+        if text is None:
+            return instead.help, None
+        text = self._outer(text)
+        return instead.help, Fix(f"write `{text}`", (Edit(node.span, text),))
+
+    def _reduction(self, node: tree.Apply[tree.Expression], word: str) -> Fix | None:
+        """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`."""
+        operator, statement, scope = elsewhere.OPERATORS.get(word), self.names.statement, self.scope
+        whole = statement.operator == "=" and statement.value.span == node.span
+        if operator is None or not whole or len(node.arguments) != 1:
+            return None
+        (argument,) = node.arguments
+        known = {*self.names.left, *self.names.lets, *scope.sizes, *scope.tensors}
+        names = {item.name for item in tree.walk(argument) if isinstance(item, tree.Name)}
+        if isinstance(argument, tree.Name) or not names - known:
+            return None
+        edits = Edit(statement.operator_span, operator), Edit(node.span, scope.source.slice(argument.span))
+        return Fix(f"replace `=` by `{operator}`", edits)
+
+    def _bracketed(self, node: tree.Expression) -> str:
+        """The text of an operand, in brackets where operators beside it could take it apart."""
+        text = self.scope.source.slice(node.span)
+        simple = isinstance(node, tree.Name | tree.Number | tree.Apply | tree.Extent) or _enclosed(text)
+        return text if simple else f"({text})"
+
+    def _outer(self, text: str) -> str:
+        """A bracketed text without its brackets where it is the whole right side."""
+        return text[1:-1] if self.level == 1 and text.startswith("(") else text
 
     def _cast(self, node: tree.Apply[tree.Expression], dtype: DType) -> Typed | None:
         values = [self.value(argument) for argument in node.arguments]
@@ -605,9 +641,11 @@ class ExpressionChecker:
                 f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {count}"
             )
             help = f"`{function.signature}`: {function.document}"
-            if count == 1 and self._is_tensor(node.arguments[0]):
-                help = REDUCING.get(function.name, help)
-            self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help)
+            known = count == 1 and function.name in elsewhere.REDUCING
+            fix = self._reduction(node, function.name) if known else None
+            if known and (fix or self._is_tensor(node.arguments[0])):
+                help = elsewhere.REDUCING[function.name]
+            self.scope.report(codes.ARGUMENT_COUNT, node.span, message, help=help, fix=fix)
             return None
         values = [self.value(argument) for argument in node.arguments]
         if self.in_bound and function.name not in _BOUND_FUNCTIONS:
@@ -715,6 +753,12 @@ def _floating_leaves(node: tree.Expression, checker: ExpressionChecker) -> list[
         return [leaf for argument in node.arguments for leaf in _floating_leaves(argument, checker)]
     info = checker.scope.tensors.get(node.function.name)
     return [node] if info is not None and info.dtype is not None and info.dtype.is_float else []
+
+
+def _enclosed(text: str) -> bool:
+    """Whether one pair of brackets encloses a text."""
+    depths = list(accumulate((char == "(") - (char == ")") for char in text))
+    return text.startswith("(") and 0 not in depths[:-1]
 
 
 def _plural(word: str, count: int) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
-from tc_jupyter.program import Expr, Index, IndexVar, Program, Statement, walk
+from tc_jupyter.program import FUNCTIONS, Expr, Index, IndexVar, Program, Statement, walk
+from tc_jupyter.syntax import elsewhere
 
 from .accesses import Access, Bound, accesses, bounds_of, discharge, has_data, write_access
 from .convert import Scope, from_expr
@@ -480,6 +481,10 @@ class _Rounds:
         if item.kind == "reduction" and not close:
             help_text += ", or make it a parameter, as in `float " + item.name + "`"
         fix = self.renamed(item, close) if close and close in self.scope.sizes else None
+        if (number := elsewhere.CONSTANTS.get(item.name)) is not None:
+            help_text, fix = f"the number is written out: `{number}`", self.renamed(item, number)
+        elif item.name in FUNCTIONS:
+            help_text = f"`{item.name}` is a function, whose argument stands in parentheses: `{item.name}(x)`"
         self.diagnostics.append(
             Diagnostic(codes.NEVER_INDEXES, item.span, message, "used in no subscript", (), help_text, fix)
         )

@@ -3,6 +3,7 @@
 Comes in: the text of a cell. Goes out: a tree with a span on every node, and diagnostics. Names and types have no meaning here.
 """
 
+from . import elsewhere
 from .parser import in_order, parse_tc
 from .printer import expression_text, fingerprint, statement_text, to_text
 from .sac_parser import parse_sac
@@ -18,6 +19,7 @@ __all__ = [
     "SacParsed",
     "SacUnit",
     "Unit",
+    "elsewhere",
     "expression_text",
     "fingerprint",
     "in_order",

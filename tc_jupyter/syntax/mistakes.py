@@ -11,6 +11,8 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
+from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, MODULES, OPERATORS, REDUCING, TYPES, reducing
+from .foreign import attribute, module_name, operand_end, prefix_cast, shift, where_range
 from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
 _RESERVED = frozenset({"WHERE", "IN", "EXISTS", "DEF", "SCALAR", "MINMAX"})
@@ -31,7 +33,6 @@ _EXPECTED = {
     "INTEGER": "a number",
     "END": "the end",
 }
-_MODULES = frozenset({"np", "numpy", "math", "torch", "jnp", "cp", "tf"})
 _PYTHON_WORDS = {
     "if": "a choice is written `condition ? value : other`",
     "else": "a choice is written `condition ? value : other`",
@@ -53,6 +54,8 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
     if any(token.type == "ERROR" for token in piece):
         return None
     opened = _unclosed(piece[:position])
+    if what == "statement" and (found := where_range(piece, position)):
+        return found
     if position >= len(piece):
         return _too_short(piece, opened, accepted, what)
     token = piece[position]
@@ -77,7 +80,7 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         fix = Fix("insert `,`", (Edit(Span(before.end, before.end), ","),))
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`,` is missing between two ranges", "before this", fix=fix)
     if what == "statement" and before is not None and _adjacent(before, token):
-        return _missing_operator(before, token)
+        return _missing_operator(piece, position)
     if what == "parameter" and token.text in ("+", "-", "*", "/") and opened is not None:
         help = "a size is a name or a number; the ranges of `X(i + 1)` and the like are inferred"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "a size is no expression", help=help)
@@ -145,9 +148,11 @@ def _type_word(token: Token) -> Diagnostic:
         return Diagnostic(
             codes.UNSUPPORTED, token.span, f"the type `{token.text}` is not part of this version", help=help
         )
-    close = nearest(token.text, sorted(SCALAR_TYPES))
+    close = TYPES.get(token.text) or nearest(token.text, sorted(SCALAR_TYPES))
     fix = Fix(f"replace it by `{close}`", (Edit(token.span, close),)) if close else None
     help = "a parameter is a type and a name, as in `float(M, N) A`"
+    if token.text in ARRAY_TYPES:
+        help = "the type of a tensor is that of its elements, with its sizes, as in `float(M, N) A`"
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"`{shorten(token.text)}` is no type", help=help, fix=fix)
 
 
@@ -179,13 +184,14 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
         return Diagnostic(
             codes.SYNTAX_ERROR, Span(token.start, after.end), f"there is no operator `{token.text}!=`", fix=fix
         )
-    if token.type == "DOT" and before is not None and after is not None and before.text in _MODULES:
-        fix = Fix(f"write `{after.text}`", (Edit(Span(before.start, token.end), ""),))
-        help = "functions have their plain names"
-        return Diagnostic(codes.SYNTAX_ERROR, Span(before.start, token.end), "there are no modules", help=help, fix=fix)
+    if token.type == "DOT" and before is not None and after is not None and before.text in MODULES:
+        return module_name(before, token, after)
     if token.type == "DOT":
-        help = "the extent of dimension 0 of `X` is `X.0`"
-        return Diagnostic(codes.SYNTAX_ERROR, token.span, "`.` is followed by no dimension", help=help)
+        return attribute(piece, position)
+    if token.type == "RPAR" and before is not None and before.type == "SCALAR" and piece[position - 2].type == "LPAR":
+        return prefix_cast(piece, position)
+    if token.type == "RELATION" and before is not None and before.text == token.text and before.end == token.start:
+        return shift(piece, position)
     return None
 
 
@@ -245,19 +251,36 @@ def _adjacent(before: Token, token: Token) -> bool:
     return before.type in ENDS_EXPRESSION and token.type in STARTS_EXPRESSION
 
 
-def _missing_operator(before: Token, token: Token) -> Diagnostic:
-    between = f"between `{shorten(before.text)}` and `{shorten(token.text)}`"
+def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
+    before, token = piece[position - 1], piece[position]
+    end = operand_end(piece, position)
+    word = reducing(before.text)
+    if before.text in _PYTHON_WORDS:
+        return Diagnostic(
+            codes.SYNTAX_ERROR, before.span, f"unexpected `{before.text}`", help=_PYTHON_WORDS[before.text]
+        )
+    if before.type == "NAME" and before.text in FUNCTION_WORDS:
+        edits = Edit(Span(before.end, token.start), "("), Edit(Span(piece[end - 1].end, piece[end - 1].end), ")")
+        message = f"the argument of `{before.text}` stands in parentheses"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "here", fix=Fix("put it in parentheses", edits))
+    if before.type == "NAME" and word is not None:
+        fix = None
+        if piece[position - 2].type == "ASSIGN" and word in OPERATORS and end == len(piece):
+            edits = Edit(piece[position - 2].span, OPERATORS[word]), Edit(Span(before.start, token.start), "")
+            fix = Fix(f"replace `=` by `{OPERATORS[word]}`", edits)
+        return Diagnostic(
+            codes.SYNTAX_ERROR, before.span, f"`{before.text}` is no operator", help=REDUCING[word], fix=fix
+        )
+    if token.text == "xor" and position + 1 < len(piece):
+        fix = Fix("compare with `!=`", (Edit(token.span, "!="),))
+        message = "there is no operator `xor`"
+        return Diagnostic(codes.PYTHON_OPERATOR, token.span, message, help=INSTEAD["xor"].help, fix=fix)
     fix = None
     if before.type in ("INTEGER", "NUMBER") or token.type == "LPAR":
         fix = Fix("multiply", (Edit(Span(before.end, before.end), " *" if token.start > before.end else " * "),))
-    return Diagnostic(
-        codes.SYNTAX_ERROR,
-        token.span,
-        f"an operator is missing {between}",
-        "before this",
-        help="a product is written with `*`",
-        fix=fix,
-    )
+    message = f"an operator is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
+    help = "a product is written with `*`"
+    return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", help=help, fix=fix)
 
 
 def expectation(accepted: AbstractSet[str], what: str = "statement") -> str | None:

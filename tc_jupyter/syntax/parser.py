@@ -18,6 +18,7 @@ from typing import Any
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .build import CHAIN, BadRange, Build
+from .foreign import declared, without_control
 from .mistakes import meant, refused
 from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, tokenize
@@ -66,7 +67,7 @@ def parse_tc(source: SourceText) -> Parsed:
     scanned = tokenize(source)
     parser = _CellParser(source, scanned.diagnostics)
     _repair_words(scanned.tokens, parser.diagnostics)
-    before, pieces = split_defs(scanned.tokens)
+    before, pieces = split_defs(without_control(scanned.tokens, parser.diagnostics))
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
@@ -318,6 +319,11 @@ class _CellParser:
     def statement(self, tokens: list[Token]) -> TcStatement:
         if not self.fits(tokens):
             return self.broken(tokens)
+        if (other := declared(tokens)) is not None:
+            self.diagnostics.append(other[1])
+            tokens = other[0] or tokens
+            if not other[0]:
+                return self.broken(tokens)
         node, problem = _parse(tokens, "statement")
         if problem is not None:
             self.diagnostics.append(problem)

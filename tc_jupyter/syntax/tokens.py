@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
 
+from . import elsewhere
+
 _TYPE_WORDS = """
     bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 int byte half float double
 """
@@ -205,9 +207,8 @@ class _Scanner:
             case "logical":
                 self.logical(word, start, end)
             case "quote":
-                self.report(
-                    codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", "comments start with `#`"
-                )
+                help, fix = self.quoted(word, end)
+                self.report(codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", help, fix)
                 self.add("ERROR", word, start, end)
             case _:
                 self.unknown(word, start, end)
@@ -217,6 +218,24 @@ class _Scanner:
         self, code: codes.Code, start: int, end: int, message: str, help: str | None = None, fix: Fix | None = None
     ) -> None:
         self.diagnostics.append(Diagnostic(code, Span(start, end), message, help=help, fix=fix))
+
+    def quoted(self, word: str, end: int) -> tuple[str, Fix | None]:
+        """What to say about a text in quotes, which may be that of `C = einsum("ik,kj->ij", A, B)`."""
+        last = [token.text for token in self.tokens[-30:]]
+        if last[-2:] != ["einsum", "("]:
+            return "comments start with `#`", None
+        place = len(last) - (5 if last[-3:-2] == ["."] else 3)
+        bracket = last[:place][::-1].index("(") if ")" in last[place - 1 : place] and "(" in last[:place] else -1
+        target = place - 2 - bracket
+        name = re.fullmatch(r"[A-Za-z_]\w*", last[target]) if target >= 0 else None
+        rest = re.match(r"((?:\s*,\s*\w+)+)\s*\)", self.text[end : end + 400])
+        text = None
+        if name and rest and last[place] == "=":
+            text = elsewhere.einsum(word[1:-1], re.findall(r"\w+", rest.group(1)), last[target])
+        if text is None:
+            return elsewhere.INSTEAD["einsum"].help, None
+        span = Span(self.tokens[target - len(last)].start, end + rest.end() if rest else end)
+        return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
 
     def logical(self, word: str, start: int, end: int) -> None:
         """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits."""
@@ -350,6 +369,8 @@ STARTS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "LPAR"
 def _advice(char: str) -> str:
     if char == "^":
         return "a power is `pow(a, b)`"
+    if char == "~":
+        return "a truth value is negated with `!`, and `-1 - x` turns the bits of an integer around"
     if char == "@":
         return "a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`"
     if char in _GREEK:

@@ -1,0 +1,197 @@
+"""What other languages and libraries write otherwise, and what to write here: tables for messages about names that mean nothing.
+
+A name is looked up only after it was refused, so names of a cell take precedence.
+
+Worked example: `CONSTANTS["pi"]` is the number, and `INSTEAD["silu"].text(["X(i)"], ["X(i)"])` is `(X(i) * sigmoid(X(i)))`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What to write instead of a call.
+
+    Attributes:
+        help: in words.
+        count: number of arguments for which `template` holds.
+        template: the expression; `{0}` is the first argument as it stands, and after all of them they come again, in brackets where
+            an operator beside them needs these.
+    """
+
+    help: str
+    count: int = 0
+    template: str | None = None
+
+    def text(self, plain: Sequence[str], bracketed: Sequence[str]) -> str | None:
+        """The expression for these arguments; `None` where there is none."""
+        fits = self.template is not None and len(plain) == self.count
+        return self.template.format(*plain, *bracketed) if fits and self.template else None
+
+
+MODULES = frozenset({"np", "numpy", "math", "torch", "jnp", "cp", "tf", "F", "scipy", "std"})
+"""Names that stand before `.` in other languages."""
+
+CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
+    "M_E": "2.718281828459045",
+    "euler_gamma": "0.5772156649015329",
+    "infinity": "inf",
+    "INFINITY": "inf",
+    "Inf": "inf",
+    "NaN": "nan",
+    "NAN": "nan",
+}
+"""Numbers that have a name elsewhere."""
+
+RENAMED = {
+    "ln": "log",
+    "power": "pow",
+    "float_power": "pow",
+    "maximum": "max",
+    "minimum": "min",
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arccosh": "acosh",
+    "arcsinh": "asinh",
+    "arctanh": "atanh",
+    "absolute": "abs",
+    "gamma": "tgamma",
+    "expit": "sigmoid",
+    "logistic": "sigmoid",
+    "sgn": "sign",
+    "True": "true",
+    "False": "false",
+}
+"""Functions and values that have another name here."""
+
+TYPES = {
+    "f16": "float16",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "fp32": "float32",
+    "single": "float32",
+    "real": "float32",
+    "f64": "float64",
+    "fp64": "float64",
+    "i8": "int8",
+    "char": "int8",
+    "i16": "int16",
+    "short": "int16",
+    "i32": "int32",
+    "integer": "int32",
+    "i64": "int64",
+    "long": "int64",
+    "u8": "uint8",
+    "uchar": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "uint": "uint32",
+    "unsigned": "uint32",
+    "u64": "uint64",
+    "size_t": "uint64",
+    "boolean": "bool",
+    "bool_": "bool",
+}
+"""Types that have another name here."""
+ARRAY_TYPES = frozenset({"Tensor", "tensor", "array", "Array", "ndarray", "matrix", "Matrix", "vector", "Vector"})
+
+_WORDS = "abs ceil cos erf exp exp2 floor log log10 log2 relu round sigmoid sin sqrt tan tanh"
+FUNCTION_WORDS = frozenset(_WORDS.split())
+"""Functions whose argument may be found without parentheses."""
+
+_SUMS = "an operator reduces over the indices that stand only on the right, as in `Y(i) {} X(i, j)`"
+REDUCING = {
+    "sum": _SUMS.format("+=!"),
+    "prod": _SUMS.format("*=!"),
+    "mean": "sum with `+=!`, and divide by the size in a second statement",
+    "softmax": "write the maximum, the powers, their sum and the quotient as statements of a def, and call it: `P = softmax(X)`",
+    "argmax": "find the maximum with `max=!` in one statement and its position in a second one",
+    "argmin": "find the minimum with `min=!` in one statement and its position in a second one",
+    "any": "`max=!` on `bool` says whether any is true",
+    "all": "`min=!` on `bool` says whether all are true",
+    "max": _SUMS.format("max=!"),
+    "min": _SUMS.format("min=!"),
+}
+"""Functions of array libraries that are operators here."""
+OPERATORS = {"sum": "+=!", "prod": "*=!", "max": "max=!", "min": "min=!", "any": "max=!", "all": "min=!"}
+"""Those of `REDUCING` that are one operator."""
+
+
+def reducing(name: str) -> str | None:
+    """The key of `REDUCING` for `sum`, `sum_j` and the like."""
+    word = name.partition("_")[0]
+    return word if word in REDUCING else None
+
+
+_PRODUCT = Instead("a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`")
+_TRANSPOSE = Instead("write the indices in the other order, as in `Y(i, j) = X(j, i)`")
+_EXTENT = Instead("the extent of dimension 0 of `X` is `X.0`, the number of elements of a matrix `X.0 * X.1`")
+_SPREAD = Instead("sum `X(i)` and `X(i) * X(i)` with `+=!`, and write the quotients in a later statement")
+_FILLED = Instead("a constant needs only a range, as in `Y(i) = 0.0 where i in 0:N`")
+_COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
+_RUNNING = Instead("a running sum is `Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times")
+_JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
+_RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
+_SORTED = Instead("no statement sorts: sort in Python and pass the result")
+_RANDOM = Instead("random numbers are made in Python and passed as a parameter")
+_CLAMP = Instead("a value is limited with `min(max(x, a), b)`", 3, "min(max({0}, {1}), {2})")
+_SQUARE = Instead("a square is a product", 1, "({1} * {1})")
+_SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
+_CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})")
+_XOR = Instead("of truth values it is `a != b`; there are no operators on bits", 2, "({2} != {3})")
+_REMAINDER = Instead("a remainder is `a % b`", 2, "({2} % {3})")
+INSTEAD: dict[str, Instead] = {
+    **dict.fromkeys(("matmul", "mm", "bmm", "dot", "einsum", "tensordot", "inner", "vdot"), _PRODUCT),
+    **dict.fromkeys(("T", "transpose", "permute", "swapaxes"), _TRANSPOSE),
+    **dict.fromkeys(("len", "size", "shape", "numel"), _EXTENT),
+    **dict.fromkeys(("std", "var", "variance"), _SPREAD),
+    **dict.fromkeys(("zeros", "ones", "full", "empty", "zeros_like", "ones_like"), _FILLED),
+    **dict.fromkeys(("range", "arange", "linspace", "iota"), _COUNTED),
+    **dict.fromkeys(("cumsum", "cumprod", "scan"), _RUNNING),
+    **dict.fromkeys(("concatenate", "concat", "cat", "stack"), _JOINED),
+    **dict.fromkeys(("reshape", "flatten", "ravel"), _RESHAPED),
+    **dict.fromkeys(("sort", "argsort", "topk", "median"), _SORTED),
+    **dict.fromkeys(("rand", "randn", "random", "normal"), _RANDOM),
+    **dict.fromkeys(("clamp", "clip"), _CLAMP),
+    **dict.fromkeys(("square", "sqr"), _SQUARE),
+    **dict.fromkeys(("silu", "swish"), _SILU),
+    **dict.fromkeys(("select", "ifelse", "iif"), _CHOICE),
+    **dict.fromkeys(("xor", "logical_xor"), _XOR),
+    **dict.fromkeys(("mod", "modulo"), _REMAINDER),
+    "norm": Instead("sum the squares with `S +=! X(i) * X(i)`, and write `sqrt(S)` in a later statement"),
+    "outer": Instead("write both indices, as in `C(i, j) = A(i) * B(j)`"),
+    "eye": Instead("choose by the indices, as in `Y(i, j) = i == j ? 1.0 : 0.0 where i in 0:N, j in 0:N`"),
+    "roll": Instead("the remainder wraps an index around, as in `Y(i) = X((i - 1) % N) where i in 0:N`"),
+    "gelu": Instead("`gelu(x)` is `x * normcdf(x)`", 1, "({1} * normcdf({0}))"),
+    "softplus": Instead("`softplus(x)` is `log(1 + exp(x))`", 1, "(max({0}, 0) + log1p(exp(-abs({0}))))"),
+    "elu": Instead("`elu(x)` is `x > 0 ? x : expm1(x)`", 1, "({1} > 0 ? {1} : expm1({0}))"),
+    "leaky_relu": Instead("`leaky_relu(x, a)` is `x > 0 ? x : a * x`", 2, "({2} > 0 ? {2} : {3} * {2})"),
+    "relu6": Instead("`relu6(x)` is `min(max(x, 0), 6)`", 1, "min(max({0}, 0), 6)"),
+    "reciprocal": Instead("a reciprocal is a quotient", 1, "(1.0 / {1})"),
+    "logical_and": Instead("both are true: `a && b`", 2, "({2} && {3})"),
+    "logical_or": Instead("one is true: `a || b`", 2, "({2} || {3})"),
+    "logical_not": Instead("a truth value is negated with `!`", 1, "!{1}"),
+}
+"""Functions that are an expression, a statement, or nothing here."""
+
+
+def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:
+    """The statement for an `einsum` of plain names; `None` where there is none.
+
+    Worked example: `einsum("ik,kj->ij", ["A", "B"], "C")` is `C(i, j) +=! A(i, k) * B(k, j)`.
+    """
+    left, arrow, result = subscripts.replace(" ", "").partition("->")
+    terms = left.split(",")
+    letters = set(left) - {","}
+    plain = all(letter.isalpha() for letter in letters) and not letters & set(operands)
+    if not arrow or not plain or len(terms) != len(operands) or not set(result) <= letters or "" in terms:
+        return None
+    product = " * ".join(f"{name}({', '.join(term)})" for name, term in zip(operands, terms, strict=True))
+    written = f"{target}({', '.join(result)})" if result else target
+    return f"{written} {'+=!' if letters - set(result) else '='} {product}"

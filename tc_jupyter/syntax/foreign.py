@@ -1,0 +1,234 @@
+"""Messages about spellings of other languages: attributes, casts, shifts, loops, declarations, conditions for ranges.
+
+Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; the fix writes `float(X(i))`.
+"""
+
+from __future__ import annotations
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+
+from .elsewhere import CONSTANTS, INSTEAD, REDUCING, RENAMED, reducing
+from .recovery import closers
+from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
+
+_PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
+
+
+def module_name(before: Token, dot: Token, after: Token) -> Diagnostic:
+    """`math.pi`, `np.sqrt(x)`."""
+    text = CONSTANTS.get(after.text) or RENAMED.get(after.text, after.text)
+    fix = Fix(f"write `{text}`", (Edit(Span(before.start, after.end), text),))
+    help = "numbers are written out" if after.text in CONSTANTS else "functions have their plain names"
+    if (word := reducing(after.text)) is not None or after.text in INSTEAD:
+        help = REDUCING[word] if word else INSTEAD[after.text].help
+    return Diagnostic(codes.SYNTAX_ERROR, Span(before.start, dot.end), "there are no modules", help=help, fix=fix)
+
+
+def attribute(piece: list[Token], position: int) -> Diagnostic:
+    """`X.T`, `X.shape`, `X(i).sqrt()`."""
+    dot, after = piece[position], piece[position + 1] if position + 1 < len(piece) else None
+    if after is None or after.type not in ("NAME", "MINMAX"):
+        help = "the extent of dimension 0 of `X` is `X.0`"
+        return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
+    start, kinds = _operand_start(piece, position), [token.type for token in piece[position + 2 : position + 5]]
+    fix, word, place = None, reducing(after.text), Span(dot.start, after.end)
+    help = REDUCING[word] if word else INSTEAD[after.text].help if after.text in INSTEAD else None
+    if help is None and kinds[:2] == ["LPAR", "RPAR"] and start is not None:
+        name = RENAMED.get(after.text, after.text)
+        opening, closing = (name, "") if piece[start].type == "LPAR" else (f"{name}(", ")")
+        first = Edit(Span(piece[start].start, piece[start].start), opening)
+        fix = Fix(f"write `{name}(...)`", (first, Edit(Span(dot.start, piece[position + 3].end), closing)))
+    elif after.text == "shape" and kinds == ["LSQB", "INTEGER", "RSQB"]:
+        dimension = piece[position + 3].text
+        fix = Fix(f"write `.{dimension}`", (Edit(Span(dot.start, piece[position + 4].end), f".{dimension}"),))
+    elif after.text == "T" and [token.type for token in piece[position + 2 : position + 7]] == _PAIR:
+        text = f"({piece[position + 5].text}, {piece[position + 3].text})"
+        edit = Edit(Span(dot.start, piece[position + 6].end), text)
+        fix = Fix(f"write `{text}`", (edit,))
+    help = help or f"there are no methods: write `{after.text}(x)`"
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{after.text[:40]}`", help=help, fix=fix)
+
+
+def _operand_start(piece: list[Token], end: int) -> int | None:
+    """Where the operand that ends before `end` starts."""
+    if piece[end - 1].type != "RPAR":
+        return end - 1
+    start = next((opening for opening, closing in closers(piece).items() if closing == end - 1), None)
+    named = start is not None and start > 0 and piece[start - 1].type in ("NAME", "MINMAX", "SCALAR")
+    return start - 1 if named and start is not None else start
+
+
+def prefix_cast(piece: list[Token], position: int) -> Diagnostic:
+    """`(float)X(i)`."""
+    kind, follows = piece[position - 1].text, position + 1
+    fix = None
+    if follows < len(piece) and piece[follows].type in STARTS_EXPRESSION:
+        last = piece[operand_end(piece, follows) - 1].end
+        bracketed = piece[follows].type == "LPAR"
+        edits = [Edit(Span(piece[position - 2].start, piece[follows].start), kind if bracketed else f"{kind}(")]
+        edits += [] if bracketed else [Edit(Span(last, last), ")")]
+        fix = Fix(f"write `{kind}(...)`", tuple(edits))
+    place = Span(piece[position - 2].start, piece[position].end)
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"a cast is written like a call, as in `{kind}(x)`", fix=fix)
+
+
+def shift(piece: list[Token], position: int) -> Diagnostic:
+    """`x << 2`."""
+    token, before = piece[position], piece[position - 1]
+    left, operator = before.text == "<", "*" if before.text == "<" else "/"
+    fix, after = None, piece[position + 1 : position + 3]
+    start = _operand_start(piece, position - 1)
+    ends = ("RPAR", "COMMA", "WHERE", "QUESTION", "COLON")
+    alone = start is not None and piece[start - 1].type in ("ASSIGN", "UPDATE", "LPAR", "COMMA")
+    if alone and after and after[0].text.isdigit() and len(after[0].text) < 3 and after[-1].type in ("INTEGER", *ends):
+        text = f"{operator} {1 << int(after[0].text)}"
+        fix = Fix(f"write `{text}`", (Edit(Span(before.start, after[0].end), text),))
+    help = f"there are no operators on bits: `x {before.text * 2} n` is `x {operator}` a power of 2"
+    help += "" if left else ", rounded down for integers"
+    message = f"there is no operator `{before.text * 2}`"
+    return Diagnostic(codes.SYNTAX_ERROR, Span(before.start, token.end), message, help=help, fix=fix)
+
+
+def where_range(piece: list[Token], position: int) -> Diagnostic | None:
+    """`i in range(N)`, `i < N` and `0 <= i < N` in a `where`."""
+    where = next((i for i, token in enumerate(piece) if token.type == "WHERE"), len(piece))
+    pairs, cuts, i = closers(piece), [where], where + 1
+    while i < len(piece):
+        if piece[i].type == "COMMA":
+            cuts.append(i)
+        i = pairs.get(i, i) + 1
+    first = max((cut for cut in cuts if cut < position), default=len(piece)) + 1
+    clause = piece[first : min((cut for cut in cuts if cut > first), default=len(piece))]
+    if not clause:
+        return None
+    edits = _counted(clause) if len(clause) > 3 and clause[2].text == "range" else _compared(clause)
+    if edits is None:
+        return None
+    span = Span(clause[0].start, clause[-1].end)
+    help = "a range includes its lower and excludes its upper end; a condition is written `condition ? value : other`"
+    fix = Fix("write a range", tuple(edits)) if edits else None
+    return Diagnostic(codes.RANGE_BRACKETS, span, "a range is written `k in a:b` or `k = [a, b[`", help=help, fix=fix)
+
+
+def _counted(clause: list[Token]) -> list[Edit] | None:
+    """Edits that make `i in range(a, b)` a range; none where it has a step, `None` if it is something else."""
+    close = closers(clause).get(3)
+    if clause[1].type != "IN" or close is None or close != len(clause) - 1:
+        return None
+    commas = [token for token in clause[4:close] if token.type == "COMMA"]
+    if len(commas) > 1 or len(clause) < 6:
+        return []
+    opening = Edit(Span(clause[2].start, clause[3].end), "" if commas else "0:")
+    middle = [Edit(Span(token.start, clause[clause.index(token) + 1].start), ":") for token in commas]
+    return [opening, *middle, Edit(clause[close].span, "")]
+
+
+def _compared(clause: list[Token]) -> list[Edit] | None:
+    """Edits that make `i < n` or `a <= i < n` a range; none where an end is missing, `None` if it is something else."""
+    places = [i for i, token in enumerate(clause) if token.type == "RELATION"]
+    simple = all(token.type not in ("QUESTION", "EQUALITY", "AND", "OR", "IN") for token in clause)
+    name = clause[places[0] - 1 if len(places) == 1 else places[0] + 1] if places else clause[0]
+    middle = places == [1] or (len(places) == 2 and places[1] - places[0] == 2)
+    if not middle or not simple or name.type != "NAME" or places[-1] + 1 >= len(clause):
+        return None
+    if any(clause[i].text not in ("<", "<=") for i in places):
+        return []
+    upper = clause[places[-1] + 1 :]
+    more = [_one_more(upper)] if clause[places[-1]].text == "<=" else []
+    if len(places) == 1:
+        return [Edit(Span(name.end, upper[0].start), " in 0:"), *more]
+    lower = clause[: places[0]]
+    more += [_one_more(lower)] if clause[places[0]].text == "<" else []
+    between = Edit(Span(lower[-1].end, upper[0].start), ":")
+    return [Edit(Span(lower[0].start, lower[0].start), f"{name.text} in "), *more, between]
+
+
+def _one_more(bound: list[Token]) -> Edit:
+    if len(bound) == 1 and bound[0].text.isdigit():
+        return Edit(bound[0].span, str(int(bound[0].text) + 1))
+    return Edit(Span(bound[-1].end, bound[-1].end), " + 1")
+
+
+_DECLARING = frozenset({"let", "var", "val", "auto", "const"})
+
+
+def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
+    """The tokens after `let` or a type at the start of a statement, which none has, and what to say; `None` if there are none."""
+    count = 0
+    while count < len(piece) and (piece[count].text in _DECLARING or piece[count].type == "SCALAR"):
+        count += 1
+    rest = piece[count:]
+    if not count or (rest and rest[0].type != "NAME"):
+        return None
+    place = Span(piece[0].start, piece[count - 1].end)
+    edits = [Edit(Span(place.start, rest[0].start if rest else place.end), "")]
+    kind, value = piece[count - 1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
+    if kind.type == "SCALAR" and value and all(token.type != "WHERE" for token in value):
+        edits += [
+            Edit(Span(value[0].start, value[0].start), f"{kind.text}("),
+            Edit(Span(value[-1].end, value[-1].end), ")"),
+        ]
+    help = "what is assigned is a tensor of the type of its value; without indices it is a number"
+    message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
+    return rest, Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=Fix("leave it out", tuple(edits)))
+
+
+_LOOPS = (
+    "there are no loops: an index runs over everything it can index; a range of its own is given with `where i in a:b`"
+)
+_CONTROL = {"for": _LOOPS, "while": _LOOPS, "if": "choose a value, as in `Y(i) = condition ? value : other`"}
+_ELSE = frozenset({"else", "elif"})
+
+
+def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """Leave out `for (...) {`, `if (...) {` and their `}`, after a message each; the statements inside are checked."""
+    if not any(token.text in _CONTROL for token in tokens):
+        return tokens
+    pairs, opened, i = closers(tokens), 0, 0
+    kept: list[Token] = []
+    while i < len(tokens):
+        token = tokens[i]
+        end = _control_end(tokens, i, pairs)
+        if end is not None:
+            head = Span(token.start, tokens[end - 1].end)
+            diagnostics[:] = [each for each in diagnostics if not (head.start < each.span.start < head.end)]
+            if token.text in _CONTROL:
+                message = f"no statement begins with `{token.text}`"
+                diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text]))
+            is_block = end < len(tokens) and tokens[end].type == "LBRACE"
+            opened, i = opened + is_block, end + is_block
+            if i < len(tokens):
+                tokens[i].first = True
+            continue
+        opened = 0 if token.type == "DEF" else opened
+        if token.type == "RBRACE" and opened:
+            opened -= 1
+        else:
+            kept.append(token)
+        i += 1
+    return kept
+
+
+def _control_end(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | None:
+    """Where `for (...)` and the like that starts at `i` ends; `None` if it is something else."""
+    token, before = tokens[i], tokens[i - 1].type if i else ""
+    if token.type != "NAME" or (token.text not in _CONTROL and token.text not in _ELSE) or i + 1 >= len(tokens):
+        return None
+    if before not in ("LBRACE", "RBRACE") and not (token.first and before in ENDS_EXPRESSION):
+        return None
+    end = i + 1
+    if token.text != "else" and tokens[end].type == "LPAR":
+        end = pairs.get(end, len(tokens)) + 1
+    elif token.text != "else":
+        stops = (j for j in range(end, min(end + 40, len(tokens))) if tokens[j].type == "LBRACE" or tokens[j].first)
+        end = next(stops, len(tokens))
+    follows = tokens[end].type if end < len(tokens) else ""
+    return end if follows in ("NAME", "DIGIT_NAME", "SCALAR", "LBRACE") else None
+
+
+def operand_end(piece: list[Token], start: int) -> int:
+    """The position after an operand: a name with its brackets, a number, or something in brackets."""
+    after = start + 1 if piece[start].type != "LPAR" else start
+    if after < len(piece) and piece[after].type == "LPAR":
+        return closers(piece).get(after, len(piece) - 1) + 1
+    return after + 1 if after < len(piece) and piece[after].type == "DIMENSION" else after
