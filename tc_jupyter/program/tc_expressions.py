@@ -8,7 +8,7 @@ Worked example: in a statement of `def f(float(N) X) -> (Y)`, `X(i) * 2` becomes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import assert_never
@@ -403,9 +403,31 @@ class ExpressionChecker:
             return Typed(Binary(node.op, left.expr, right.expr, BOOL, node.span), BOOL)
         if left is None or right is None:
             return None
+        self._quotients((node.left, left), (node.right, right))
         if node.op in COMPARISONS:
             return self._comparison(node, left, right)
         return self._arithmetic(node.op, left, right, node.span)
+
+    def _quotients(self, *operands: tuple[tree.Expression, Typed]) -> None:
+        """Warn of `1/2` among integers that meet a float: it is 0."""
+        wide = next((value.dtype for _, value in operands if value.dtype.is_float and not value.weak), FLOAT32)
+        if not any(value.dtype.is_float for _, value in operands):
+            return
+        for node, value in operands:
+            for quotient in _integer_quotients(node) if value.dtype.is_integer and value.weak != "float" else ():
+                self._quotient(quotient, wide)
+
+    def _quotient(self, node: tree.Binary[tree.Expression], dtype: DType) -> None:
+        source = self.scope.source
+        digits, rest = source.slice(node.left.span), source.slice(Span(node.left.span.end, node.right.span.end))
+        exact = isinstance(node.right, tree.Number)
+        one = f"{digits}.0" if exact or dtype.bits <= 32 else f"{dtype.value}({digits})"
+        number = node.left.operand if isinstance(node.left, tree.Unary) else node.left
+        plain = isinstance(number, tree.Number) and number.text.isdigit()
+        fix = Fix(f"write `{one}`", (Edit(node.left.span, one),)) if plain else None
+        message = f"`{digits}{rest}` is a quotient of integers, which is rounded down"
+        help = f"a fraction has a float, as in `{one}{rest}`" if plain else None
+        self.scope.report(codes.INTEGER_QUOTIENT, node.span, message, help=help, fix=fix)
 
     def _not_in_bound(self, what: str, span: Span) -> None:
         self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in the bound of a range", help=_BOUND_HELP)
@@ -439,6 +461,7 @@ class ExpressionChecker:
         condition = condition and self._truth(condition, node.condition)
         if condition is None or then is None or otherwise is None:
             return None
+        self._quotients((node.then, then), (node.otherwise, otherwise))
         if then.weak and otherwise.weak and "float" in (then.weak, otherwise.weak):
             expr = Select(condition.expr, weak_float(then).expr, weak_float(otherwise).expr, FLOAT32, node.span)
             return Typed(expr, FLOAT32, "float")
@@ -650,9 +673,12 @@ class ExpressionChecker:
         values = [self.value(argument) for argument in node.arguments]
         if self.in_bound and function.name not in _BOUND_FUNCTIONS:
             return self._not_in_bound(f"`{function.name}`", node.span)
-        if any(value is None for value in values):
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
             return None
-        return self._call(node, function, [value for value in values if value is not None])
+        of_floats = [(node, Typed(Const(0.0, FLOAT32), FLOAT32, "float"))] if function.kind == "float" else []
+        self._quotients(*zip(node.arguments, known, strict=True), *of_floats)
+        return self._call(node, function, known)
 
     def _is_tensor(self, node: tree.Expression) -> bool:
         """Whether this is a tensor of several elements, or one of its elements."""
@@ -753,6 +779,23 @@ def _floating_leaves(node: tree.Expression, checker: ExpressionChecker) -> list[
         return [leaf for argument in node.arguments for leaf in _floating_leaves(argument, checker)]
     info = checker.scope.tensors.get(node.function.name)
     return [node] if info is not None and info.dtype is not None and info.dtype.is_float else []
+
+
+def _integer_quotients(node: tree.Expression) -> Iterator[tree.Binary[tree.Expression]]:
+    """Quotients with a literal above that does not divide, among the operands of integer arithmetic."""
+    if isinstance(node, tree.Unary):
+        yield from _integer_quotients(node.operand)
+    elif isinstance(node, tree.Binary):
+        left, right = (each.operand if isinstance(each, tree.Unary) else each for each in (node.left, node.right))
+        if node.op == "/" and isinstance(left, tree.Number) and left.value and not _divides(right, left):
+            yield node
+        yield from _integer_quotients(node.left)
+        yield from _integer_quotients(node.right)
+
+
+def _divides(divisor: tree.Expression, number: tree.Number) -> bool:
+    """Whether a literal divides a number; nothing is said of 0."""
+    return isinstance(divisor, tree.Number) and not (divisor.value and number.value % divisor.value)
 
 
 def _enclosed(text: str) -> bool:

@@ -31,7 +31,19 @@ from tc_jupyter.program import (
 from .convert import Scope, from_expr, to_condition
 from .display import element_text, to_python
 from .interval import Box, IndexBox, interval
-from .size_expr import Condition, Datum, FloorDiv, Opaque, SizeExpr, conjunction, nonnegative
+from .size_expr import (
+    Atom,
+    Condition,
+    Datum,
+    Extremum,
+    FloorDiv,
+    Opaque,
+    SizeExpr,
+    conjunction,
+    nonnegative,
+    of_atom,
+    size,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,28 @@ class Access:
 
 def as_written(e: SizeExpr) -> str:
     """An index expression in the notation of the language, where `/` rounds down."""
-    return to_python(e).replace("//", "/")
+    return _with_abs(e).replace("//", "/")
+
+
+def _with_abs(e: SizeExpr) -> str:
+    """As `to_python`, but with `abs(x)` for `max(x, -x)`, which is not what the user wrote."""
+    shown = e
+    for mono, weight in e.terms.items():
+        if len(mono) == 1 and (absolute := _absolute(mono[0])) is not None:
+            shown = shown - of_atom(mono[0]) * weight + absolute * weight
+    return to_python(shown)
+
+
+def _absolute(atom: Atom) -> SizeExpr | None:
+    """`max(x, 2*h - x)` as `abs(x - h) + h`, and `min` of them as `h - abs(x - h)`, where `abs(...)` is a name; else `None`."""
+    if not isinstance(atom, Extremum) or len(atom.arguments) != 2:
+        return None
+    total, first = atom.arguments[0] + atom.arguments[1], atom.arguments[0]
+    if not total.is_constant or total.offset % 2:
+        return None
+    half = total.offset // 2
+    inside = min(map(to_python, (first - half, half - first)), key=lambda text: text[0] in "-0123456789")
+    return size(f"abs({inside})") * (1 if atom.kind == "max" else -1) + half
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +124,7 @@ class Bound:
     @property
     def text(self) -> str:
         """The inequality in terms of the indices: `i + j < J`."""
-        e = to_python(self.access.index[self.dimension])
+        e = _with_abs(self.access.index[self.dimension])
         return f"{to_python(self.limit)} <= {e}" if self.side == "lower" else f"{e} < {to_python(self.limit)}"
 
 

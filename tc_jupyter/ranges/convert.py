@@ -6,7 +6,7 @@ into `Binary("+", Binary("-", Size("N"), Size("K")), Const(1))`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import assert_never
@@ -101,13 +101,28 @@ def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
         case Binary():
             return _binary(expr, scope)
         case Select():
-            condition = to_condition(expr.condition, scope)
-            return choose(condition, from_expr(expr.then, scope), from_expr(expr.otherwise, scope))
+            condition, one = to_condition(expr.condition, scope), constant(1)
+            then = _chosen(expr.then, scope, lambda divisor: choose(condition, divisor, one))
+            otherwise = _chosen(expr.otherwise, scope, lambda divisor: choose(condition, one, divisor))
+            return choose(condition, then, otherwise)
         case Call():
             return _call(expr, scope)
         case Cast():
             return _cast(expr, scope)
     assert_never(expr)
+
+
+def _chosen(expr: Expr, scope: Scope, guard: Callable[[SizeExpr], SizeExpr]) -> SizeExpr:
+    """An operand of `? :`, whose divisors may be 0 where it is not chosen, if sizes alone decide that."""
+    if scope.divisors is None:
+        return from_expr(expr, scope)
+    inside: list[SizeExpr] = []
+    value = from_expr(expr, replace(scope, divisors=inside))
+    for divisor in inside:
+        guarded = guard(divisor)
+        on_sizes = not guarded.indices and not any(isinstance(atom, Datum | Opaque) for atom in guarded.atoms())
+        scope.divisors.append(guarded if on_sizes else divisor)
+    return value
 
 
 def _is_integral(value: float) -> bool:

@@ -65,6 +65,21 @@ def test_zero_divisor():
     assert "`S` is 0" in message.message
 
 
+def test_zero_divisor_that_is_not_chosen():
+    statement = "A(i) = X(i) where i in 0:(d == 0 ? N : N/d + (d > 2 ? N % (d - 2) : 0))"
+    bind = bind_of(define("float(N) X, int32 d", statement))
+    assert [bind({"N": 7, "d": d}).ranges["A"] for d in (0, 2, 4)] == [((0, 7),), ((0, 3),), ((0, 2),)]
+    bind = bind_of(define("float(N) X, int32 d", "A(i) = X(i) where i in 0:(N > 3 ? N/d : N)"))
+    assert bind({"N": 3, "d": 0}).ranges["A"] == ((0, 3),)
+    message = bind({"N": 4, "d": 0})
+    assert message.code.number == "TC603"
+
+
+def test_zero_divisor_under_a_condition_on_an_index():
+    bind = bind_of(define("float(N) X, int32 d", "A(i) = X(i > 0 ? i/d : 0) where i in 0:N"))
+    assert bind({"N": 3, "d": 0}).code.number == "TC603"
+
+
 def test_zero_divisor_that_simplifies_away():
     bind = bind_of(define("float(N,K) X", "A(i) = X(i*K/K, 0) where i in 0:N"))
     assert bind({"N": 3, "K": 0}).code.number == "TC603"
