@@ -92,8 +92,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, loaded or not."""
-    return sorted({*globals(), *_HOMES})
+    """The public names, loaded or not; no modules and helpers that happen to be loaded."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -110,8 +110,11 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
         compiled: measure `torch.compile` too, which takes seconds per workload.
 
     Returns:
-        0; 1 if a result is wrong.
+        0; 1 if a result is wrong; 2 if `only` names no workload.
     """
+    names = [workload.name for workload in workloads(suite)]
+    if not any(only in name for name in names):
+        return none_named(suite, only, names)
     print(f"{platform.platform()}, Python {platform.python_version()}, {_processor()}, {time.strftime('%Y-%m-%d')}")
     print(f"peers: {_peers(compiled)}")
     counts = (threads.get_threads(), 1) if thread_count is None else (thread_count,)
@@ -121,6 +124,13 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
     if json_file is not None:
         Path(json_file).write_text(json.dumps({"suite": suite, "entries": [asdict(each) for each in found]}, indent=1))
     return 1 if any(each.wrong for each in found) else 0
+
+
+def none_named(suite: str, only: str, names: Sequence[str]) -> int:
+    """Say that `only` is part of no name, and list the names; returns the exit status."""
+    known = "".join(f"\n  {name}" for name in dict.fromkeys(names))
+    print(f"tc-jupyter: no line of the suite `{suite}` has {only!r} in its name; there are{known}", file=sys.stderr)
+    return 2
 
 
 def _processor() -> str:

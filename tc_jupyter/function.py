@@ -44,7 +44,7 @@ from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import cpu, cuda
-from tc_jupyter.runtime.arguments import parameters_of
+from tc_jupyter.runtime.arguments import fail, parameters_of
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
@@ -390,8 +390,7 @@ class Function:
         """The shape of every result at given sizes, or for example arrays.
 
         Raises:
-            CallError: a condition on sizes is false.
-            CompileError: TC411, a size is missing.
+            CallError: a condition on sizes is false, or TC614, a size is missing.
             TypeError, ValueError: a value is no size, or there is no such size.
         """
         definition = self._known(arrays)
@@ -399,17 +398,18 @@ class Function:
             numbers = definition.numbers_at(self._sizes(arrays, sizes))
         return {name: tuple(numbers.shapes[name]) for name in definition.program.results}
 
-    def cost(self, **sizes: int) -> Counts:
-        """Operations and bytes: SymPy expressions over the sizes, or numbers if all sizes are given.
+    def cost(self, *arrays: Any, **sizes: int) -> Counts:
+        """Operations and bytes: SymPy expressions over the sizes, or numbers for all sizes or the arrays of a call.
 
         Raises:
-            CompileError: TC411, some but not all sizes are given.
+            CallError: the arrays do not fit, or TC614, some but not all sizes are given.
             TypeError, ValueError: a value is no size, or there is no such size.
         """
-        cost = cost_of(self.program, self.analysis.ranges)
-        if sizes:
-            with _all_given(self.program):
-                return cost.at(_checked_sizes(self.program, sizes))
+        definition = self._known(arrays)
+        cost = cost_of(definition.program, definition.found.ranges)
+        if arrays or sizes:
+            with _all_given(definition.program):
+                return cost.at(self._sizes(arrays, sizes))
         parts = (to_sympy(part) for part in (cost.operations, cost.read, cost.written))
         return Counts(*parts)
 
@@ -433,7 +433,7 @@ class Function:
             if not isinstance(self._definition, Definition):
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
-        _checked_sizes(self._known(arrays).program, sizes)
+        checked_sizes(self._known(arrays).program, sizes)
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays)
             return "\n\n".join(show_kernel(kernel) for kernel in made.kernels)
@@ -447,7 +447,7 @@ class Function:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
 
         Raises:
-            CompileError: TC411, a size is missing.
+            CallError: TC614, a size is missing.
         """
         from tc_jupyter.compiler.gpu import launches  # noqa: PLC0415  (loads the simulator)
 
@@ -511,8 +511,17 @@ class Function:
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         definition = self._known(arrays)
-        given = _checked_sizes(definition.program, sizes)
+        given = checked_sizes(definition.program, sizes)
         return dict(definition.inputs(arrays).sizes) | given if arrays else given
+
+    def _arguments(self, method: str, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call in their order; sizes by name, which other methods take, are told."""
+        definition = self._definition
+        sizes = definition.program.sizes if isinstance(definition, Definition) else ()
+        if size := next((name for name in named if name in sizes and name not in definition.names), None):
+            call = f"{self.__name__}.{method}({', '.join(definition.names)})"
+            raise TypeError(f"`{size}` is a size: `{method}` takes the arrays of a call, as in `{call}`")
+        return definition.positional(arrays, named) if named else arrays
 
     # schedules -------------------------------------------------------------------------------------------------------------------
 
@@ -549,7 +558,11 @@ class Function:
     # measurements ----------------------------------------------------------------------------------------------------------------
 
     def benchmark(
-        self, *arrays: Any, against: Mapping[str, Callable[..., Any]] | None = None, seconds: float = 1.0
+        self,
+        *arrays: Any,
+        against: Mapping[str, Callable[..., Any]] | None = None,
+        seconds: float = 1.0,
+        **named: Any,
     ) -> Benchmark:
         """Time this function and its peers in interleaved rounds, and compare their results.
 
@@ -557,7 +570,13 @@ class Function:
             arrays: the arguments of every candidate.
             against: name -> callable with the same arguments.
             seconds: about how long to measure.
+            named: arguments by name.
+
+        Raises:
+            CallError: the arguments do not fit.
+            TypeError: a size is given instead of arrays.
         """
+        arrays = self._arguments("benchmark", arrays, named)
         expected = self(*arrays)
         candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
         agrees: dict[str, bool] = {}
@@ -578,6 +597,7 @@ class Function:
         seconds: float = 60.0,
         on_trial: Callable[[TuningLog], None] | None = None,
         stopped: Callable[[], bool] | None = None,
+        **named: Any,
     ) -> TuningLog:
         """Search for a faster schedule; the best is kept on disk and used from then on, here and by other processes.
 
@@ -590,9 +610,11 @@ class Function:
                 or timed when they are over is killed; only a first call and making the list of candidates cannot be cut short.
             on_trial: called with the log after every candidate.
             stopped: asked before every candidate.
+            named: arguments by name.
 
         Raises:
             CallError: the arguments do not fit.
+            TypeError: a size is given instead of arrays.
             RuntimeError: the default schedule cannot be measured.
             ValueError: the interpreter is not tuned.
         """
@@ -600,6 +622,7 @@ class Function:
         from tc_jupyter.compiler.build import schedule_store, tuning_key  # noqa: PLC0415
 
         begin = time.monotonic()
+        arrays = self._arguments("tune", arrays, named)
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         engine = engine_of(self._options.target, inputs.device)
@@ -639,7 +662,7 @@ def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Fun
     return Function(Definition(known, options, steps), options, function.source_text)
 
 
-def _checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
+def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
     """Values for names of sizes and of integer scalars, which take part in ranges.
 
     Raises:
@@ -660,7 +683,7 @@ def _checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]
 
 @contextmanager
 def _all_given(program: Program) -> Generator[None]:
-    """A size, or an integer scalar, that is looked for inside and missing is TC411."""
+    """A size, or an integer scalar, that is looked for inside and missing is TC614."""
     try:
         yield
     except KeyError as missing:
@@ -669,8 +692,8 @@ def _all_given(program: Program) -> Generator[None]:
             raise
         known = ", ".join(f"`{each}`" for each in program.sizes) or "none"
         message = f"`{name}` is not given"
-        diagnostic = Diagnostic(codes.FOREIGN_SCHEDULE, program.span, message, help=f"the sizes are {known}")
-        raise CompileError((diagnostic,), program.source, render((diagnostic,), program.source)) from None
+        help = f"the sizes are {known}: give all of them, or the arrays of a call"
+        fail(codes.SIZE_MISSING, message, program.source, program.span, help=help)
 
 
 def rewrites_text(found: Rewrites) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -161,7 +162,8 @@ def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     ratio = f"{entry['best']:.2f}"
     assert re.search(rf"^\| a, N=4 M=3 \| .*s \| {ratio}, {ratio} Halide \(recorded\) \|$", table, re.MULTILINE)
     assert "* 2 threads: geometric mean over the best peer" in table
-    assert bench.run_suite("cpu", only="something else", thread_count=1) == 0
+    assert bench.run_suite("cpu", only="something else", thread_count=1) == 2
+    assert "no line of the suite `cpu` has 'something else' in its name; there are\n  a\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -220,3 +222,15 @@ def test_the_gain_of_a_search_is_measured_against_the_default_schedule(monkeypat
     assert found["trials"] >= 1
     assert found["gain"] == pytest.approx(found["default"] / np.median(found["samples"]))
     assert len(bench.workloads("tuning")) == 5
+
+
+@pytest.mark.parametrize("suite", ["compile", "sac", "tuning"])
+def test_a_name_that_no_line_has(suite, capsys):
+    assert bench.run_suite(suite, only="nothing at all") == 2
+    said = capsys.readouterr().err
+    assert f"no line of the suite `{suite}` has 'nothing at all' in its name; there are\n  " in said
+
+
+def test_names_of_the_suite_compile_begin_its_lines():
+    text = Path(bench.__file__).read_text(encoding="utf-8")
+    assert all(f'"{name}' in text.split("Measure = ", 1)[1] for name in bench.COMPILED)

@@ -115,10 +115,16 @@ def test_statements_temporaries_and_reductions(module):
 
 def test_moved_origins_and_scalars(module):
     x = floats(12)
-    for a in (2.5, 2, np.float32(2.5), np.float64(2), np.array(2.5, np.float32)):
+    arrays = np.array(2.5, np.float32), np.array(2.5), np.array(2)  # a value counts, not the type that holds it
+    for a in (2.5, 2, np.float32(2.5), np.float64(2), *arrays):
         same(module["shift"](x, a), float(a) * x[:-2] + x[2:])
     same(module.part(x, 5), x[:5])
     same(module.scale(x, k=-3), -3 * x)
+    same(module.scale(x, np.array(-3)), -3 * x)
+    with pytest.raises(tc.CallError, match=r"TC607.*2\.5 is no integer"):
+        module.scale(x, np.array(2.5))
+    with pytest.raises(tc.CallError, match=r"TC608.*`k` has 0 dimensions; an array of shape \(1,\) came"):
+        module.scale(x, np.array([3]))
 
 
 def test_several_results_and_rank_zero(module):
@@ -375,6 +381,10 @@ def test_unknown_options(options):
         (lambda f: f.kernels(R=3, C=4, Q=5), ValueError, "`mv` has no size 'Q'; there are R, C"),
         (lambda f: f.cost(R=3, C=4, D=3), ValueError, "`mv` has no size 'D'; there are R, C"),
         (lambda f: tc.view(f, "foo"), ValueError, "there is no view 'foo'; there are ranges, "),
+        (lambda f: tc.view(f, "ranges", R="x"), TypeError, "R='x': a size is an integer"),
+        (lambda f: tc.view(f, "iteration_space", R=-1), ValueError, "R=-1: a size is not negative"),
+        (lambda f: f.benchmark(R=64), TypeError, "`R` is a size: `benchmark` takes the arrays of a call, as in `mv."),
+        (lambda f: f.tune(R=64), TypeError, "`R` is a size: `tune` takes the arrays of a call, as in `mv.tune(A, B)`"),
         (lambda f: tc.view(f, "ranges", R=3, Q=5), ValueError, "`mv` has no size 'Q'; there are R, C"),
         (lambda f: tc.view(f, "ranges", sizes={"R": 3}), ValueError, "`mv` has no size 'sizes'; there are R, C"),
     ],
@@ -387,9 +397,24 @@ def test_wrong_values_are_told_in_a_sentence(module, use, error, said):
 
 @pytest.mark.parametrize("method", ["cost", "shapes", "kernels"])
 def test_a_size_that_is_missing_is_told_with_those_there_are(module, method):
-    with pytest.raises(tc.CompileError, match=r"TC411.*`R` is not given") as caught:
+    with pytest.raises(tc.CallError, match=r"TC614.*`R` is not given") as caught:
         getattr(module.mv, method)(C=3)
     assert "the sizes are `R`, `C`" in str(caught.value)
+
+
+def test_the_cost_of_a_call(module):
+    A, B = floats(3, 4), floats(4)
+    assert module.mv.cost(A, B) == module.mv.cost(R=3, C=4)
+    assert module.mv.cost(A, B).flops == 24
+    with pytest.raises(tc.CallError, match="TC606"):
+        module.mv.cost(A)
+
+
+def test_arguments_by_name_are_measured(module):
+    found = module.mv.benchmark(B=floats(4), A=floats(3, 4), seconds=0.01)
+    assert [row.name for row in found.rows] == ["mv"]
+    with pytest.raises(tc.CallError, match=r"TC606.*no parameter `D`"):
+        module.mv.benchmark(A=floats(3, 4), D=1)
 
 
 def test_a_size_is_not_fixed_to_a_negative_number():

@@ -20,7 +20,7 @@ def test_importing_the_package_loads_nothing_slow():
 
 def test_public_names_are_listed_and_load():
     assert set(tc_jupyter._HOMES) == set(tc_jupyter.__all__)
-    assert set(tc_jupyter.__all__) <= set(dir(tc_jupyter))
+    assert {name for name in dir(tc_jupyter) if not name.startswith("__")} == set(tc_jupyter.__all__)
     for name in tc_jupyter.__all__:
         assert getattr(tc_jupyter, name) is not None
 

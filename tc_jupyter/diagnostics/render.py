@@ -37,7 +37,10 @@ def render(diagnostics: Iterable[Diagnostic], source: SourceText, color: bool = 
 
 
 def explain(code: str) -> str:
-    """The section of the error index about `code`: meaning, example, cure. The number or the name may be given.
+    """The section of the error index about `code`: meaning, example, cure.
+
+    Args:
+        code: the number, with or without `TC`, or the name.
 
     Raises:
         KeyError: there is no such code.
@@ -46,6 +49,7 @@ def explain(code: str) -> str:
     if not isinstance(code, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
         raise TypeError(f"a code is a string such as 'TC301', not `{type(code).__name__}`")
     wanted = code.strip().strip("[]")
+    wanted = f"TC{wanted}" if wanted.isdigit() else wanted
     sections = index_sections()
     if wanted.upper() in sections:
         return sections[wanted.upper()]

@@ -30,7 +30,7 @@ def view(function: Any, name: str = "ranges", **options: Any) -> Any:
     """One view of a function alone: `ranges`, `iteration_space`, `schedule`, `code`, `benchmark`, `tuning` or `partitions`.
 
     Raises:
-        TypeError: not a function of a cell.
+        TypeError: not a function of a cell, or a size is no integer.
         ValueError: there is no such view.
         ImportError: what draws views is not part of this installation; says what to do instead.
     """

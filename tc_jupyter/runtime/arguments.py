@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -215,13 +215,13 @@ def _conversion(view: ArrayView, dtype: DType) -> str:
 
 
 def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Number:
-    """The value of a rank-0 argument: a Python or NumPy number, or a 0-dimensional array of the exact type.
+    """The value of a rank-0 argument: a Python or NumPy number, or a 0-dimensional array of any type that holds one.
 
     Raises:
         CallError: TC607, TC608, TC609.
     """
     if isinstance(value, (np.ndarray,)) or (not isinstance(value, np.generic) and library_of(value) is not None):
-        return _element(read_array(parameter, value, source))
+        value = _element(_scalar_view(parameter, value, source))
     number: Any = value.item() if isinstance(value, np.generic) else value
     if not isinstance(number, (bool, int, float)) or isinstance(value, (np.datetime64, np.timedelta64)):
         number = _as_number(value)
@@ -234,6 +234,15 @@ def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Numb
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {value!r} {problem}"
         fail(codes.ARGUMENT_TYPE, message, source, parameter.span)
     return float(number) if parameter.dtype.is_float else number
+
+
+def _scalar_view(parameter: Parameter, value: object, source: SourceText) -> ArrayView:
+    """The memory of a 0-dimensional array, whose element type may be another one: its value counts, as that of a number does."""
+    try:
+        own = view_of(value)
+    except ArgumentProblem:
+        return read_array(parameter, value, source)  # which says what is wrong
+    return read_array(parameter if own.dtype is None else replace(parameter, dtype=own.dtype), value, source)
 
 
 def _as_number(value: object) -> Number | None:

@@ -69,6 +69,12 @@ def test_example_at_a_call(number):
 
 
 def test_explain():
-    assert explain("TC204") == explain("tc204") == explain("reduction-missing") == index_sections()["TC204"]
+    assert (
+        explain("TC204")
+        == explain("tc204")
+        == explain("204")
+        == explain("reduction-missing")
+        == index_sections()["TC204"]
+    )
     with pytest.raises(KeyError, match=r"no message 'TC999'; the codes are TC101 to TC1\d\d, .*, TC901"):
         explain("TC999")

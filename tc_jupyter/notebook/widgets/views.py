@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any
 
-from tc_jupyter.function import Function
+from tc_jupyter.function import Function, checked_sizes
 
 from .benchmark import BenchmarkView
 from .card import Card
@@ -18,7 +18,6 @@ from .partitions import Partitions
 from .picture import Picture
 from .ranges import Ranges
 from .schedule import ScheduleView
-from .sizes import size_names
 from .tuning import Tuning
 
 VIEWS: dict[str, Callable[..., Picture]] = {
@@ -40,6 +39,7 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
         options: sizes by name, and what the view takes besides.
 
     Raises:
+        TypeError: a size is no integer.
         ValueError: there is no such view, or no such size.
     """
     if name not in VIEWS:
@@ -49,9 +49,7 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
     parameters = signature(VIEWS[name]).parameters.values()
     others = options.keys() - {each.name for each in parameters if each.kind is not Parameter.VAR_KEYWORD}
     if others and not function.leaves_ranks_open:
-        known = size_names(function.analysis).names
-        for other in sorted(others - set(known)):
-            raise ValueError(f"`{function.program.name}` has no size {other!r}; there are {', '.join(known) or 'none'}")
+        options |= checked_sizes(function.program, {name: options[name] for name in sorted(others)})
     return Shown(VIEWS[name](function, **options))
 
 
