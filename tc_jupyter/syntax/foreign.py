@@ -128,7 +128,7 @@ def _compared(clause: list[Token]) -> list[Edit] | None:
     places = [i for i, token in enumerate(clause) if token.type == "RELATION"]
     simple = all(token.type not in ("QUESTION", "EQUALITY", "AND", "OR", "IN") for token in clause)
     name = clause[places[0] - 1 if len(places) == 1 else places[0] + 1] if places else clause[0]
-    middle = places == [1] or (len(places) == 2 and places[1] - places[0] == 2)
+    middle = places == [1] or (len(places) == 2 and places[0] > 0 and places[1] - places[0] == 2)
     if not middle or not simple or name.type != "NAME" or places[-1] + 1 >= len(clause):
         return None
     if any(clause[i].text not in ("<", "<=") for i in places):
@@ -219,6 +219,8 @@ def _control_end(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | No
     end = i + 1
     if token.text != "else" and tokens[end].type == "LPAR":
         end = pairs.get(end, len(tokens)) + 1
+    elif tokens[end].type in ("ASSIGN", "UPDATE", "COMMA"):
+        return None  # a tensor has that name
     elif token.text != "else":
         stops = (j for j in range(end, min(end + 40, len(tokens))) if tokens[j].type == "LBRACE" or tokens[j].first)
         end = next(stops, len(tokens))

@@ -188,7 +188,13 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
         return module_name(before, token, after)
     if token.type == "DOT":
         return attribute(piece, position)
-    if token.type == "RPAR" and before is not None and before.type == "SCALAR" and piece[position - 2].type == "LPAR":
+    if (
+        token.type == "RPAR"
+        and position > 1
+        and before is not None
+        and before.type == "SCALAR"
+        and piece[position - 2].type == "LPAR"
+    ):
         return prefix_cast(piece, position)
     if token.type == "RELATION" and before is not None and before.text == token.text and before.end == token.start:
         return shift(piece, position)
@@ -265,7 +271,7 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
         return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "here", fix=Fix("put it in parentheses", edits))
     if before.type == "NAME" and word is not None:
         fix = None
-        if piece[position - 2].type == "ASSIGN" and word in OPERATORS and end == len(piece):
+        if position > 1 and piece[position - 2].type == "ASSIGN" and word in OPERATORS and end == len(piece):
             edits = Edit(piece[position - 2].span, OPERATORS[word]), Edit(Span(before.start, token.start), "")
             fix = Fix(f"replace `=` by `{OPERATORS[word]}`", edits)
         return Diagnostic(
