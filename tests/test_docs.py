@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.program.expr import DType
 from tc_jupyter.program.functions import FUNCTIONS
+from tc_jupyter.schedule import Schedule
 from tests.literate import DOCS
 
 PAGES = sorted(DOCS.glob("*.md"))
+PYTHON = (DOCS / "python.md").read_text(encoding="utf-8")
 LANGUAGE = (DOCS / "language.md").read_text(encoding="utf-8")
 
 
@@ -50,3 +54,53 @@ def test_docstrings_name_sections_that_exist():
     assert len(named) > 5
     for page, title in named:
         assert title in titles[page], f"{page} has no section {title!r}"
+
+
+def test_the_code_of_the_python_page(capsys, monkeypatch, tmp_path):
+    for package in ("llvmlite", "sympy", "anywidget"):
+        pytest.importorskip(package)
+    monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path))
+    names = {}
+    blocks = re.findall(r"^```python\n(.*?)^```", PYTHON, re.MULTILINE | re.DOTALL)
+    assert len(blocks) > 8
+    for code in blocks:
+        exec(compile(code, "python.md", "exec"), names)
+        expected = re.findall(r"^ *print\(.*\) +# (.*)$", code, re.MULTILINE)
+        assert capsys.readouterr().out.splitlines() == expected
+
+
+def parameters(function) -> str:
+    """`stage, axis, factor=None`."""
+    shown = []
+    for each in inspect.signature(function).parameters.values():
+        star = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+        default = "" if each.default is each.empty else f"={each.default!r}".replace("'", '"')
+        shown.append(f"{star}{each.name}{default}")
+    return ", ".join(shown[shown[0] == "self" :])
+
+
+def test_every_primitive_is_on_the_python_page_with_its_arguments():
+    found = [name for name, method in vars(Schedule).items() if "; see `primitives." in (method.__doc__ or "")]
+    assert len(found) > 15
+    assert not [each for name in found if (each := f"`{name}({parameters(getattr(Schedule, name))})`") not in PYTHON]
+
+
+def test_every_argument_and_method_is_on_the_python_page():
+    for argument in parameters(tc.compile).split(", ")[1:]:
+        assert f"| `{argument}` |" in PYTHON
+    inside = {"at_rank", "definition", "program", "program_for", "analysis", "options", "source_text", "written_name"}
+    inside |= {"is_open", "leaves_ranks_open"}
+    public = {name for name in dir(tc.Function) if not name.startswith("_")}
+    assert inside < public
+    assert not [name for name in public - inside if f"f.{name}" not in PYTHON]
+    assert not [
+        name for name in tc.__all__ if f"tc.{name}" not in PYTHON and name not in ("Analysis", "Function", "Module")
+    ]
+
+
+def test_every_view_is_on_the_python_page():
+    views = pytest.importorskip("tc_jupyter.notebook.widgets.views")
+    for name, view in views.VIEWS.items():
+        (row,) = [line for line in PYTHON.splitlines() if line.startswith(f'| `"{name}"` |')]
+        options = [each for each in inspect.signature(view).parameters if each not in ("function", "sizes")]
+        assert not [each for each in options if each not in row]

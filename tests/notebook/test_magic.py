@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from IPython.core.error import UsageError
 import tc_jupyter as tc
 from tc_jupyter.notebook.options import OPTIONS, SUBCOMMANDS
 from tc_jupyter.notebook.report import Report
+from tests.literate import DOCS
 
 CONV = "%%tc\ndef conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }"
 WRONG = "%%tc\ndef f(float(N, K) A) -> (B) { B(i) = A(i, k) }"
@@ -407,3 +409,17 @@ def test_a_mistake_in_the_other_language(session):
     shown = session.fails("%%sac\nfloat[*] bad(float[*] A) { return { iv -> B[iv] }; }")
     assert "error[TC201]" in shown
     assert "Traceback" not in shown
+
+
+# the page about Python
+
+
+def test_the_cells_of_the_python_page_run(bare_shell, session):
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    load, cell = re.findall(r"^```ipython\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert load == "%load_ext tc_jupyter\n"
+    session(load)
+    session(cell)
+    assert session.names["scale"](np.ones(2, np.float32), 3).tolist() == [3, 3]
+    assert all(f"`--{word}" in page for word in ("target", "strict", "allow", "check", "help"))
+    assert all(f"%tc {word}" in page for word in SUBCOMMANDS)
