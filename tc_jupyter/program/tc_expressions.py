@@ -410,11 +410,12 @@ class ExpressionChecker:
 
     def _quotients(self, *operands: tuple[tree.Expression, Typed]) -> None:
         """Warn of `1/2` among integers that meet a float: it is 0."""
-        wide = next((value.dtype for _, value in operands if value.dtype.is_float and not value.weak), FLOAT32)
-        if not any(value.dtype.is_float for _, value in operands):
+        floats = [value for _, value in operands if value.dtype.is_float]
+        if not 0 < len(floats) < len(operands):
             return
+        wide = next((value.dtype for value in floats if not value.weak), FLOAT32)
         for node, value in operands:
-            for quotient in _integer_quotients(node) if value.dtype.is_integer and value.weak != "float" else ():
+            for quotient in _integer_quotients(node) if value.dtype.is_integer else ():
                 self._quotient(quotient, wide)
 
     def _quotient(self, node: tree.Binary[tree.Expression], dtype: DType) -> None:

@@ -5,6 +5,8 @@ Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; 
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import CONSTANTS, INSTEAD, REDUCING, RENAMED, reducing
@@ -186,12 +188,12 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         return tokens
     pairs, opened, i = closers(tokens), 0, 0
     kept: list[Token] = []
+    heads: list[Span] = []
     while i < len(tokens):
         token = tokens[i]
         end = _control_end(tokens, i, pairs)
         if end is not None:
-            head = Span(token.start, tokens[end - 1].end)
-            diagnostics[:] = [each for each in diagnostics if not (head.start < each.span.start < head.end)]
+            heads.append(Span(token.start, tokens[end - 1].end))
             if token.text in _CONTROL:
                 message = f"no statement begins with `{token.text}`"
                 diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text]))
@@ -206,7 +208,14 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         else:
             kept.append(token)
         i += 1
+    diagnostics[:] = [each for each in diagnostics if not _inside(each.span.start, heads)]
     return kept
+
+
+def _inside(place: int, heads: list[Span]) -> bool:
+    """Whether a place is behind the first word of a head, as the `;` of `for (...; ...)` are."""
+    found = bisect_left(heads, place, key=lambda head: head.start) - 1
+    return found >= 0 and place < heads[found].end
 
 
 def _control_end(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | None:

@@ -328,12 +328,24 @@ class _Scanner:
         return next(known, "") == "DEF"
 
     def power(self, start: int, end: int) -> Fix | None:
-        """`pow(a, b)` where both operands are a single word."""
-        right = re.match(r"[ \t]*([\w.]+)(?!\w*[ \t]*[(.])", self.text[end : end + 80])
-        left = self.tokens[-1] if self.tokens else None
-        if right is None or left is None or left.type not in ("NAME", "INTEGER", "NUMBER"):
+        """`pow(a, b)` where the right operand is a single word, and the left one is, an element or something in brackets."""
+        right = re.match(r"[ \t]*([\w.]+)(?!\w*[ \t]*[(.^]|[ \t]*\*\*)", self.text[end : end + 80])
+        left = self.operand()
+        if right is None or left is None:
             return None
-        return Fix("use `pow`", (Edit(Span(left.start, end + right.end()), f"pow({left.text}, {right.group(1)})"),))
+        text = f"pow({self.text[left:start].rstrip()}, {right.group(1)})"
+        return Fix("use `pow`", (Edit(Span(left, end + right.end()), text),))
+
+    def operand(self) -> int | None:
+        """Where the operand that ends with the last token starts."""
+        opened, last = 0, len(self.tokens) - 1
+        for place in range(last, max(last - 200, -1), -1):
+            token = self.tokens[place]
+            opened += (token.type == "RPAR") - (token.type == "LPAR")
+            named = token.type == "LPAR" and place and self.tokens[place - 1].type in ("NAME", "MINMAX", "SCALAR")
+            if opened <= 0 and not named:
+                return token.start if token.type in ("NAME", "MINMAX", "SCALAR", "LPAR", "INTEGER", "NUMBER") else None
+        return None
 
     def unknown(self, word: str, start: int, end: int) -> None:
         char = word[0]
@@ -350,7 +362,8 @@ class _Scanner:
             self.report(codes.UNKNOWN_CHARACTER, start, end, f"U+{ord(char):04X} is no blank of the language", fix=fix)
             return
         shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
-        self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char))
+        fix = self.power(start, end) if word == "^" else None
+        self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char), fix)
         self.add("ERROR", word, start, end)
 
     def number(self, word: str, start: int, end: int) -> None:
