@@ -304,6 +304,22 @@ TEMPLATES = {
         {"N": edges(16), "M": edges(LANES, STRIP)},
     ),
     "total": ("def f(float(M,N) X) -> (s) { s +=! X(i,j) }", {"M": edges(reduction.CHUNK), "N": [3]}),
+    "few results": (
+        "def f(float(N) X) -> (S) { S(a) +=! X(n) * X(n+a) where a in 0:2, n in 0:N-2 }",
+        {"N": [3, 40, *edges(reduction.LONG_CHUNK)[1:]]},
+    ),
+    "few results of two reductions": (
+        "def f(float(C,N) X, float(C,C) W) -> (S) { S(a) max=! abs(X(c,n)) * W(c,a) }",
+        {"C": [1, 2, 5, 9], "N": [2000, 2]},
+    ),
+    "few sums of columns": (
+        "def f(float(N,C) X) -> (S) { S(c) +=! X(n,c) }",
+        {"C": [1, 2, 3, 8, 17], "N": edges(reduction.LONG_CHUNK)},
+    ),
+    "few columns with themselves": (
+        "def f(float(N,C) X) -> (S) { S(a,b) +=! X(n,a) * X(n,b) }",
+        {"C": [1, 2, 4, 5], "N": edges(reduction.LONG_CHUNK)[1:]},
+    ),
     "sums of rows": (
         "def f(float(M,N) X) -> (s) { s(i) +=! X(i,j) }",
         {"M": [1, reduction.FEWEST_ROWS, *edges(9 * TOGETHER), 9 * TOGETHER - 2], "N": [1, *edges(LANES), *edges(5 * LANES)]},
