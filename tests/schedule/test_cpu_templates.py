@@ -298,6 +298,14 @@ TEMPLATES = {
         "def f(double(N,M,K) X) -> (Y) { Y(j,k,i) = X(i,j,k) }",
         {"N": edges(8), "M": [2], "K": edges(LANES // 2, STRIP // 2)},
     ),
+    "quarter turn": (
+        "def f(float(N,M) X) -> (Y) { Y(i,j) = X(j,M-1-i) where i in 0:M, j in 0:N }",
+        {"N": edges(transposing.TILE), "M": edges(STRIP)},
+    ),
+    "quarter turn back": (
+        "def f(float(N,M) X) -> (Y) { Y(i,j) = X(N-1-j,i) where i in 0:M, j in 0:N }",
+        {"N": edges(transposing.TILE), "M": edges(STRIP)},
+    ),
     "transpose of half": ("def f(half(N,M) X) -> (Y) { Y(j,i) = X(i,j) }", {"N": edges(16, transposing.TILE), "M": edges(LANES)}),
     "transposed operand": (
         "def f(float(N,M) X, float(M,N) Z) -> (Y) { Y(j,i) = max(X(i,j), Z(j,i)) * 2 }",

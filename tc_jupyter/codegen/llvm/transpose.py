@@ -65,6 +65,7 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     inner = _single(stmt)
     if inner is None or not isinstance(stmt, For) or stmt.kind != "serial":
         return (with_blocks(stmt, lambda child: blocked(child, buffers, target)),)
+    stmt, inner = _forwards(stmt, inner, buffers)
     width = turned_width(stmt, inner, buffers, target)
     if width is None or not _turns(inner, crossing_reads(inner, stmt.var, buffers), buffers, target):
         return (stmt,)
@@ -79,6 +80,19 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     # gathers of a copy take as long as its elements one by one, and are far more code
     each = Block((replace(inner, kind="serial"),)) if all(map(_is_copy, inner.body.body)) else stmt.body
     return main, replace(stmt, min=plus(stmt.min, done), extent=left, body=each)
+
+
+def _forwards(loop: For, inner: For, buffers: Mapping[str, Buffer]) -> tuple[For, For]:
+    """The loop from its end to its start, if it reads rows backwards (`Y[i, j] = X[j, M - 1 - i]`): it only assigns."""
+    if any(crossing_reads(inner, loop.var, buffers)):
+        return loop, inner
+    last = plus(loop.min, plus(loop.extent, int64(-1)))
+    position = Binary("-", plus(last, loop.min), IndexVar(loop.var), DType.INT64)
+    turned = map_block(inner.body, lambda expr: substitute(expr, {loop.var: position}))
+    reverse = replace(inner, body=turned)
+    if mentions(inner.extent, loop.var) or not any(crossing_reads(reverse, loop.var, buffers)):
+        return loop, inner
+    return replace(loop, body=Block((reverse,), loop.body.comment)), reverse
 
 
 def _in_groups(main: For, inner: For, buffers: Mapping[str, Buffer], target: Target) -> For:

@@ -38,7 +38,7 @@ def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
         moves = [from_expr(index) for index in read.indices]
         if not moves or step_of(moves[-1], last) != 0 or all(step_of(move, last) == 0 for move in moves):
             continue
-        inner = next((index for index in outputs[:-1] if step_of(moves[-1], index) == 1), None)
+        inner = next((index for index in outputs[:-1] if step_of(moves[-1], index) in (1, -1)), None)
         if inner is not None:
             return _tiles(schedule, name, inner, last, lanes_of(schedule, stage, target), target)
     return None
