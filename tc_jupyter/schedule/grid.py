@@ -72,6 +72,8 @@ def _global_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
 def _loops_around_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
     """Loops of the stage around that start inside the attach point: each of their blocks would need the whole."""
     host = graph.stage(stage.attach.stage)
+    if not any(kind.startswith("blockIdx") for _, kind in host.annotations):
+        return None
     for leaf in host.leaves[host.leaves.index(stage.attach.axis) + 1 :]:
         if (host.annotation(leaf) or "").startswith("blockIdx"):
             reason = f"`{leaf}` of `{host.name}`, a block of the grid, would run inside its place"
