@@ -81,9 +81,9 @@ def run_suite(
     """Run a suite, print its table, and write it as JSON if a file is named.
 
     Args:
-        suite: `compile`, `cpu`, `borders`, `gpu`, `sac` or `tuning`.
+        suite: `compile`, `cpu`, `borders`, `operands`, `gpu`, `sac` or `tuning`.
         only: measure only lines whose name contains this.
-        thread_count: of the suites `cpu` and `borders`; `None`: all, then one.
+        thread_count: of the suites `cpu`, `borders` and `operands`; `None`: all, then one.
         compiled: measure `torch.compile` in these suites too.
 
     Returns:
@@ -92,7 +92,7 @@ def run_suite(
     if suite == "gpu" and not gpu_available():
         print(f"tc-jupyter: the suite `gpu` needs a GPU: {cuda.probe().reason}", file=sys.stderr)
         return 2
-    if suite in ("cpu", "borders"):
+    if suite in ("cpu", "borders", "operands"):
         return cpu_suite.run(json_file, only or "", thread_count, compiled, suite)
     print(
         f"{platform.platform()}, Python {platform.python_version()}, NumPy {np.__version__}, {time.strftime('%Y-%m-%d')}"

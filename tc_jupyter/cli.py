@@ -69,11 +69,15 @@ def _parser() -> argparse.ArgumentParser:
     explained.add_argument("code", metavar="TC301")
 
     bench = commands.add_parser("bench", help="measure against what else is installed")
-    bench.add_argument("--suite", choices=("cpu", "borders", "gpu", "compile", "sac", "tuning"), default="compile")
+    bench.add_argument(
+        "--suite", choices=("cpu", "borders", "operands", "gpu", "compile", "sac", "tuning"), default="compile"
+    )
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
     bench.add_argument("--json", metavar="FILE", help="write the numbers to a file")
-    bench.add_argument("--threads", type=int, metavar="N", help="suites cpu and borders: only with N threads")
-    bench.add_argument("--compiled", action="store_true", help="suites cpu and borders: measure torch.compile too")
+    bench.add_argument("--threads", type=int, metavar="N", help="suites cpu, borders and operands: only with N threads")
+    bench.add_argument(
+        "--compiled", action="store_true", help="suites cpu, borders and operands: measure torch.compile too"
+    )
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")
     gpu.add_argument("--seconds", type=float, default=540.0, help="time budget in seconds")

@@ -48,13 +48,13 @@ def test_headers_that_are_wrong(text):
         workloads.parse_workload(text)
 
 
-WORKLOADS = bench.workloads("cpu") + bench.workloads("borders")
+WORKLOADS = [each for suite in ("cpu", "borders", "operands") for each in bench.workloads(suite)]
 CAP = 19  # sizes of the ordinary tests: past a vector of 16, cheap to compute in every library
 
 
 def test_there_are_workloads_for_all_suites():
     assert len(bench.workloads("cpu")) >= 20
-    assert len(bench.workloads("borders")) == 6
+    assert (len(bench.workloads("borders")), len(bench.workloads("operands"))) == (7, 7)
     assert bench.workloads("gpu")
     assert bench.workloads("nothing") == []
     assert all(workload.awkward and workload.reference and workload.peers for workload in WORKLOADS)
