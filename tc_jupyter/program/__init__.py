@@ -27,7 +27,7 @@ from .expr import (
     walk,
 )
 from .functions import FUNCTIONS, Function
-from .neighbours import grows_slowly
+from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor
 from .specialize import specialize
@@ -71,6 +71,7 @@ __all__ = [
     "Unary",
     "children",
     "grows_slowly",
+    "is_along_rows",
     "in_32_bits",
     "int64",
     "positions",

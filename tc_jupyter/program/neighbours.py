@@ -2,16 +2,22 @@
 
 Worked example: `(j + 1) % N` and `min(j + 1, N - 1)` are `1, 2, ... N - 1`, but for the last one. Where such a position is `n - 1`
 further at the last of `n` values than at the first, it grows by one at each of them.
+
+So it is along rows: in `X(j / D, j % D)` one row of `D` elements follows the other, in `X(j / D)` each element is read `D` times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
-from .expr import Binary, Const, Expr, Size
+from .expr import Binary, Const, Expr, Size, children, int64, rewrite
 
 LARGEST_DIVISOR = 1 << 31
 """A larger constant is no size of an array."""
+
+
+SHORTEST_ROW = 16
+"""Rows that are known to be shorter than a vector are read otherwise."""
 
 
 def grows_slowly(position: Expr, step: Callable[[Expr], int | None]) -> bool:
@@ -27,6 +33,65 @@ def grows_slowly(position: Expr, step: Callable[[Expr], int | None]) -> bool:
             return _divides(position.right) and _stays_or_grows(position.left, step)
         case _:
             return _stays_or_grows(position, step)
+
+
+def is_along_rows(subscripts: Sequence[Expr], step: Callable[[Expr], int | None]) -> bool:
+    """Whether subscripts move with the quotient of one position by the length of a row, the last one also with its remainder.
+
+    Args:
+        step: by how much a value moves, if that is the same everywhere.
+    """
+    found = {node for each in subscripts for node in _divisions(each, step)}
+    ways = {(node.left, node.right) for node in found}
+    if len(ways) != 1:
+        return False
+    ((position, length),) = ways
+    if step(position) != 1 or step(length) != 0 or not _is_length(length):
+        return False
+    *others, last = (rewrite(each, lambda node: int64(0) if node in found else None) for each in subscripts)
+    if any(step(each) != 0 for each in (*others, last)):
+        return False
+    places = [node for each in subscripts[:-1] for node in _divisions(each, step) if node.op == "%"]
+    return not places and (
+        _is_place(subscripts[-1], step) or all(n.op != "%" for n in _divisions(subscripts[-1], step))
+    )
+
+
+def _divisions(expr: Expr, step: Callable[[Expr], int | None]) -> Iterator[Binary]:
+    """The outermost quotients and remainders that move."""
+    if isinstance(expr, Binary) and expr.op in ("//", "%") and step(expr) != 0:
+        yield expr
+    else:
+        for child in children(expr):
+            yield from _divisions(child, step)
+
+
+def _is_place(last: Expr, step: Callable[[Expr], int | None]) -> bool:
+    """Whether a subscript is a remainder, or a sum of it and what does not move."""
+    match last:
+        case Binary(op="%"):
+            return True
+        case Binary(op="+", left=left, right=right):
+            return (step(right) == 0 and _is_place(left, step)) or (step(left) == 0 and _is_place(right, step))
+        case Binary(op="-", left=left, right=right):
+            return step(right) == 0 and _is_place(left, step)
+        case _:
+            return False
+
+
+def _is_length(divisor: Expr) -> bool:
+    """Whether rows may be as long as vectors: a constant that is not small, sizes, or a product of such."""
+    match divisor:
+        case Binary(op="*", left=left, right=right):
+            return all(isinstance(each, Const) or _is_length(each) for each in (left, right)) and _divides_all(divisor)
+        case Const(value=value):
+            return SHORTEST_ROW <= value <= LARGEST_DIVISOR
+        case _:
+            return isinstance(divisor, Size)
+
+
+def _divides_all(product: Expr) -> bool:
+    return all(map(_divides_all, (product.left, product.right))) if isinstance(product, Binary) else _divides(product)
 
 
 def _stays_or_grows(position: Expr, step: Callable[[Expr], int | None]) -> bool:

@@ -298,6 +298,26 @@ TEMPLATES = {
         "def f(double(N,M,K) X) -> (Y) { Y(j,k,i) = X(i,j,k) }",
         {"N": edges(8), "M": [2], "K": edges(LANES // 2, STRIP // 2)},
     ),
+    "rows one after the other": (
+        "def f(float(A,B) S) -> (Y) { Y(i) = S(i/B,i%B) * 2 where i in 0:A*B }",
+        {"A": [3], "B": [*edges(2 * LANES), 100]},
+    ),
+    "heads side by side": (
+        "def f(half(H,N,D) X) -> (Y) { Y(n,e) = X(e/D,n,e%D) where e in 0:H*D }",
+        {"H": [5], "N": [3], "D": [2, *edges(4 * LANES)]},
+    ),
+    "elements again and again": (
+        "def f(double(N) X, double(K) Z) -> (Y) { Y(i) = X(i/K) - Z(i%K) where i in 0:N*K }",
+        {"N": [7], "K": [2, *edges(LANES)]},
+    ),
+    "rows of known length, some": (
+        "def f(int16(A,40) S) -> (Y) { Y(i) = i % 3 > 0 ? S((i+5)/40,(i+5)%40) : -1 where i in 0:40*A-5 }",
+        {"A": [1, 2, 5, 33]},
+    ),
+    "two factors of every size": (
+        "def f(float(A,B) X, float(C,D) Z) -> (Y) { Y(i,j) = X(i/C,j/D) * Z(i%C,j%D) where i in 0:A*C, j in 0:B*D }",
+        {"A": [2], "B": [3], "C": [3], "D": [2, *edges(2 * LANES), 100]},
+    ),
     "quarter turn": (
         "def f(float(N,M) X) -> (Y) { Y(i,j) = X(j,M-1-i) where i in 0:M, j in 0:N }",
         {"N": edges(transposing.TILE), "M": edges(STRIP)},

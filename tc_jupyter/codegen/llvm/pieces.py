@@ -13,7 +13,53 @@ from dataclasses import dataclass
 from tc_jupyter.loops import Block, expressions, walk_statements
 from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, grows_slowly, walk
 
-from .polynomial import Polynomial, add, as_expr, mentions, polynomial, scaled, step
+from .polynomial import Polynomial, Term, add, as_expr, mentions, polynomial, scaled, step
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """An offset whose lanes go along a row, or stay at one element of it, and then along the next one.
+
+    Attributes:
+        position: grows by one from lane to lane: `position // length` is the row.
+        length: of a row, in lanes.
+        gain: from a row to the next one.
+        moves: whether lanes of a row are neighbours; else they are the same.
+    """
+
+    position: Expr
+    length: Expr
+    gain: Polynomial
+    moves: bool
+
+
+def along_rows(offset: Polynomial, var: str) -> Rows | None:
+    """Take an offset apart that has quotients of one position and perhaps, once, its remainder; `None` if it is no such sum."""
+    rows: list[Term] = []
+    ways: set[tuple[Expr, Expr]] = set()
+    places = 0
+    for product, value in offset.terms:
+        moving = [factor for factor in product if mentions(factor, var)]
+        match moving:
+            case []:
+                continue
+            case [Binary(op="//", left=left, right=right) as quotient]:
+                ways.add((left, right))
+                rows.append((tuple(factor for factor in product if factor is not quotient), value))
+            case [Binary(op="%", left=left, right=right)] if len(product) == 1 and value == 1:
+                ways.add((left, right))
+                places += 1
+            case _:
+                return None
+    if len(ways) != 1 or places > 1:
+        return None
+    ((position, length),) = ways
+    if step(polynomial(position), var) != (1, True) or mentions(length, var):
+        return None
+    gain = Polynomial(())
+    for term in rows:
+        gain = add(gain, Polynomial((term,)))
+    return Rows(position, length, gain, places == 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ planes are read again too.
 
 from __future__ import annotations
 
-from tc_jupyter.program import Expr, Read, Select, Size, grows_slowly, positions, walk
+from tc_jupyter.program import Expr, Read, Select, Size, grows_slowly, is_along_rows, positions, walk
 from tc_jupyter.ranges import SizeExpr, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -64,13 +64,18 @@ def is_streaming(stage: Stage, index: str) -> bool:
 
 
 def is_mostly_streaming(stage: Stage, index: str) -> bool:
-    """As `is_streaming`, but a last subscript may wrap around or stop somewhere: `(j + 1) % N`, `min(j + 1, N - 1)`."""
+    """As `is_streaming`, but a last subscript may wrap around or stop somewhere: `(j + 1) % N`, `min(j + 1, N - 1)`, and a read
+    may go along rows: `X(j / D, j % D)`.
+    """
 
     def step(subscript: Expr) -> int | None:
         return step_of(from_expr(subscript), index)
 
+    def is_slow(*others: Expr, last: Expr) -> bool:
+        return grows_slowly(last, step) and all(step(each) == 0 for each in others)
+
     reads = [read.indices for read in stage.statement.reads() if read.indices]
-    return all(grows_slowly(last, step) and all(step(each) == 0 for each in others) for *others, last in reads)
+    return all(is_slow(*places[:-1], last=places[-1]) or is_along_rows(places, step) for places in reads)
 
 
 def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
