@@ -61,8 +61,8 @@ from dataclasses import replace
 from tc_jupyter.loops import Block, For, Store, expressions, walk_statements
 from tc_jupyter.program import Binary, Call, DType, Expr, IndexVar, Read, Select, int64, walk
 
+from .known import KNOWN
 from .polynomial import Polynomial, add, as_expr, coefficient, mentions, moves, multiply, polynomial, scaled, step
-from .polynomials import KNOWN
 from .prepare import has_read, maximum, plus, substitute, times, upper_limit
 
 BYTES_AHEAD = 6 << 10

@@ -233,7 +233,7 @@ def _worth_while(loop: For, flat: Flat) -> bool:
     for stmt in walk_statements(loop.body):
         for expr in expressions(stmt):
             for node in walk(expr):
-                if isinstance(node, Call) and not is_inline(node.function, node.dtype):
+                if isinstance(node, Call) and not is_inline(node.function):
                     return False
                 if isinstance(node, Read) and not in_order(node, loop.var, flat):
                     return False

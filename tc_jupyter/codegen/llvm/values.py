@@ -110,7 +110,7 @@ class Values(Counters, ABC):
             case Binary():
                 left, right = self.value(expr.left), self.value(expr.right)
                 if expr.op == "%" and left.dtype.is_float:
-                    return float_remainder(self.b, left, right)
+                    return float_remainder(self.b, left, right, self.target)
                 if expr.op == "/" and has_reciprocal(left, right, self.target):
                     return divide(self.b, left, right)
                 return arith.binary(self.b, expr.op, left, right)

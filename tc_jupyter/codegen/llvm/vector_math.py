@@ -1,7 +1,7 @@
 """The functions of the language on scalars and vectors.
 
-Four sources, in this order: one instruction or a short formula; polynomials (`polynomials.py`) for any number of lanes; the
-C library, one lane at a time, in `double`; SciPy, where the C library lacks the function. The last two are external symbols
+Four sources, in this order: one instruction or a short formula; straight-line code (`known.py`) for any number of lanes;
+the C library, one lane at a time, in `double`; SciPy, where the C library lacks the function. The last two are external symbols
 that the loader resolves (`EXTERNAL`), so that generated code can be kept on disk.
 """
 
@@ -16,7 +16,10 @@ from tc_jupyter.schedule import Target
 
 from . import arith
 from .builder import Builder, Value, constant, mangle
-from .polynomials import KNOWN, Known, Lanes, power
+from .error_functions import scaled_in_halves
+from .known import KNOWN, Known
+from .lanes import Lanes
+from .polynomials import exp
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,7 @@ def emit_call(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DT
     if not arguments[0].dtype.is_float:
         return _integer(b, function, arguments, dtype, target)
     if function in KNOWN:
-        return _known(b, function, KNOWN[function], arguments[0], target)
-    if function == "pow" and arguments[0].dtype is not DType.FLOAT64:
-        return power(b, *(Value(a.text, DType.FLOAT32, a.lanes) for a in arguments))
+        return _known(b, function, KNOWN[function], arguments, target)
     if function in _FORMULAS:
         return _FORMULAS[function](b, arguments, target)
     if function in ("min", "max"):
@@ -132,23 +133,15 @@ def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DTy
     return emit_call(b, function, tuple(arith.cast(b, a, wide, True) for a in arguments), dtype, target)
 
 
-def is_inline(function: str, dtype: DType) -> bool:
+def is_inline(function: str) -> bool:
     """Whether a function is straight-line code for any number of lanes, or nearly so."""
-    if function in KNOWN:
-        known = KNOWN[function]
-        return (known.double if dtype is DType.FLOAT64 else known.single) is not None
-    if function == "pow":
-        return dtype is not DType.FLOAT64
-    return function in _FORMULAS and function not in _LIBRARY_FORMULAS
+    return function in KNOWN or function in _FORMULAS
 
 
-_LIBRARY_FORMULAS = frozenset({"rcbrt", "rhypot", "norm3d", "norm4d", "rnorm3d", "rnorm4d", "normcdf"})
-
-
-def float_remainder(b: Builder, left: Value, right: Value) -> Value:
+def float_remainder(b: Builder, left: Value, right: Value, target: Target) -> Value:
     """`a - b*floor(a/b)` without rounding in between: the remainder of C, moved to the sign of the divisor."""
     left, right = arith.same_lanes(b, left, right)
-    rest = library_call(b, "fmod", (left, right))
+    rest = emit_call(b, "fmod", (left, right), left.dtype, target)
     zero = constant(0.0, rest.dtype, rest.lanes)
     signs = logical_xor(b, arith.compare(b, "<", rest, zero), arith.compare(b, "<", right, zero))
     wrong = arith.logical(b, "and", signs, arith.compare(b, "!=", rest, zero))
@@ -161,34 +154,41 @@ def logical_xor(b: Builder, left: Value, right: Value) -> Value:
     return arith.logical(b, "xor", left, right)
 
 
-def _known(b: Builder, function: str, known: Known, x: Value, target: Target) -> Value:
-    """A function with a polynomial for at least one of the two types."""
-    double = x.dtype is DType.FLOAT64
+def _known(b: Builder, function: str, known: Known, arguments: tuple[Value, ...], target: Target) -> Value:
+    """A function with straight-line code, if the processor can run it."""
+    double = arguments[0].dtype is DType.FLOAT64
+    fused = known.fused_double if double else known.fused_single
+    if fused and not target.fma:
+        return _without_fma(b, function, arguments, target)
+    operands = tuple(Value(a.text, DType.FLOAT64 if double else DType.FLOAT32, a.lanes) for a in arguments)
     emit, limit = (known.double, known.limit_double) if double else (known.single, known.limit_single)
-    fused = target.fma or not known.fused
-    if emit is None or not fused:
-        return library_call(b, function, (x,))
-    x = Value(x.text, DType.FLOAT64 if double else DType.FLOAT32, x.lanes)
     if limit == math.inf:
-        return emit(Lanes(b, x)).v
-    return _bounded(b, function, x, limit, emit)
+        return emit(*(Lanes(b, x) for x in operands)).v
+    return _bounded(b, function, operands, known, limit, emit)
 
 
-def _bounded(b: Builder, function: str, x: Value, limit: float, emit: Callable[[Lanes], Lanes]) -> Value:
-    """The polynomial, unless some lane is too large for its reduction."""
-    large = arith.compare(b, ">", arith.intrinsic(b, "fabs", x), constant(limit, x.dtype, x.lanes))
-    if x.lanes > 1:
+def _without_fma(b: Builder, function: str, arguments: tuple[Value, ...], target: Target) -> Value:
+    """The C library, or a formula of `double` with its functions."""
+    return _normcdf(b, arguments, target) if function == "normcdf" else library_call(b, function, arguments)
+
+
+def _bounded(
+    b: Builder, function: str, arguments: tuple[Value, ...], known: Known, limit: float, emit: Callable[..., Lanes]
+) -> Value:
+    """The straight-line code, unless some lane is too large for its reduction."""
+    large = known.measure(*(Lanes(b, x) for x in arguments)).test(">", limit)
+    if large.lanes > 1:
         some = b.call(f"llvm.vector.reduce.or.{mangle(large.type)}", (large,), Value("", DType.BOOL), "some")
         assert isinstance(some, Value)
         large = some
     far, near, end = b.name("far"), b.name("near"), b.name("end")
     b.branch_if(large, far, near)
     b.label(far)
-    slow = library_call(b, function, (x,))
+    slow = library_call(b, function, arguments)
     slow_block = b.block
     b.branch(end)
     b.label(near)
-    fast = emit(Lanes(b, x)).v
+    fast = emit(*(Lanes(b, x) for x in arguments)).v
     b.branch(end)
     b.label(end)
     return b.phi(slow, slow_block, fast, near, function)
@@ -296,7 +296,7 @@ def _reciprocal(of: str) -> Emit:
 def _norm(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
     result = a[0]
     for other in a[1:]:
-        result = library_call(b, "hypot", (result, other))
+        result = emit_call(b, "hypot", (result, other), result.dtype, t)
     return result
 
 
@@ -332,10 +332,11 @@ def _cos_pi(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
 
 
 def _normcdf(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
-    wide = arith.cast(b, a[0], DType.FLOAT64, True)
-    scaled = arith.binary(b, "*", wide, _one(b, wide, -math.sqrt(0.5)))
-    tail = library_call(b, "erfc", (scaled,))
-    return arith.cast(b, arith.binary(b, "*", tail, _one(b, wide, 0.5)), a[0].dtype, True)
+    """Half of `erfc(y + d)` for the scaled argument `y` and what its rounding lost: `erfc(y) - 2/sqrt(pi) exp(-y^2) d`."""
+    y, lost = scaled_in_halves(Lanes(b, a[0]).clamp(-40.0, 40.0))
+    tail = Lanes(b, library_call(b, "erfc", (y.v,)))
+    slope = exp(-(y * y)) * (2 / math.sqrt(math.pi))
+    return ((tail - slope * lost) * 0.5).v
 
 
 _FORMULAS: dict[str, Emit] = {
@@ -359,5 +360,4 @@ _FORMULAS: dict[str, Emit] = {
     "rnorm4d": _reciprocal("norm4d"),
     "sinpi": _sin_pi,
     "cospi": _cos_pi,
-    "normcdf": _normcdf,
 }

@@ -1,0 +1,115 @@
+"""erf, erfc and normcdf as straight-line code; `polynomials.py` says what holds for all functions."""
+
+from __future__ import annotations
+
+import math
+
+from tc_jupyter.program import DType
+
+from . import coefficients as c
+from .builder import Value
+from .lanes import Bits, Lanes, horner, scaled, scaled_within
+from .polynomials import exp_rest, reduced
+
+
+def erf_single(x: Lanes) -> Lanes:
+    """An odd polynomial up to 0.8, then `1 - exp(-q(x))`."""
+    return _erf(x, 0.8, 4.0, c.ERF_SMALL_32, c.ERF_LARGE_32)
+
+
+def erf_double(x: Lanes) -> Lanes:
+    """As `erf_single`; an error of `q` counts as much as `exp(-q)`, so the fit may be worse far out."""
+    return _erf(x, 1.0, 6.0, c.ERF_UNIT_64, c.ERF_LARGE_64)
+
+
+def _erf(x: Lanes, near: float, far: float, small_table: tuple[float, ...], large_table: tuple[float, ...]) -> Lanes:
+    size = abs(x)
+    small = x.fma(horner(x * x, small_table), x)
+    bounded = size.number(far).where(size.test(">", far), size)
+    r, whole, n = reduced(-horner(bounded, large_table))
+    large = -scaled_within(exp_rest(r) + 1.0, whole, n) + 1.0
+    large = large.number(1.0).where(size.test(">=", far), large)
+    result = abs(small).where(size.test("<", near), large)
+    return x.where(x.test("!=", x), result.sign_of(x))
+
+
+def erfc_single(x: Lanes) -> Lanes:
+    """In `double` with a polynomial for `float`."""
+    return _erfc_wide(x.to(DType.FLOAT64)).to(DType.FLOAT32)
+
+
+def normcdf_single(x: Lanes) -> Lanes:
+    """In `double` with a polynomial for `float`."""
+    return (_erfc_wide(x.to(DType.FLOAT64) * -math.sqrt(0.5)) * 0.5).to(DType.FLOAT32)
+
+
+def _erfc_wide(x: Lanes) -> Lanes:
+    """`erfc` to 30 bits."""
+    y = abs(x).clamp(0.0, 15.0)
+    tail, whole, n = _scaled_tail(y, c.ERFC_32)
+    result = scaled_within(tail, whole, n)
+    return (-result + 2.0).where(x.test("<", 0.0), result)
+
+
+def _scaled_tail(y: Lanes, table: tuple[float, ...]) -> tuple[Lanes, Lanes, Bits]:
+    r, whole, n = reduced(-(y * y))
+    p = horner((y - 4.0) / (y + 4.0), table)
+    return (exp_rest(r) + 1.0) * p / y.fma(1.125, 1.0), whole, n
+
+
+def erfc_double(x: Lanes) -> Lanes:
+    """See `_tail`."""
+    y = abs(x).clamp(0.0, 27.5)
+    square = y * y
+    return _tail(x.test("<", 0.0), y, y.number(0.0), square, y.fma(y, -square), 1.0)
+
+
+def normcdf_double(x: Lanes) -> Lanes:
+    """`erfc(-x sqrt(1/2)) / 2`: the scaled argument is a sum of two numbers, its square is exact."""
+    high, low = c.ROOT_HALF_64
+    size = abs(x).clamp(0.0, 38.8)
+    y = size * high
+    square = size * size
+    lost = size.fma(size, -square)
+    return _tail(x.test(">", 0.0), y, size.fma(high, -y) + size * low, square * 0.5, lost * 0.5, 0.5)
+
+
+def scaled_in_halves(x: Lanes) -> tuple[Lanes, Lanes]:
+    """`-x sqrt(1/2)` rounded, and what that lost, without fused operations: products of numbers of 26 bits are exact.
+
+    Source: Dekker, "A floating-point technique for extending the available precision", 1971.
+    """
+    high, low = c.ROOT_HALF_64
+    y = -x * high
+    front = x.bits().op("and", -(1 << 27)).floats()
+    back = x - front
+    first, second = c.ROOT_HALF_HALVES_64
+    lost = ((front * first + y) + (front * second + back * first)) + (back * second + x * low)
+    return y, -lost
+
+
+def _tail(mirrored: Value, y: Lanes, y_low: Lanes, square: Lanes, square_low: Lanes, factor: float) -> Lanes:
+    """`factor erfc(y)`, or `factor (2 - erfc(y))` where mirrored.
+
+    `erfc(y) = exp(-y^2) P(t) / (1 + 1.125 y)` with `t = (y - 4)/(y + 4)`; the four parts are sums of two numbers.
+
+    Source: Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf", 1981; with the factor
+    1.125 for 2 the polynomial hardly moves near 0, and takes over little of the error of `t`.
+    """
+    r, whole, n = reduced(-square)
+    rest = exp_rest(r)
+    power = rest + 1.0
+    power_low = (rest - (power - 1.0)) - power * square_low
+    t = (y - 4.0) / (y + 4.0)
+    term = t * horner(t, c.ERFC_64[1:])
+    p = term + c.ERFC_64[0]
+    p_low = (p.number(c.ERFC_64[0]) - p) + term
+    below = y.fma(1.125, 1.0)
+    below_low = y.fma(1.125, -below + 1.0) + y_low * 1.125
+    inverse = y.number(1.0) / below
+    top = power * p
+    top_low = power.fma(p, -top) + (power * p_low + power_low * p)
+    tail = top * inverse
+    tail = tail + ((-tail).fma(below, top) + (top_low - tail * below_low)) * inverse
+    result = scaled(tail * factor, whole, n)
+    return (-result + 2 * factor).where(mirrored, result)
