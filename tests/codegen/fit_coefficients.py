@@ -131,6 +131,10 @@ def acosh_rest(t):
     return (acosh(1 + t) / sqrt(2 * t) - 1) / t
 
 
+def one(x):
+    return mpf(1)
+
+
 def tail(t):
     y = 4 * (1 + t) / (1 - t)
     return (1 + mpf("1.125") * y) * exp(y * y) * erfc(y)
@@ -181,9 +185,20 @@ TABLES = {
     "ERF_UNIT": ("`erf(x)/x - 1` over `x^2`, `abs(x) <= 1`", odd(erf, cubed=False), 0, 1, None, 11),
 }
 WEIGHTED = {
+    "EXP2_WIDE": ("`2^r`, `abs(r) <= 1/2`", lambda r: mpf(2) ** r, one, mpf("-0.501"), mpf("0.501"), 6),
+    "LOG2_WIDE": (
+        "`log((1+s)/(1-s)) / (s ln 2)` over `s^2`",
+        lambda z: 2 / log(2) + z * (2 / log(2) / 3 + z * power_odd(z)),
+        one,
+        0,
+        (3 - 2 * sqrt(mpf(2))) ** 2 * mpf("1.001"),
+        4,
+    ),
+    "SIN_WIDE": ("`(sin(r) - r) / r^3` over `r^2`, `abs(r) <= pi/4`", odd(sin), one, 0, QUARTER, 3),
+    "COS_WIDE": ("`(cos(r) - 1) / r^2` over `r^2`", lambda z: z * even_cos(z) - mpf("0.5"), one, 0, QUARTER, 3),
     "ERF_LARGE_64": ("`-log(1 - erf(x))`, `1 <= x <= 6`, by `1 - erf(x)`", lambda x: -log(erfc(x)), erfc, 1, 6, 20),
-    "ERFC_32": ("`(1 + 1.125 y) exp(y^2) erfc(y)` over `(y - 4)/(y + 4)`", tail, lambda t: 1, -1, tail_end("10.2"), 11),
-    "ERFC_64": ("`(1 + 1.125 y) exp(y^2) erfc(y)` over `(y - 4)/(y + 4)`", tail, lambda t: 1, -1, tail_end("27.4"), 22),
+    "ERFC_WIDE": ("`(1 + 1.125 y) exp(y^2) erfc(y)` over `(y - 4)/(y + 4)`", tail, one, -1, tail_end("10.2"), 11),
+    "ERFC_64": ("`(1 + 1.125 y) exp(y^2) erfc(y)` over `(y - 4)/(y + 4)`", tail, one, -1, tail_end("27.4"), 22),
 }
 
 
@@ -195,9 +210,8 @@ def write(name: str, note: str, values: list[float]) -> None:
 
 
 def main() -> None:
-    print(
-        '"""Coefficients of the polynomials, constant term first; written by `tests/codegen/fit_coefficients.py`."""\n'
-    )
+    print('"""Coefficients of the polynomials, constant term first; written by `tests/codegen/fit_coefficients.py`.\n')
+    print('`_32` is for `float`, `_64` for `double`, `_WIDE` for `float` functions that compute in `double`.\n"""\n')
     for name, (note, function, low, high, single, double) in TABLES.items():
         if single is not None:
             write(f"{name}_32", note, fit(function, low, high, single, True))
@@ -216,6 +230,9 @@ def main() -> None:
     write("ROOT_HALF_HALVES_64", "its first part in two", parts(mpf(float(sqrt(mpf("0.5")))), [26, 27]))
     write("POW_1_64", "2/ln 2 in two parts", parts(2 / log(2), [53, 53]))
     write("POW_3_64", "2/(3 ln 2) in two parts", parts(2 / log(2) / 3, [53, 53]))
+    write("LG2_32", "log10 of 2 in two parts; the first times an exponent is exact", parts(log(2) / log(10), [10, 24]))
+    write("PER_LN2_32", "1/ln 2 in two parts", parts(1 / log(2), [24, 24]))
+    write("PER_LN10_32", "1/ln 10 in two parts", parts(1 / log(10), [24, 24]))
     write("PER_LN2_64", "1/ln 2 in two parts, the first of 21 bits", parts(1 / log(2), [21, 53]))
     write("PER_LN10_64", "1/ln 10 in two parts, the first of 21 bits", parts(1 / log(10), [21, 53]))
 

@@ -8,8 +8,8 @@ from tc_jupyter.program import DType
 
 from . import coefficients as c
 from .builder import Value
-from .lanes import Bits, Lanes, horner, scaled, scaled_within
-from .polynomials import exp_rest, reduced
+from .lanes import Lanes, horner, scaled, scaled_within
+from .polynomials import exp2_wide, exp_rest, reduced
 
 
 def erf_single(x: Lanes) -> Lanes:
@@ -44,17 +44,11 @@ def normcdf_single(x: Lanes) -> Lanes:
 
 
 def _erfc_wide(x: Lanes) -> Lanes:
-    """`erfc` to 30 bits."""
+    """`erfc` to 28 bits; see `_tail`."""
     y = abs(x).clamp(0.0, 15.0)
-    tail, whole, n = _scaled_tail(y, c.ERFC_32)
-    result = scaled_within(tail, whole, n)
+    p = horner((y - 4.0) / (y + 4.0), c.ERFC_WIDE)
+    result = exp2_wide(y * y * -math.log2(math.e)) * p / y.fma(1.125, 1.0)
     return (-result + 2.0).where(x.test("<", 0.0), result)
-
-
-def _scaled_tail(y: Lanes, table: tuple[float, ...]) -> tuple[Lanes, Lanes, Bits]:
-    r, whole, n = reduced(-(y * y))
-    p = horner((y - 4.0) / (y + 4.0), table)
-    return (exp_rest(r) + 1.0) * p / y.fma(1.125, 1.0), whole, n
 
 
 def erfc_double(x: Lanes) -> Lanes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+from tc_jupyter.program import DType
+
 from . import coefficients as c
 from .builder import Value
 from .lanes import Lanes, horner, is_double, nearest_integer, power_of_two
-from .polynomials import log_parts, split
+from .polynomials import log_parts, log_wide, split
 
 
 def sinh(x: Lanes) -> Lanes:
@@ -45,6 +47,39 @@ def _hyperbolic(x: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes]:
     up = power_of_two(n.op("sub", 2), x)
     down = power_of_two((-n).op("sub", 2), x).where(size.test("<", 40.0), 0.0)
     return r, sine, cosine, up, down
+
+
+def asinh_single(x: Lanes) -> Lanes:
+    """In `double`; next to 0, where the sum with 1 loses too much, the first terms of the series."""
+    wide = abs(x).to(DType.FLOAT64)
+    z = wide * wide
+    small = (z * wide).fma(-1 / 6, wide)
+    result = small.where(wide.test("<", 2.0**-8), log_wide(wide + (z + 1.0).root()))
+    return result.to(DType.FLOAT32).sign_of(x).where(abs(x).test("<", math.inf), x)
+
+
+def acosh_single(x: Lanes) -> Lanes:
+    """In `double`, where the square of a `float` less 1 is exact next to 1."""
+    wide = x.to(DType.FLOAT64)
+    result = log_wide(wide + (wide * wide - 1.0).root())
+    result = result.to(DType.FLOAT32).where(x.test(">=", 1.0), math.nan)
+    return x.where(x.test("==", math.inf), result)
+
+
+def atanh_single(x: Lanes) -> Lanes:
+    """In `double`; next to 0, where the sum with 1 loses too much, the first terms of the series."""
+    wide = abs(x).to(DType.FLOAT64)
+    small = (wide * wide * wide).fma(1 / 3, wide)
+    result = small.where(wide.test("<", 2.0**-8), log_wide((wide + 1.0) / (-wide + 1.0)) * 0.5)
+    return _within_one(x, result.to(DType.FLOAT32))
+
+
+def _within_one(x: Lanes, result: Lanes) -> Lanes:
+    """The area tangent with its sign: `inf` at 1, NaN beyond."""
+    size = abs(x)
+    result = x.number(math.inf).where(size.test("==", 1.0), result)
+    result = x.number(math.nan).where(size.test(">", 1.0), result)
+    return x.where(x.test("!=", x), result.sign_of(x))
 
 
 def asinh_double(x: Lanes) -> Lanes:
@@ -107,7 +142,4 @@ def atanh_double(x: Lanes) -> Lanes:
     half = f * f * 0.5
     high, low = c.LN2_64
     far = e * high - ((half - (s * (half + series) + (e * low + correction))) - f)
-    result = size.fma(series * 0.5, size).where(near, far * 0.5)
-    result = x.number(math.inf).where(size.test("==", 1.0), result)
-    result = x.number(math.nan).where(size.test(">", 1.0), result)
-    return x.where(x.test("!=", x), result.sign_of(x))
+    return _within_one(x, size.fma(series * 0.5, size).where(near, far * 0.5))

@@ -52,17 +52,23 @@ def exp(x: Lanes) -> Lanes:
     return scaled(exp_rest(r) + 1.0, whole, n)
 
 
-def exp2_double(x: Lanes) -> Lanes:
+def exp2(x: Lanes) -> Lanes:
     """Two to the power `x`."""
-    whole, n = nearest_integer(x.clamp(-1080.0, 1026.0))
-    r = (x.clamp(-1080.0, 1026.0) - whole) * math.log(2)
-    return scaled(exp_rest(r) + 1.0, whole, n)
+    bounded = x.clamp(-1080.0, 1026.0) if is_double(x) else x.clamp(-155.0, 130.0)
+    whole, n = nearest_integer(bounded)
+    return scaled(exp_rest((bounded - whole) * math.log(2)) + 1.0, whole, n)
 
 
-def exp10_double(x: Lanes) -> Lanes:
+def exp2_wide(x: Lanes) -> Lanes:
+    """Two to the power `x` to 29 bits in `double`, for `float` functions; `x` between -1000 and 1000."""
+    whole, n = nearest_integer(x)
+    return scaled_within(horner(x - whole, c.EXP2_WIDE), whole, n)
+
+
+def exp10(x: Lanes) -> Lanes:
     """Ten to the power `x`."""
-    bounded = x.clamp(-325.0, 310.0)
-    high, low = c.LG2_64
+    bounded = x.clamp(-325.0, 310.0) if is_double(x) else x.clamp(-47.0, 40.0)
+    high, low = c.LG2_64 if is_double(x) else c.LG2_32
     whole, n = nearest_integer(bounded * math.log2(10))
     r = (-whole).fma(low, (-whole).fma(high, bounded)) * math.log(10)
     return scaled(exp_rest(r) + 1.0, whole, n)
@@ -107,11 +113,25 @@ def ends_of_log(x: Lanes, result: Lanes, at_zero: float = 0.0) -> Lanes:
 def log_single(x: Lanes) -> Lanes:
     """The natural logarithm."""
     e, f = split(x)
-    high, low = c.LN2_32
+    return ends_of_log(x, _log_sum_single(e, f, e * c.LN2_32[1]))
+
+
+def _log_sum_single(e: Lanes, f: Lanes, small: Lanes) -> Lanes:
+    """`e` times the first part of ln 2, and `log(1 + f) + small`."""
     square = f * f
-    rest = (square * f).fma(horner(f, c.LOG_32), e * low)
-    rest = square.fma(-0.5, rest)
-    return ends_of_log(x, e.fma(high, rest + f))
+    rest = square.fma(-0.5, (square * f).fma(horner(f, c.LOG_32), small))
+    return e.fma(c.LN2_32[0], rest + f)
+
+
+def log2_wide(e: Lanes, f: Lanes) -> Lanes:
+    """The logarithm of base 2 of `(1 + f) 2^e` to 36 bits in `double`, for `float` functions."""
+    s = f / (f + 2.0)
+    return s.fma(horner(s * s, c.LOG2_WIDE), e)
+
+
+def log_wide(x: Lanes) -> Lanes:
+    """The natural logarithm of a number of at least 1 that is not infinite, to 36 bits."""
+    return log2_wide(*split(x)) * math.log(2)
 
 
 def log_parts(f: Lanes) -> tuple[Lanes, Lanes]:
@@ -130,7 +150,7 @@ def log_double(x: Lanes) -> Lanes:
     return ends_of_log(x, e * high - ((half - (r + e * low)) - f))
 
 
-def log1p_double(x: Lanes) -> Lanes:
+def log1p(x: Lanes) -> Lanes:
     """The logarithm of `1 + x`, corrected by what the sum lost."""
     u = x + 1.0
     e, f = split(u)
@@ -139,11 +159,33 @@ def log1p_double(x: Lanes) -> Lanes:
     near = abs(x).test("<", 0.29)
     e, f = e.number(0.0).where(near, e), x.where(near, f)
     correction = correction.number(0.0).where(near, correction)
-    high, low = c.LN2_64
-    half, r = log_parts(f)
-    result = e * high - ((half - (r + (e * low + correction))) - f)
+    high, low = c.LN2_64 if is_double(x) else c.LN2_32
+    small = e * low + correction
+    if is_double(x):
+        half, r = log_parts(f)
+        result = e * high - ((half - (r + small)) - f)
+    else:
+        result = _log_sum_single(e, f, small)
     result = x.where(abs(x).test("<", 2.0**-54), result)
     return ends_of_log(x, result, -1.0)
+
+
+def _log_base_single(x: Lanes, e_high: float, e_low: float, per: tuple[float, ...]) -> Lanes:
+    """A logarithm of another base: `1/ln(base)`, in two parts, times `f`, and all that is smaller before that."""
+    e, f = split(x)
+    rest = f * f * (f * horner(f, c.LOG_32) - 0.5)
+    near = f.fma(per[0], f.fma(per[1], rest.fma(per[0], e * e_low)))
+    return ends_of_log(x, e.fma(e_high, near))
+
+
+def log2_single(x: Lanes) -> Lanes:
+    """The logarithm of base 2."""
+    return _log_base_single(x, 1.0, 0.0, c.PER_LN2_32)
+
+
+def log10_single(x: Lanes) -> Lanes:
+    """The logarithm of base 10."""
+    return _log_base_single(x, *c.LG2_32, c.PER_LN10_32)
 
 
 def _log_base(x: Lanes, e_high: float, e_low: float, per: tuple[float, ...]) -> Lanes:

@@ -9,13 +9,15 @@ from tc_jupyter.program import DType
 from . import arith
 from . import coefficients as c
 from .lanes import Lanes, horner, is_double, nearest_integer, power_of_two, scaled
-from .polynomials import exp2_double, exp_rest, log2_double, split
+from .polynomials import exp2_wide, exp_rest, log2_wide, split
 
 
 def pow_single(x: Lanes, y: Lanes) -> Lanes:
-    """Through `double`, whose 29 spare bits cover the error of the logarithm times the largest exponent."""
-    size, wide_y = abs(x).to(DType.FLOAT64), y.to(DType.FLOAT64)
-    return _signed_power(x, y, exp2_double(log2_double(size) * wide_y).to(DType.FLOAT32))
+    """In `double`: a logarithm of 36 bits is enough, since its product with `y` is below 150 where it matters."""
+    e, f = (each.to(DType.FLOAT64) for each in split(abs(x)))
+    log = _ends_of_size(abs(x).to(DType.FLOAT64), log2_wide(e, f))
+    power = exp2_wide((log * y.to(DType.FLOAT64)).clamp(-200.0, 200.0))
+    return _signed_power(x, y, power.to(DType.FLOAT32))
 
 
 def pow_double(x: Lanes, y: Lanes) -> Lanes:
@@ -52,9 +54,13 @@ def _log2_pair(x: Lanes) -> tuple[Lanes, Lanes]:
         total = product
     result = e + total
     low = ((e - result) + total) + low
-    result = x.where(x.test("==", math.inf), result)
-    result = x.number(-math.inf).where(x.test("==", 0.0), result)
-    return result.where(x.test("==", x), x), low
+    return _ends_of_size(x, result), low
+
+
+def _ends_of_size(x: Lanes, log: Lanes) -> Lanes:
+    """-inf at 0, and infinity and NaN for themselves."""
+    log = x.number(-math.inf).where(x.test("==", 0.0), log)
+    return log.where(x.test("<", math.inf), x)
 
 
 def _signed_power(x: Lanes, y: Lanes, result: Lanes) -> Lanes:
