@@ -6,6 +6,7 @@ import pytest
 from llvm_kernels import F32, ISAS, execute, pointwise
 
 from tc_jupyter.codegen.llvm import coefficients, emit_llvm
+from tc_jupyter.codegen.llvm.known import KNOWN
 from tc_jupyter.program import Call, DType
 from tc_jupyter.schedule import Target
 
@@ -172,6 +173,16 @@ def test_every_instruction_set(isa, function):
     assert ulps(run(function, values, isa=isa), reference(function, values)).max() <= (4 if isa == "baseline" else 2)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("function", sorted(KNOWN))
+def test_any_number_of_lanes(function, dtype):
+    values = np.linspace(0.1, 0.9, 40).astype(dtype) + (function == "acosh")
+    inputs = (values, values[::-1].copy()) if function in TWO else (values,)
+    want = run(function, *inputs)
+    for lanes in (0, 3, 7):
+        np.testing.assert_allclose(run(function, *inputs, lanes=lanes), want, rtol=2 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("function", ["sin", "cos", "tan"])
 def test_large_angles(function):
     values = np.array([1e5, 1e6, 12345678.0, 1e10, 1e22, 3e38, 2.0], np.float32)
@@ -290,6 +301,7 @@ def test_coefficients_are_those_of_the_script():
     _, function, low, high, single, double = fit.TABLES["TANH"]
     assert tuple(fit.fit(function, low, high, single, True)) == coefficients.TANH_32
     assert tuple(fit.fit(function, low, high, double, False)) == coefficients.TANH_64
+    assert tuple(fit.minimax(*fit.WEIGHTED["EXP2_WIDE"][1:])) == coefficients.EXP2_WIDE
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])
