@@ -140,6 +140,19 @@ def tail(t):
     return (1 + mpf("1.125") * y) * exp(y * y) * erfc(y)
 
 
+def erfinv_ratio(w):
+    """`erfinv(x) / x` for `w = -log(1 - x^2)`, by Halley's iteration."""
+    if w < mpf("1e-30"):
+        return sqrt(pi) / 2
+    x = sqrt(1 - exp(-w))
+    rest = exp(-w) / (1 + x)
+    y = sqrt(w) * mpf("0.9") if w > 1 else x
+    for _ in range(12):
+        step = (erfc(y) - rest) / (2 / sqrt(pi) * exp(-y * y))
+        y += step / (1 - y * step)
+    return y / x
+
+
 def tail_end(y):
     return (mpf(y) - 4) / (mpf(y) + 4)
 
@@ -197,6 +210,15 @@ WEIGHTED = {
     "SIN_WIDE": ("`(sin(r) - r) / r^3` over `r^2`, `abs(r) <= pi/4`", odd(sin), one, 0, QUARTER, 3),
     "COS_WIDE": ("`(cos(r) - 1) / r^2` over `r^2`", lambda z: z * even_cos(z) - mpf("0.5"), one, 0, QUARTER, 3),
     "ERF_LARGE_64": ("`-log(1 - erf(x))`, `1 <= x <= 6`, by `1 - erf(x)`", lambda x: -log(erfc(x)), erfc, 1, 6, 20),
+    "ERFINV_WIDE": ("`erfinv(x)/x` over `w = -log(1 - x^2)`, `w <= 6`", erfinv_ratio, one, 0, 6, 11),
+    "ERFINV_FAR_WIDE": (
+        "`erfinv(x)/(x sqrt(w))` over `2/sqrt(w)`, `6 <= w <= 37`",
+        lambda u: erfinv_ratio(4 / u**2) * u / 2,
+        one,
+        2 / mpf("6.1"),
+        2 / sqrt(mpf(6)),
+        10,
+    ),
     "ERFC_WIDE": ("`(1 + 1.125 y) exp(y^2) erfc(y)` over `(y - 4)/(y + 4)`", tail, one, -1, tail_end("10.2"), 11),
     "ERFC_64": ("`(1 + 1.125 y) exp(y^2) erfc(y)` over `(y - 4)/(y + 4)`", tail, one, -1, tail_end("27.4"), 22),
 }

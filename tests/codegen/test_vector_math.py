@@ -36,6 +36,7 @@ ONE = [
     "erf",
     "erfc",
     "normcdf",
+    "erfinv",
     "cbrt",
     "sqrt",
     "rsqrt",
@@ -66,10 +67,10 @@ NUMPY = {
     "atan2": np.arctan2,
     "pow": np.power,
 }
-SCIPY = {"erf": "erf", "erfc": "erfc", "normcdf": "ndtr"}
-LARGEST = {"sin": 1e6, "cos": 1e6, "tan": 1e6, "exp10": 300, "asin": 1, "acos": 1, "atanh": 1}
+SCIPY = {"erf": "erf", "erfc": "erfc", "normcdf": "ndtr", "erfinv": "erfinv"}
+LARGEST = {"sin": 1e6, "cos": 1e6, "tan": 1e6, "exp10": 300, "asin": 1, "acos": 1, "atanh": 1, "erfinv": 1}
 DOMAIN = {"log": 0, "log2": 0, "log10": 0, "sqrt": 0, "rsqrt": 0, "log1p": -1, "acosh": 1}
-UNIT = ("asin", "acos", "atanh")
+UNIT = ("asin", "acos", "atanh", "erfinv")
 TWO = ["pow", "hypot", "atan2", "fmod"]
 
 
@@ -87,7 +88,9 @@ def reference(function: str, *values: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         wide = [each.astype(np.float64) for each in values]
         if function in SCIPY:
-            return getattr(pytest.importorskip("scipy.special"), SCIPY[function])(*wide)
+            found = getattr(pytest.importorskip("scipy.special"), SCIPY[function])(*wide)
+            # the sign of a zero, which SciPy loses
+            return np.copysign(found, wide[0]) if function == "erfinv" else found
         return NUMPY.get(function, getattr(np, function, None))(*wide)
 
 

@@ -1,4 +1,4 @@
-"""erf, erfc and normcdf as straight-line code; `polynomials.py` says what holds for all functions."""
+"""erf, erfc, normcdf and erfinv as straight-line code; `polynomials.py` says what holds for all functions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tc_jupyter.program import DType
 
 from . import coefficients as c
 from .builder import Value
-from .lanes import Lanes, horner, scaled, scaled_within
-from .polynomials import exp2_wide, exp_rest, reduced
+from .lanes import Lanes, horner, scaled, scaled_within, within_one
+from .polynomials import exp2_wide, exp_rest, log_wide, reduced
 
 
 def erf_single(x: Lanes) -> Lanes:
@@ -47,7 +47,7 @@ def _erfc_wide(x: Lanes) -> Lanes:
     """`erfc` to 28 bits; see `_tail`."""
     y = abs(x).clamp(0.0, 15.0)
     p = horner((y - 4.0) / (y + 4.0), c.ERFC_WIDE)
-    result = exp2_wide(y * y * -math.log2(math.e)) * p / y.fma(1.125, 1.0)
+    result = _gauss(y) * p / y.fma(1.125, 1.0)
     return (-result + 2.0).where(x.test("<", 0.0), result)
 
 
@@ -107,3 +107,34 @@ def _tail(mirrored: Value, y: Lanes, y_low: Lanes, square: Lanes, square_low: La
     tail = tail + ((-tail).fma(below, top) + (top_low - tail * below_low)) * inverse
     result = scaled(tail * factor, whole, n)
     return (-result + 2 * factor).where(mirrored, result)
+
+
+def erfinv_single(x: Lanes) -> Lanes:
+    """See `_erfinv_wide`."""
+    return within_one(x, _erfinv_wide(abs(x).to(DType.FLOAT64)).to(DType.FLOAT32))
+
+
+def erfinv_double(x: Lanes) -> Lanes:
+    """One step of Halley's iteration: 26 bits become 53; next to 1 it solves `erfc(y) = 1 - x`."""
+    size = abs(x)
+    y = _erfinv_wide(size)
+    near = y.fma(horner(y * y, c.ERF_UNIT_64), y - size)
+    error = near.where(y.test("<", 0.75), (-size + 1.0) - erfc_double(y))
+    step = error / (_gauss(y) * (2 / math.sqrt(math.pi)))
+    return within_one(x, y - step / y.fma(step, 1.0))
+
+
+def _erfinv_wide(x: Lanes) -> Lanes:
+    """The inverse of `erf` to 26 bits in `double` for `0 <= x < 1`: polynomials of `w = -log(1 - x^2)` and, far out, `2/sqrt(w)`.
+
+    Source: Giles, "Approximating the erfinv function", GPU Computing Gems (Jade), 2011.
+    """
+    w = -log_wide((-x + 1.0) * (x + 1.0))
+    root = w.root()
+    far = root * horner(w.number(2.0) / root, c.ERFINV_FAR_WIDE)
+    return x * horner(w, c.ERFINV_WIDE).where(w.test("<", 6.0), far)
+
+
+def _gauss(y: Lanes) -> Lanes:
+    """`exp(-y^2)` to 28 bits in `double`."""
+    return exp2_wide(y * y * -math.log2(math.e))

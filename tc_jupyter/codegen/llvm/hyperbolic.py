@@ -8,7 +8,7 @@ from tc_jupyter.program import DType
 
 from . import coefficients as c
 from .builder import Value
-from .lanes import Lanes, horner, is_double, nearest_integer, power_of_two
+from .lanes import Lanes, horner, is_double, nearest_integer, power_of_two, within_one
 from .polynomials import log_parts, log_wide, split
 
 
@@ -71,15 +71,7 @@ def atanh_single(x: Lanes) -> Lanes:
     wide = abs(x).to(DType.FLOAT64)
     small = (wide * wide * wide).fma(1 / 3, wide)
     result = small.where(wide.test("<", 2.0**-8), log_wide((wide + 1.0) / (-wide + 1.0)) * 0.5)
-    return _within_one(x, result.to(DType.FLOAT32))
-
-
-def _within_one(x: Lanes, result: Lanes) -> Lanes:
-    """The area tangent with its sign: `inf` at 1, NaN beyond."""
-    size = abs(x)
-    result = x.number(math.inf).where(size.test("==", 1.0), result)
-    result = x.number(math.nan).where(size.test(">", 1.0), result)
-    return x.where(x.test("!=", x), result.sign_of(x))
+    return within_one(x, result.to(DType.FLOAT32))
 
 
 def asinh_double(x: Lanes) -> Lanes:
@@ -142,4 +134,4 @@ def atanh_double(x: Lanes) -> Lanes:
     half = f * f * 0.5
     high, low = c.LN2_64
     far = e * high - ((half - (s * (half + series) + (e * low + correction))) - f)
-    return _within_one(x, size.fma(series * 0.5, size).where(near, far * 0.5))
+    return within_one(x, size.fma(series * 0.5, size).where(near, far * 0.5))

@@ -130,7 +130,7 @@ def log2_wide(e: Lanes, f: Lanes) -> Lanes:
 
 
 def log_wide(x: Lanes) -> Lanes:
-    """The natural logarithm of a number of at least 1 that is not infinite, to 36 bits."""
+    """The natural logarithm of a positive number that is not infinite, to 36 bits."""
     return log2_wide(*split(x)) * math.log(2)
 
 
