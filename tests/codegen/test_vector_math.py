@@ -194,6 +194,17 @@ def test_large_angles(function):
     assert ulps(run(function, wide), getattr(np, function)(wide)).max() <= 2
 
 
+@pytest.mark.parametrize("function", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_angles_next_to_whole_quarters(function, dtype):
+    """Where almost nothing is left of the argument, all digits of the rest count."""
+    rng = np.random.default_rng(6)
+    whole = np.concatenate([rng.integers(1, top, 300) for top in (100, 10000, 6e4 if dtype is np.float32 else 6e8)])
+    with mpmath.workdps(60):
+        values = np.array([float(mpmath.pi / 2 * int(n)) for n in whole], dtype)
+    assert worst(function, run(function, values), values) <= 2
+
+
 def test_small_tails():
     """Results that lose bits since they are small keep all others."""
     values = np.concatenate([np.linspace(26, 28, 200), np.linspace(8.9, 10.2, 200)])

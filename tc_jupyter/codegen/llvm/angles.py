@@ -31,8 +31,9 @@ def tan_double(x: Lanes) -> Lanes:
     whole, n = nearest_integer(x * (2 / math.pi))
     first, second, third = c.HALF_PI_64
     near = (-whole).fma(first, x)
-    r = (-whole).fma(second, near)
-    low = (-whole).fma(third, (-whole).fma(second, near - r))
+    product = whole * second
+    r = near - product
+    low = (-whole).fma(third, ((near - r) - product) - whole.fma(second, -product))
     z = r * r
     half = z * 0.5
     main = -half + 1.0

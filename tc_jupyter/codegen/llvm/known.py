@@ -82,8 +82,8 @@ KNOWN: dict[str, Known] = {
 # Note [What the functions cost]
 #
 # Nanoseconds per element of a vector of 100 000, one thread with AVX-512 (AMD Zen 4, not alone on the machine), and PyTorch 2.13 in
-# brackets. Before the arrow: one lane at a time through the C library (SciPy: `erfinv`); the last five, and `pow` and `erf` of `float`,
-# already had polynomials. `erf` of `float` and the last five of `double` did not change.
+# brackets. Before the arrow: one lane at a time through the C library (SciPy: `erfinv`); the last five, and `pow` and `erf` of
+# `float`, already had polynomials. `erf` of `float` and the last five of `double` did not change.
 #
 #            float                   double
 #   pow       2.7 ->  1.8 (2.9)     16.9 ->  3.8 (6.0)
