@@ -582,7 +582,7 @@ class _StageLoops:
         split = self._split_of(leaf)
         dimension = None if split is None else self._dimension_of(split.parent)
         tile = 1 if dimension is None else self._tile_of(dimension)
-        if split is None or tile == 1 or split.factor != tile or not self._is_packed_copy:
+        if split is None or tile == 1 or split.factor != tile or not self._fills_its_room:
             return body
         var, whole = self.nest.names[variable(self.stage.name, split.inner)], to_expr(constant(tile))
         rest = next((each.extent for each in walk_statements(body) if isinstance(each, For) and each.var == var), None)
@@ -599,7 +599,7 @@ class _StageLoops:
         """The loop along a row of a copy with room behind it, and zeros there."""
         split, pad = self._split_of(leaf), self.stage.storage.pad
         rank = len(self.statement.output_indices)
-        if not pad or split is None or self._dimension_of(split.parent) != rank - 1 or not self._is_packed_copy:
+        if not pad or split is None or self._dimension_of(split.parent) != rank - 1 or not self._fills_its_room:
             return loop
         if self.stage.annotation(leaf) is not None:
             return loop
@@ -629,7 +629,7 @@ class _StageLoops:
         return prod(size for number, size in self.stage.storage.layout or () if number == dimension and size)
 
     @property
-    def _is_packed_copy(self) -> bool:
+    def _fills_its_room(self) -> bool:
         """Whether this copies into memory of a processor whose tiles or rows are longer than what is copied, and are read whole.
 
         Rows with room behind them may also be computed.

@@ -721,8 +721,13 @@ def cache_read(
     """
     chosen = [name for name, given in (("reindex", reindex), ("value", value), ("only", only is not None)) if given]
     if chosen and (others or widen or (chosen[1:] and reindex)):
-        message = f"`{chosen[0]}` is for one consumer, and keeps the type"
-        help = "leave out the other consumers and `widen`" if others or widen else f"leave out `{chosen[1]}`"
+        if others or widen:
+            message, help = (
+                f"`{chosen[0]}` is for one consumer, and keeps the type",
+                "leave out the other consumers and `widen`",
+            )
+        else:
+            message, help = f"`reindex` does not go with `{chosen[1]}`", f"leave out `{chosen[1]}`"
         raise refuse(graph, codes.BAD_ATTACH, None, message, help)
     if reindex or value:
         return _cache_operand(graph, tensor, consumer, only or 0, value)

@@ -105,7 +105,7 @@ def _at(stage: Stage, place: Expr, read: Read, boxes: Mapping[str, Box]) -> Oper
         _collect(expr, found)
     sums = tuple(found)
     names = [name for each in sums for name, _ in each]
-    if len(set(names)) < len(names) or not 0 < len(sums) <= _dimensions(read):
+    if len(set(names)) < len(names) or not 0 < len(sums) <= _dimensions(stage, read, sums):
         return None
     domains = {root.name: root.dom for root in stage.roots}
     if not all(_has_no_gaps(each, domains) for each in sums):
@@ -116,10 +116,16 @@ def _at(stage: Stage, place: Expr, read: Read, boxes: Mapping[str, Box]) -> Oper
     return Operand(place, safe, sums, tuple(_bounds(each, domains) for each in sums))
 
 
-def _dimensions(read: Read) -> int:
-    """The most dimensions of a copy: those of the tensor, and of the one that says where it is read."""
+def _dimensions(stage: Stage, read: Read, sums: tuple[Sum, ...]) -> int:
+    """The most dimensions of a copy: those of the tensor.
+
+    More come from a tensor that says where it is read (`X(Id(i, t), k)`): a copy with all of them is as large as a result if one of
+    them is a step of the reduction, but not if two are.
+    """
+    steps = {root.name for root in stage.roots if root.kind != "output"}
     inner = (node for index in read.indices for node in walk(index) if isinstance(node, Read))
-    return len(read.indices) + sum(len(each.indices) - 1 for each in inner)
+    more = sum(len(each.indices) - 1 for each in inner)
+    return len(read.indices) + (more if sum(any(n in steps for n, _ in each) for each in sums) == 1 else 0)
 
 
 def _safe(expr: Expr, boxes: Mapping[str, Box], domains: Domains | None, known: frozenset[SizeExpr]) -> Expr:
@@ -203,7 +209,8 @@ def _is_always_read(value: Expr, place: Expr) -> bool:
         case _ if value == place:
             return True
         case Select():
-            return place not in walk(value.then) and place not in walk(value.otherwise)
+            chosen = place in walk(value.then) or place in walk(value.otherwise)
+            return not chosen and _is_always_read(value.condition, place)
         case Binary(op="&&" | "||"):
             return place not in walk(value.right) and _is_always_read(value.left, place)
         case _:

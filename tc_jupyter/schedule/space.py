@@ -57,7 +57,7 @@ def default_schedule(
 
 
 def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Schedule:
-    schedule = windows.copied(prologues.computed_once(schedule))
+    schedule = windows.copied(prologues.computed_once(schedule, sizes))
     names = schedule.stages
     for name in names:
         found = contraction.default(schedule, name, target, sizes)

@@ -466,14 +466,44 @@ def test_rows_that_a_condition_leaves_out_may_be_missing():
     np.testing.assert_allclose(f(x, ids, w), rows @ w, rtol=1e-5, atol=1e-6)
 
 
-def test_cheap_values_and_single_readers_are_not_copied():
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("def f(float(M,K) X, float(K,N) W) -> (C) { C(i,j) +=! fmax(X(i,k), 0.0) * W(k,j) }", {}),
+        ("def f(float(M,K) X, float(M) S) -> (C) { C(i) +=! exp(X(i,k)) / S(i) }", {}),
+        ("def f(float(D,K) X, int32(M,T) Id) -> (C) { C(i,k) +=! X(Id(i,t),k) }", {}),
+        ("def f(float(D,K) X, int32(M,T) Id, float(T,K,O) W) -> (C) { C(i,o) +=! X(Id(i,t),k) * W(t,k,o) }", {}),
+        ("def f(float(C,H,W) X) -> (Y) { Y(c,h,w) +=! X(c,2*h+r,2*w+s) / 4 where r in 0:2, s in 0:2 }", {}),
+        ("def f(float(B,K) X, float(K,N) W, float(N) S) -> (C) { C(b,j) +=! X(b,k) * (W(k,j) / S(j)) }", {"B": 3}),
+    ],
+    ids=["cheap", "used once", "rows added up", "larger than the result", "no overlap", "few uses"],
+)
+def test_what_is_not_computed_before_a_sum(text, sizes):
+    made = tc.compile(text, target="cpu")["f"].definition()
+    schedule = default_schedule(made.program, made.found.ranges, TARGET, sizes)
+    assert not [step for step in schedule.steps if step.name == "cache_read" and dict(step.keywords).get("value")]
+
+
+def test_a_result_before_a_window_keeps_its_layout():
+    text = "def f(float(C,N) X, float(O,C,3) F) -> (T,Y) { T(c,n) = tanh(X(c,n))  Y(o,n) +=! T(c,n+r) * F(o,c,r) }"
+    fast, slow = (tc.compile(text, target=target)["f"] for target in ("cpu", "interpreter"))
+    for n in (9, 20, 33):
+        arrays = data(fast, {"C": 16, "O": 16, "N": n})
+        for found, expected in zip(fast(*arrays), slow(*arrays), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
+
+
+def test_sums_of_pixels_and_of_channels_have_one_kernel():
+    """Parts of a short outermost loop would be few tasks with sums in memory."""
     for text in (
-        "def f(float(M,K) X, float(K,N) W) -> (C) { C(i,j) +=! fmax(X(i,k), 0.0) * W(k,j) }",
-        "def f(float(M,K) X, float(M) S) -> (C) { C(i) +=! exp(X(i,k)) / S(i) }",
-        "def f(float(D,K) X, int32(M,T) Id) -> (C) { C(i,k) +=! X(Id(i,t),k) }",
+        "def f(uint8(H,W,3) X) -> (S) { S(c) +=! float(X(h,w,c)) }",
+        "def f(float(B,C,H,W) X) -> (S) { S(c) +=! X(b,c,h,w) }",
     ):
-        definition = tc.compile(text, target="cpu")["f"].definition()
-        assert not [each for each in definition.build(TARGET).kernels if each.name == "f_0_X_cache"]
+        made = tc.compile(text, target="cpu")["f"].definition()
+        assert default_schedule(made.program, made.found.ranges, TARGET, {"C": 15}).stages[-1:] == ("S",)
+        assert not [
+            s for s in default_schedule(made.program, made.found.ranges, TARGET, {"C": 15}).stages if ".rf" in s
+        ]
 
 
 def test_the_sums_of_a_single_row_are_tasks():

@@ -353,6 +353,7 @@ def test_what_is_no_function_of_sums_is_not_reindexed(text, why):
     [
         ("Y(i) +=! (F(i) > 0 ? X((i+k)%N) : 0) where i in 0:N, k in 0:3", False),
         ("Y(i) +=! (F(i) > 0 ? X(i+k) : 0) where i in 0:N-2, k in 0:3", False),
+        ("Y(i) +=! (i+k < N && X(i+k) > 0 ? F(i) : 0) where i in 0:N, k in 0:3", True),
         ("Y(i) +=! (i+k < N && F(i) > 0 ? X(i+k) : 0) where i in 0:N, k in 0:3", True),
         ("Y(i) +=! (i+k < N ? exp(X(i+k)) : 0) where i in 0:N, k in 0:3", True),
         ("Y(i) +=! (i+k < N ? X(i+k) : 0) where i in 0:N, k in 0:3", False),
@@ -391,8 +392,8 @@ def test_one_of_several_accesses_reads_a_copy():
     for wrong in (-1, 2):
         said = refused(default(text).cache_read, "X", "C", only=wrong)
         assert (said.code.number, said.help) == ("TC401", "`only` is less than 2, and 0 for the first access")
-    for option in ("widen", "reindex"):
-        assert "keeps the type" in refused(default(text).cache_read, "X", "C", only=0, **{option: True}).message
+    assert "keeps the type" in refused(default(text).cache_read, "X", "C", only=0, widen=True).message
+    assert "does not go with `only`" in refused(default(text).cache_read, "X", "C", only=0, reindex=True).message
 
 
 @pytest.mark.parametrize(
@@ -442,7 +443,7 @@ def test_a_value_of_a_window_is_a_window():
 def test_options_of_a_copy_that_exclude_each_other():
     schedule = default("def f(float(M,K) X, float(K,N) W) -> (Y) { Y(i,j) +=! exp(X(i,k)) * W(k,j) }")
     said = refused(schedule.cache_read, "X", "Y", reindex=True, value=True)
-    assert (said.message, said.help) == ("`reindex` is for one consumer, and keeps the type", "leave out `value`")
+    assert (said.message, said.help) == ("`reindex` does not go with `value`", "leave out `value`")
     assert "has moves already" in refused(schedule.split("Y", "i", 4).cache_read, "X", "Y", value=True).message
 
 

@@ -65,10 +65,10 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     inner = _single(stmt)
     if inner is None or not isinstance(stmt, For) or stmt.kind != "serial":
         return (with_blocks(stmt, lambda child: blocked(child, buffers, target)),)
-    stmt, inner = _forwards(stmt, inner, buffers)
+    written, (stmt, inner) = stmt, _forwards(stmt, inner, buffers)
     width = turned_width(stmt, inner, buffers, target)
     if width is None or not _turns(inner, crossing_reads(inner, stmt.var, buffers), buffers, target):
-        return (stmt,)
+        return (written,)
     outer, step_name = f"{stmt.var}.o", f"{stmt.var}.i"
     whole = Binary("//", stmt.extent, int64(width), DType.INT64)
     position = plus(stmt.min, plus(times(IndexVar(outer), int64(width)), IndexVar(step_name)))
@@ -83,7 +83,10 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
 
 
 def _forwards(loop: For, inner: For, buffers: Mapping[str, Buffer]) -> tuple[For, For]:
-    """The loop from its end to its start, if it reads rows backwards (`Y[i, j] = X[j, M - 1 - i]`): it only assigns."""
+    """The loop from its end to its start, if it reads rows backwards (`Y[i, j] = X[j, M - 1 - i]`).
+
+    It assigns what it does not read (`crossing_reads`), so its iterations may come in any order.
+    """
     if any(crossing_reads(inner, loop.var, buffers)):
         return loop, inner
     last = plus(loop.min, plus(loop.extent, int64(-1)))

@@ -73,7 +73,8 @@ def is_to_few(stage: Stage, sizes: Mapping[str, int]) -> bool:
     results = [value for root, value in values.items() if root.kind == "output"]
     steps = [value for root, value in values.items() if root.kind != "output"]
     return (
-        None not in results
+        len(steps) == 1  # a part is some steps of the outermost loop, which may be short
+        and None not in results
         and prod(v or 0 for v in results) <= FEW
         and (None in steps or prod(v or 0 for v in steps) > SHORT)
     )
