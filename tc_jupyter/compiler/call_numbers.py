@@ -159,8 +159,9 @@ def _reads_deep(expr: Expr) -> int:
 
 
 def _loop_check(number: int, points: PointCheck) -> LoopCheck:
-    """`guards imply lower <= index < upper`; NaN as a floating index never passes."""
-    condition: Expr = _and(_compare("<=", points.lower, points.index), _compare("<", points.index, points.upper))
+    """`guards imply lower <= index < upper`; NaN as a floating index never passes, nor does what `int64` does not hold."""
+    index = Cast(points.index, DType.INT64) if points.index.dtype is DType.UINT64 else points.index
+    condition: Expr = _and(_compare("<=", points.lower, index), _compare("<", index, points.upper))
     if isinstance(points.index, Cast) and points.index.operand.dtype.is_float:
         operand = points.index.operand
         condition = _and(_compare("==", operand, operand), condition)

@@ -266,7 +266,10 @@ def to_condition(expr: Expr, scope: Scope = EMPTY) -> Condition:
 
 
 def _comparison(expr: Binary, scope: Scope) -> Condition:
-    if not _is_integer_valued(expr.left) or not _is_integer_valued(expr.right):
+    operands = (expr.left, expr.right)
+    # what is compared of `uint64`, as it is or as `int64`, may differ from the number
+    large = any(isinstance(node, Read) and node.dtype is DType.UINT64 for side in operands for node in walk(side))
+    if large or not all(map(_is_integer_valued, operands)):
         return Condition("unknown", expr=expr, text=structure(expr))
     left, right = from_expr(expr.left, scope), from_expr(expr.right, scope)
     match expr.op:

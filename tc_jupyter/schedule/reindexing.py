@@ -149,8 +149,9 @@ def _safe(expr: Expr, boxes: Mapping[str, Box], domains: Domains | None, known: 
         if not by_data and (domains is None or {where - low, high - 1 - where} <= known):
             continue
         if by_data or domains is None or not _is_inside(subscript, (low, high), domains):
-            after = Binary("<=", to_expr(low), subscript, DType.BOOL)
-            before = Binary("<", subscript, to_expr(high), DType.BOOL)
+            place = subscript if subscript.dtype is DType.INT64 else Cast(subscript, DType.INT64)
+            after = Binary("<=", to_expr(low), place, DType.BOOL)
+            before = Binary("<", place, to_expr(high), DType.BOOL)
             value = Select(Binary("&&", after, before, DType.BOOL), value, Const(0, expr.dtype), expr.dtype)
     return value
 
