@@ -113,8 +113,8 @@ class Loads(Fetches):
     def rows_load(self, storage: Storage, offset: Polynomial, rows: Rows, mask: Value | None) -> Value:
         """What lies in one row is one read; lanes of several rows are read one by one.
 
-        Measured with AVX-512, one thread, over element by element: an array as one row (`X(i / B, i % B)`), rows of 1000, 0.05 of
-        the time; each element 32 times (`X(i / 32)` with a size) 0.3.
+        Measured with AVX-512, one thread, over element by element: an array as one row (`X(i / B, i % B)`), rows of 1000, 0.08 of
+        the time; each element (`X(i / K)`) 32 times 0.08, 3 times, where no vector lies in one row, 0.45.
         """
         assert self.vector is not None
         lanes = self.vector.lanes
