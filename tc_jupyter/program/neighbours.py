@@ -48,13 +48,11 @@ def is_along_rows(subscripts: Sequence[Expr], step: Callable[[Expr], int | None]
     ((position, length),) = ways
     if step(position) != 1 or step(length) != 0 or not _is_length(length):
         return False
-    *others, last = (rewrite(each, lambda node: int64(0) if node in found else None) for each in subscripts)
-    if any(step(each) != 0 for each in (*others, last)):
+    if any(step(rewrite(each, lambda node: int64(0) if node in found else None)) != 0 for each in subscripts):
         return False
-    places = [node for each in subscripts[:-1] for node in _divisions(each, step) if node.op == "%"]
-    return not places and (
-        _is_place(subscripts[-1], step) or all(n.op != "%" for n in _divisions(subscripts[-1], step))
-    )
+    *others, last = subscripts
+    with_places = [each for each in subscripts if any(node.op == "%" for node in _divisions(each, step))]
+    return not with_places or (with_places == [last] and _is_place(last, step) and last not in others)
 
 
 def _divisions(expr: Expr, step: Callable[[Expr], int | None]) -> Iterator[Binary]:
@@ -80,18 +78,14 @@ def _is_place(last: Expr, step: Callable[[Expr], int | None]) -> bool:
 
 
 def _is_length(divisor: Expr) -> bool:
-    """Whether rows may be as long as vectors: a constant that is not small, sizes, or a product of such."""
+    """Whether rows may be as long as vectors: a constant that is not small, a size, or a product of such."""
     match divisor:
         case Binary(op="*", left=left, right=right):
-            return all(isinstance(each, Const) or _is_length(each) for each in (left, right)) and _divides_all(divisor)
+            return all(_divides(each) or _is_length(each) for each in (left, right))
         case Const(value=value):
             return SHORTEST_ROW <= value <= LARGEST_DIVISOR
         case _:
             return isinstance(divisor, Size)
-
-
-def _divides_all(product: Expr) -> bool:
-    return all(map(_divides_all, (product.left, product.right))) if isinstance(product, Binary) else _divides(product)
 
 
 def _stays_or_grows(position: Expr, step: Callable[[Expr], int | None]) -> bool:

@@ -31,7 +31,7 @@ class Operand:
 
     Attributes:
         place: the part of the statement's value that the copy stands for.
-        safe: the same, with zeros for elements that are not there because of data: the stage's checks come after the copy.
+        safe: the same, with zeros for elements that may not be there: the copy is made before the stage checks its data.
         sums: one per dimension of the copy; together they have every index once.
         bounds: where each sum begins and ends.
     """

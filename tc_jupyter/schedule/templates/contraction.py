@@ -342,12 +342,11 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     Args:
         sizes: sizes of the call, as far as they are to be relied on, to choose the tile.
     """
-    stage = schedule.graph.stage(name)
-    statement = stage.statement
+    stage, sizes = schedule.graph.stage(name), sizes or {}
     roles = roles_of(stage)
-    if statement.combine is None and is_to_few(stage, sizes or {}) and (roles is None or roles.row is None):
-        return _of_parts(schedule, name, target, sizes or {}) if is_across(stage) else None
-    return _tiled(_told_apart(schedule, name, target, sizes or {}), name, target, sizes or {})
+    if stage.statement.combine is None and is_to_few(stage, sizes) and (roles is None or roles.row is None):
+        return _of_parts(schedule, name, target, sizes) if is_across(stage) else None
+    return _tiled(_told_apart(schedule, name, target, sizes), name, target, sizes)
 
 
 def _told_apart(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule:
@@ -852,15 +851,12 @@ def _pack_columns(
 
 
 def _pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedule:
-    """A copy whose rows are one tile longer, so that the last tile reads inside the buffer; a copy may have them already."""
+    """Rows that are one tile longer, so that the last tile reads inside the buffer: of a copy, or of a temporary for this alone."""
     graph = schedule.graph
-    made = [each.name for each in graph.stages_on(tensor) if graph.consumers(each.name) == (graph.stage(cache),)]
-    plain = [
-        name for name in made if graph.is_free(name) and name not in graph.outputs
-    ]  # the layout of results is given
-    if made == plain and len(plain) == 1 and not graph.stage(plain[0]).statement.reduction_indices:
-        (copy,) = plain
-        indices = [index.name for index in graph.stage(copy).statement.output_indices]
+    made = [each for each in graph.stages_on(tensor) if graph.consumers(each.name) == (graph.stage(cache),)]
+    own = len(made) == 1 and graph.is_free(made[0].name) and not made[0].statement.reduction_indices
+    if own and made[0].name not in graph.outputs:  # the layout of a result is given
+        copy, indices = made[0].name, [index.name for index in made[0].statement.output_indices]
     else:
         schedule, copy, indices = _copy_of(schedule, tensor, cache)
     schedule = schedule.storage(copy, pad=tile.columns)

@@ -18,24 +18,8 @@ from tc_jupyter.schedule.reindexing import Operand, Sum, reads_by_data, value_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 
-CHEAP = frozenset(
-    (
-        "abs",
-        "ceil",
-        "copysign",
-        "fabs",
-        "fdim",
-        "floor",
-        "fma",
-        "fmax",
-        "fmin",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "max",
-        "min",
-    )
-).union(("relu", "round", "sign", "trunc"))
+_WORDS = "abs ceil copysign fabs fdim floor fma fmax fmin isfinite isinf isnan max min relu round sign trunc"
+CHEAP = frozenset(_WORDS.split())
 """Functions that are an instruction or two."""
 USES, USES_OF_FUNCTION = 8, 4
 """How often a value has to be used. Measured with AVX-512 on two threads: matrices of 512 x 512, each element divided, times 2 or 4

@@ -37,7 +37,7 @@ for sums with sums of squares, and for a maximum and its position, on one and tw
 FEW = 16
 """So many results are few."""
 SHORT = 1024
-"""Reductions of up to so many steps are not worth a second kernel."""
+"""Reductions of up to so many steps are not worth a second kernel. Up to `LONG_CHUNK` there is one part, which has vectors."""
 SHORT_ROW = 63
 """Rows of up to so many elements are read together on every processor."""
 FEWEST_ROWS = 64

@@ -71,11 +71,12 @@ def is_mostly_streaming(stage: Stage, index: str) -> bool:
     def step(subscript: Expr) -> int | None:
         return step_of(from_expr(subscript), index)
 
-    def is_slow(*others: Expr, last: Expr) -> bool:
+    def is_slow(*subscripts: Expr) -> bool:
+        *others, last = subscripts
         return grows_slowly(last, step) and all(step(each) == 0 for each in others)
 
     reads = [read.indices for read in stage.statement.reads() if read.indices]
-    return all(is_slow(*places[:-1], last=places[-1]) or is_along_rows(places, step) for places in reads)
+    return all(is_slow(*subscripts) or is_along_rows(subscripts, step) for subscripts in reads)
 
 
 def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
