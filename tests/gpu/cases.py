@@ -64,14 +64,14 @@ CASES = {
     ),
     "product with itself": Case(
         "def f(float(K,N) X) -> (C) { C(i,j) +=! X(k,i) * X(k,j) }",
-        ({"N": 34, "K": 33}, {"N": 5, "K": 9}),
+        ({"N": 35, "K": 33}, {"N": 36, "K": 68}, {"N": 5, "K": 9}),
         ("__shared__",),
         128,
-        edges=({"N": 37, "K": 61}, {"N": 9, "K": 3}),
+        edges=({"N": 37, "K": 61}, {"N": 9, "K": 3}, {"N": 36, "K": 61}, {"N": 36, "K": 4}),
     ),
     "distances to itself": Case(
         "def f(float(N,K) X) -> (D) { D(i,j) +=! (X(i,k) - X(j,k)) * (X(i,k) - X(j,k)) }",
-        ({"N": 34, "K": 33},),
+        ({"N": 35, "K": 33},),
         ("__shared__",),
         128,
         edges=({"N": 37, "K": 61}, {"N": 9, "K": 3}),
