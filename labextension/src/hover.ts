@@ -35,16 +35,27 @@ async function source(view: EditorView, offset: number): Promise<Tooltip | null>
   if (known !== undefined) {
     return tooltip(known.from, known.to, known.hover);
   }
+  const asked = learn(view, offset);
   const busy = linkOf(view.state)?.state === 'busy';
-  const asked = await within(ask(view, 'hover', offset), busy ? 0 : PATIENCE);
-  const told = asked === null ? null : readHover(asked.reply.hover);
-  if (asked !== null && told !== null) {
-    const { from, to } = toRange(view.state.doc, asked.cell, told.span);
-    view.dispatch({ effects: remember.of({ from, to, hover: told }) });
-    return tooltip(from, to, told);
+  const answer = await within(asked, busy ? 0 : PATIENCE);
+  if (answer !== null) {
+    return answer.tooltip;
   }
-  const local = asked === null ? fromAnalysis(view, node) : null;
-  return local === null ? null : tooltip(node.from, node.to, local);
+  const local = fromAnalysis(view, node);
+  // with nothing to show meanwhile a late answer is better than none; one that comes after the pointer has gone is for the next time
+  return local === null ? ((await asked)?.tooltip ?? null) : tooltip(node.from, node.to, local);
+}
+
+/** What the kernel answers, kept for the next time; `null`: no answer. */
+async function learn(view: EditorView, offset: number): Promise<{ readonly tooltip: Tooltip | null } | null> {
+  const asked = await ask(view, 'hover', offset);
+  const told = asked === null ? null : readHover(asked.reply.hover);
+  if (asked === null || told === null) {
+    return asked === null ? null : { tooltip: null };
+  }
+  const { from, to } = toRange(view.state.doc, asked.cell, told.span);
+  view.dispatch({ effects: remember.of({ from, to, hover: told }) });
+  return { tooltip: tooltip(from, to, told) };
 }
 
 const SILENT = new Set(['MagicLine', 'Comment', 'LineComment', 'BlockComment', 'Number']);

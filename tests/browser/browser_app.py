@@ -227,10 +227,7 @@ class App:
 
         tip = self.page.locator(".cm-tooltip-hover")
         for attempt in range(3):
-            x, y = self._place(index, needle)
-            self.page.mouse.move(5, 5)
-            self.page.mouse.move(x - 2, y)
-            self.page.mouse.move(x, y, steps=3)
+            self.point(index, needle)
             try:
                 tip.first.wait_for(timeout=10_000)
                 break
@@ -238,6 +235,13 @@ class App:
                 if attempt == 2:
                     raise
         return tip
+
+    def point(self, index: int, needle: str) -> None:
+        """Move the pointer over the first occurrence of `needle`."""
+        x, y = self._place(index, needle)
+        self.page.mouse.move(5, 5)
+        self.page.mouse.move(x - 2, y)
+        self.page.mouse.move(x, y, steps=3)
 
     def _place(self, index: int, needle: str) -> tuple[float, float]:
         """The middle of the first character of `needle`, in pixels of the page."""

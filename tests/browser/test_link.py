@@ -12,6 +12,21 @@ from browser_app import START, App
 GOOD = "%%tc\ndef f(float(N) X) -> (Y) {\n    Y(i) = X(i + 1)\n}"
 RANGE = "0 <= i < N - 1"
 
+# a promise of the next question about a position that goes to the kernel
+ASKED = """() => {
+    const { send } = WebSocket.prototype;
+    window.tcAsked = new Promise(resolve => {
+        WebSocket.prototype.send = function (data) {
+            const text = typeof data === 'string' ? data : new TextDecoder().decode(data);
+            if (text.includes('"hover"')) {
+                WebSocket.prototype.send = send;
+                resolve(null);
+            }
+            send.call(this, data);
+        };
+    });
+}"""
+
 
 def test_an_answer_that_is_lost_is_asked_for_again(lab: App) -> None:
     lab.ready("lost.ipynb", GOOD + "\n# lost")
@@ -155,7 +170,20 @@ def test_busy_kernel_without_subshells_is_said(app: App) -> None:
     assert "Kernel busy" in panel.inner_text()
     assert RANGE in panel.inner_text()
     assert app.editor(2).locator(".cm-lintRange-error").count() == 0
+    app.caret(2, "Q(i) + ")
+    for _ in range(len("Q(i) + ")):
+        app.page.keyboard.press("Backspace")
+    assert "does not answer now" in app.hover(2, "i) = X").first.inner_text()
+    app.away()
+    app.page.evaluate(ASKED)
+    app.point(2, "float")  # of this only the kernel knows something
+    app.page.evaluate("() => window.tcAsked")
     app.release("plain")
+    app.page.locator(".cm-tooltip-hover", has_text="told so").wait_for(timeout=15_000)
+    app.away()
+    assert "told so" in app.hover(2, "i) = X").first.inner_text()
+    app.caret(2, "X(i", after=False)
+    app.type_("Q(i) + ")
     app.editor(2).locator(".cm-lintRange-error", has_text="Q").wait_for(timeout=15_000)
     panel.locator("[data-tc-state=ready]").wait_for(timeout=10_000)
 
