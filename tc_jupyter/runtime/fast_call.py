@@ -55,6 +55,7 @@ _FLAGS = CONTIGUOUS | ALIGNED
 LOW, HIGH = "{low}", "{high}"
 """Stand in the text of a scan for the smallest and the largest element."""
 _MOST_VARIANTS = 256
+_QUICK_PLANS, _MOST_REPEATS = 8, 1 << 12
 
 Call = Callable[..., Any]
 
@@ -129,7 +130,9 @@ class FastCall:
         slots: the arguments.
         lends: NumPy and PyTorch know the element types of all results.
         function: what `dispatcher` gave.
-        native: the native entry point, if there is one; it is told the sizes that came twice in a row.
+        native: the native entry point, if there is one; it is told the sizes that came twice in a row. That takes as long as some
+            fifty calls, so after `_QUICK_PLANS` of them sizes have to come four, eight, ... times: they may alternate.
+        latest: the sizes of the latest call that took the Python path, `repeats` times in a row.
     """
 
     plan: FastPlan
@@ -143,6 +146,8 @@ class FastCall:
     compiled: dict[tuple[int, ...], Call] = field(default_factory=dict[tuple[int, ...], Call])
     native: NativeCall | None = None
     latest: tuple[Any, ...] | None = None
+    repeats: int = 0
+    plans: int = 0
     unplanned: set[tuple[Any, ...]] = field(default_factory=set[tuple[Any, ...]])
 
     def __post_init__(self) -> None:
@@ -179,12 +184,14 @@ class FastCall:
         return self.general(args)
 
     def watch(self, args: tuple[Any, ...]) -> None:
-        """After a call of the Python path with plain arrays: plan the native one if the sizes are those of the call before."""
+        """After a call of the Python path with plain arrays: plan the native one if the sizes have come some times in a row."""
         shapes = tuple([array.shape for array in args])
-        if shapes != self.latest:
-            self.latest = shapes
-        elif shapes not in self.unplanned and self._are_apart(args):
+        self.repeats = self.repeats + 1 if shapes == self.latest else 1
+        self.latest = shapes
+        wanted = min(2 << max(0, self.plans - _QUICK_PLANS), _MOST_REPEATS)
+        if self.repeats >= wanted and shapes not in self.unplanned and self._are_apart(args):
             planned = self._planned(args)
+            self.plans += planned is True
             if planned is False and len(self.unplanned) < _MOST_VARIANTS:
                 self.unplanned.add(shapes)
 

@@ -232,6 +232,22 @@ def test_a_new_size_is_planned_when_it_comes_twice(module, monkeypatch):
         monkeypatch.undo()
 
 
+def test_sizes_that_alternate_are_not_planned_again_and_again(module, monkeypatch):
+    kind = type(module.add._call.__self__.fixed[0].__globals__["watch"].__self__)
+    plans, old = [], kind._planned
+    monkeypatch.setattr(kind, "_planned", lambda self, args: plans.append(1) or old(self, args))
+    arrays = [floats(size) for size in (5, 6)]
+    for _ in range(2000):
+        for x in arrays:
+            np.testing.assert_array_equal(module.add(x, x), x + x)
+    assert len(plans) < 24
+    for _ in range(1 << 13):
+        module.add(arrays[0], arrays[0])
+    count = python_calls(module.add, monkeypatch)
+    module.add(arrays[0], arrays[0])
+    assert count == []  # they are once they stay
+
+
 def test_nothing_leaks(module):
     a, b = floats(4, 4), floats(4, 4)
     for _ in range(4):
