@@ -18,6 +18,7 @@ from .templates import (
     general,
     inlining,
     partitions,
+    pixels,
     prologues,
     reduction,
     rows,
@@ -77,7 +78,7 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[s
     found = reduction.default(schedule, name, target, sizes)
     if found is not None:
         return found
-    for template in (transposing.default, streaming.default):
+    for template in (pixels.default, transposing.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:
             return found
@@ -118,7 +119,7 @@ def size_class(
         Names with values that the code is made for, and names with typical values.
     """
     windows: set[str] = set()
-    pixels: set[str] = set()
+    values: set[str] = set()
     single: set[str] = set()
     shaped: set[str] = set()
     slid: dict[str, int] = {}
@@ -129,6 +130,8 @@ def size_class(
         if not statement.reduction_indices:
             if kind == "cpu" and _turns(statement):
                 turned.update(*map(_names, found.values()))
+            if kind == "cpu" and _has_class(statement):
+                values.update(*(_names(found[name]) for name in _last_indices(statement)))
             continue
         for name, index in found.items():
             names = _names(index)
@@ -141,7 +144,7 @@ def size_class(
             elif _is_window(statement, name):
                 windows |= names
             elif kind == "cpu":
-                pixels |= {name for name in names if _is_pixel(statement, index.index)}
+                values |= {name for name in names if _is_pixel(statement, index.index)}
                 few = {name for name in names if sizes.get(name, LARGE) <= reduction.SHORT_ROW}
                 short |= few if _reduces_rows(statement, index.index) else set()
     known = [(name, sizes[name]) for name in program.sizes if name in sizes]
@@ -150,7 +153,7 @@ def size_class(
         for name, value in known
         if name in single
         or (name in windows and 1 <= value <= SMALL)
-        or (name in pixels and value in contraction.PIXEL)
+        or (name in values and value in contraction.PIXEL)
     )
     fixed = {name for name, _ in constants}
 
@@ -170,7 +173,12 @@ def _names(index: IndexRange) -> frozenset[str]:
 
 def has_classes(program: Program) -> bool:
     """Whether the class of a call depends on its sizes."""
-    return any(statement.reduction_indices or _turns(statement) for statement in program.statements)
+    return any(statement.reduction_indices or _has_class(statement) for statement in program.statements)
+
+
+def _has_class(statement: Statement) -> bool:
+    """Whether the schedule of a statement without reductions depends on sizes."""
+    return _turns(statement) or pixels.needs_values_apart(statement)
 
 
 def _turns(statement: Statement) -> bool:
@@ -180,6 +188,15 @@ def _turns(statement: Statement) -> bool:
     last = statement.output_indices[-1].name
     moving = [[_mentions(subscript, last) for subscript in read.indices] for read in statement.reads() if read.indices]
     return any(any(others) and not end for *others, end in moving)
+
+
+def _last_indices(statement: Statement) -> set[str]:
+    """The indices that the result and what is read have last."""
+    ends = [read.indices[-1] for read in statement.reads() if read.indices]
+    names = {index.name for index in statement.output_indices}
+    return {statement.output_indices[-1].name} | {
+        end.name for end in ends if isinstance(end, IndexVar) and end.name in names
+    }
 
 
 def _reduces_rows(statement: Statement, index: str) -> bool:

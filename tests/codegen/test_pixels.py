@@ -1,4 +1,4 @@
-"""Reductions over the few values of a pixel: vectors of pixels are read once and taken apart."""
+"""Elements of few values, as pixels are: vectors of elements are read once and taken apart, and mixed when they are written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llvm_kernels import ISAS
 
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.builder import Builder, Value
-from tc_jupyter.codegen.llvm.transpose import every
+from tc_jupyter.codegen.llvm.transpose import alternating, every
 from tc_jupyter.compiler.definition import ROW_MAJOR
+from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.program import DType
 from tc_jupyter.runtime import cpu
 from tc_jupyter.schedule import size_class
@@ -29,14 +32,30 @@ def test_every_so_many_neighbours_of_several_vectors(count, lanes):
     known = {f"%v{k}": memory[k * lanes : (k + 1) * lanes] for k in range(count)}
     for first in range(count):
         found = every(builder, [Value(name, DType.FLOAT32, lanes) for name in known], first)
-        results = dict(known)
-        for line in builder.lines:
-            name, text = str(line).strip().split(" = ")
-            picks = [int(each.split()[1]) for each in text.split("> <")[1].rstrip(">").split(", ")]
-            left, right = (part.split()[0] for part in text.split("%")[1:3])
-            both = np.concatenate([results["%" + left.rstrip(",")], results["%" + right.rstrip(",")]])
-            results[name] = both[picks]
-        assert results[found.text].tolist() == list(range(first, count * lanes, count))
+        assert shuffled(builder, known)[found.text].tolist() == list(range(first, count * lanes, count))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_a_lane_of_each_of_several_vectors_in_turn(count, lanes):
+    builder, elements = Builder(), np.arange(count * lanes)
+    known = {f"%v{k}": elements[k::count] for k in range(count)}
+    values = [Value(name, DType.FLOAT32, lanes) for name in known]
+    pieces = [alternating(builder, values, number).text for number in range(count)]
+    results = shuffled(builder, known)
+    np.testing.assert_array_equal(np.concatenate([results[piece] for piece in pieces]), elements)
+
+
+def shuffled(builder, known):
+    """What the shuffles of a text make of vectors."""
+    results = dict(known)
+    for line in builder.lines:
+        name, text = str(line).strip().split(" = ")
+        picks = [int(each.split()[1]) for each in text.split("> <")[1].rstrip(">").split(", ")]
+        left, right = (part.split()[0] for part in text.split("%")[1:3])
+        both = np.concatenate([results["%" + left.rstrip(",")], results["%" + right.rstrip(",")]])
+        results[name] = both[picks]
+    return results
 
 
 @pytest.mark.parametrize("values", [1, 2, 3, 4, 5])
@@ -78,3 +97,95 @@ def test_the_number_of_values_is_a_constant_where_they_are_reduced(statement, ke
         sizes = {"H": 50, "W": 70, "C": values}
         constants, _ = size_class(function.program, function.definition().found.ranges, sizes)
         assert constants == ((("C", values),) if kept and values < 5 else ())
+
+
+APART = (
+    "def f(float(N,2) A, float(N,2) B) -> (C) "
+    "{ C(i,p) = p==0 ? A(i,0)*B(i,0)-A(i,1)*B(i,1) : A(i,0)*B(i,1)+A(i,1)*B(i,0) where p in 0:2 }",
+    "def f(uint8(H,W,3) X, float(3) m) -> (Y) { Y(c,i,j) = X(i,j,c) - m(c) }",
+    "def f(uint8(C,H,W) X) -> (Y) { Y(i,j,c) = X(c,i,j) }",
+    "def f(uint8(H,W,4) X) -> (Y) { Y(i,j,c) = X(i,j,2-c) where c in 0:3 }",
+    "def f(double(N,C) X, double(C) w) -> (Y) { Y(i,c) = X(i,c) * w(c) }",
+)
+
+
+@pytest.mark.parametrize("text", APART)
+def test_values_of_elements_are_neither_gathered_nor_scattered(text):
+    target = cpu.cpu_target()
+    if not target.free_masks:
+        pytest.skip("what is less than a vector is gathered")
+    definition = tc.compile(text, target="cpu")["f"].definition()
+    sizes = {"N": 1000, "H": 100, "W": 100, "C": 3}
+    known = {name: sizes[name] for name in definition.program.sizes}
+    constants, hints = size_class(definition.program, definition.found.ranges, known)
+    assert constants == ((("C", 3),) if "C" in known else ())
+    (source,) = definition.build(target, replace(ROW_MAJOR, constants=constants, hints=hints)).sources
+    assert "gather" not in source.text
+    assert "scatter" not in source.text
+
+
+@pytest.mark.parametrize(
+    ("statement", "kept"),
+    [
+        ("Y(i,c) = X(i,c) * 2", False),  # one long row
+        ("Y(i,c) = X(i,c) * w(c)", True),
+        ("Y(i,c) = X(i,c) * v(i)", True),
+        ("Y(c,i) = X(i,c)", True),
+        ("Y(i,c) = w(c) + w(c)", True),
+    ],
+)
+def test_the_number_of_values_is_a_constant_where_they_are_computed_apart(statement, kept):
+    function = tc.compile(
+        f"def f(float(N,C) X, float(C) w, float(N) v) -> (Y) {{ {statement} where i in 0:N }}", target="cpu"
+    )["f"]
+    for values in (1, 2, 3, 4, 5):
+        sizes = {"N": 1000, "C": values}
+        constants, _ = size_class(function.program, function.definition().found.ranges, sizes)
+        assert constants == ((("C", values),) if kept and values in (2, 3, 4) else ())
+
+
+READS = (
+    "X(i,c)",
+    "X(i,K)",
+    "X(i,V-1-c)",
+    "P(c,i)",
+    "P(K,i)",
+    "P(i%V,i)",
+    "v(i)",
+    "w(c)",
+    "w(K)",
+    "v(i/2)",
+    "(c==K ? X(i,0) : v(i))",
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_random_statements_of_values(data):
+    """Any mixture of operands, either way around, at sizes around a vector; arrays that are contiguous, and others."""
+    values, kind = (
+        data.draw(st.integers(2, 4)),
+        data.draw(st.sampled_from(["float", "double", "int32", "uint8", "int16", "half"])),
+    )
+    numbers = st.integers(0, values - 1).map(str)
+    reads = [
+        data.draw(st.sampled_from(READS)).replace("K", data.draw(numbers)) for _ in range(data.draw(st.integers(1, 4)))
+    ]
+    left = data.draw(st.sampled_from(["Y(i,c)", "Y(c,i)", "Y(b,i,c)"]))
+    body = " + ".join(reads).replace("V", str(values))
+    text = (
+        f"def f({kind}(N,{values}) X, {kind}({values},N) P, {kind}(N) v, {kind}({values}) w) -> (Y) "
+        f"{{ {left} = {body} where i in 0:N, c in 0:{values}{', b in 0:2' if 'b' in left else ''} }}"
+    )
+    fast, slow = (tc.compile(text, target=target, allow=QUIET)["f"] for target in ("cpu", "interpreter"))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = {"float": "float32", "double": "float64", "half": "float16"}.get(kind, kind)
+    for count in data.draw(
+        st.lists(st.sampled_from([1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, 65, 130]), min_size=2, max_size=3)
+    ):
+        arrays = [
+            rng.integers(0, 9, shape).astype(dtype) for shape in ((count, values), (values, count), (count,), (values,))
+        ]
+        if data.draw(st.booleans()):
+            arrays[0] = np.asfortranarray(arrays[0])
+        np.testing.assert_array_equal(fast(*arrays), slow(*arrays), err_msg=f"{text} {count}")

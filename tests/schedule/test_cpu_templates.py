@@ -326,6 +326,26 @@ TEMPLATES = {
         "def f(float(N,M) X) -> (Y) { Y(i,j) = X(N-1-j,i) where i in 0:M, j in 0:N }",
         {"N": edges(transposing.TILE), "M": edges(STRIP)},
     ),
+    "complex numbers": (
+        "def f(float(N,2) A, float(N,2) B) -> (C) { C(i,p) = p==0 ? A(i,0)*B(i,0)-A(i,1)*B(i,1) : A(i,0)*B(i,1)+A(i,1)*B(i,0) where p in 0:2 }",
+        {"N": edges(LANES, 4 * LANES)},
+    ),
+    "colours into planes": (
+        "def f(int8(H,W,C) X, float(C) m) -> (Y) { Y(c,i,j) = X(i,j,c) / 2 - m(c) }",
+        {"H": [2], "W": edges(LANES, 4 * LANES), "C": [3, 4, 2, 1, 5]},
+    ),
+    "planes into colours, bytes": (
+        "def f(int8(C,H,W) X) -> (Y) { Y(i,j,c) = X(c,i,j) }",
+        {"H": [2, 1], "W": edges(4 * LANES, 8 * LANES), "C": [3, 4, 2, 1, 5]},
+    ),
+    "points times a number each": (
+        "def f(double(B,N,C) X, double(N) s, double(C) t) -> (Y) { Y(b,i,c) = X(b,i,c) * s(i) + t(c) }",
+        {"B": [2], "N": edges(LANES // 2, LANES), "C": [2, 3, 4, 5, 1]},
+    ),
+    "some values of points of half": (
+        "def f(half(N,4) X, half(N,M) Z) -> (Y) { Y(i,c) = X(i,3-c) * Z(i,1) where c in 0:3 }",
+        {"N": edges(LANES), "M": [2, 3, 7]},
+    ),
     "transpose of half": ("def f(half(N,M) X) -> (Y) { Y(j,i) = X(i,j) }", {"N": edges(16, transposing.TILE), "M": edges(LANES)}),
     "transposed operand": (
         "def f(float(N,M) X, float(M,N) Z) -> (Y) { Y(j,i) = max(X(i,j), Z(j,i)) * 2 }",

@@ -9,10 +9,11 @@ registers (`transpose.py`), instead of gathering 16 times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tc_jupyter.loops import Block, For, Store, walk_statements
-from tc_jupyter.program import Expr, IndexVar, Read, int64
+from tc_jupyter.loops.simplify import simplify_expr
+from tc_jupyter.program import DType, Expr, IndexVar, Read, int64
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
@@ -24,7 +25,7 @@ from .prepare import constant_value, minimum, plus, substitute, upper_limit
 from .state import Vector
 from .storage import Storage
 from .strips import WIDEST, native_lanes
-from .transpose import PIECE_BITS, apart, crossing_reads, every, halving_reads, turn
+from .transpose import PIECE_BITS, apart, crossing_reads, every, halving_reads, plain_reads, turn
 
 
 class SharedLoads(Loads):
@@ -93,21 +94,11 @@ class SharedLoads(Loads):
 
     def halve_rows(self, stmt: For, extent: int) -> None:
         """Read neighbours once of which one iteration needs the even and the next one the odd elements (`X[2*j + l]`)."""
-        if self.vector is not None or len(stmt.body.body) != 1 or extent < 2:
+        found = self.vectors_inside(stmt, extent)
+        if found is None:
             return
-        inner = stmt.body.body[0]
-        if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(self.resolve(inner.min)) != 0:
-            return
-        if not all(isinstance(each, Store | Block) for each in walk_statements(inner.body)):
-            return
-        length = self.resolve(inner.extent)
-        lanes = upper_limit(length)
-        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner.body, self.target):
-            return
-        is_full = constant_value(length) is not None
-        if not is_full and (not self.target.free_masks or mentions(length, stmt.var)):
-            return
-        vector = Vector(inner.var, int64(0), lanes, 0)
+        inner, vector, length = found
+        lanes = vector.lanes
         for read in dict.fromkeys(halving_reads(inner)):
             storage = self.storages.get(read.tensor)
             if storage is None or storage.buffer.scope != "argument" or storage.buffer.role != "input":
@@ -115,12 +106,14 @@ class SharedLoads(Loads):
             offset = self.offset(storage, tuple(self.resolve(where) for where in read.indices))
             native = self.target.vector_bits // storage.buffer.dtype.compute.bits
             apart, linear = step(offset, inner.var)
-            if apart is None or not linear or step(offset, stmt.var) != (1, True) or lanes < native:
+            if apart is None or not linear or step(offset, stmt.var) != (1, True):
                 continue
+            if lanes < native and (apart == 2 or lanes * 8 * storage.buffer.dtype.bytes < PIECE_BITS):
+                continue
+            native = min(lanes, native)
             if apart != 2 and (apart != extent or apart not in PIXEL):  # then all of the neighbours are needed
                 continue
-            count = None if is_full else self.value(length)
-            tail = None if count is None else self.inside(length, lanes, count)
+            count, tail = self.counted_lanes(length, lanes)
             for first in range(0, extent - apart + 1, apart):
                 number = plus(self.resolve(stmt.min), int64(first))
                 even = polynomial(substitute(as_expr(offset), {stmt.var: number}))
@@ -129,6 +122,68 @@ class SharedLoads(Loads):
                 for by, value in enumerate(parts):
                     place = add(even, Polynomial((((), by),) if by else ()))
                     self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, tail, None] = value
+
+    def vectors_inside(self, stmt: For, extent: int) -> tuple[For, Vector, Expr | None] | None:
+        """The vectorised loop of assignments in a loop that is written out, its lanes, and how many are used if not all are."""
+        if self.vector is not None or len(stmt.body.body) != 1 or extent < 2:
+            return None
+        inner = stmt.body.body[0]
+        if not isinstance(inner, For) or inner.kind != "vectorize" or constant_value(self.resolve(inner.min)) != 0:
+            return None
+        if not all(isinstance(each, Store | Block) for each in walk_statements(inner.body)):
+            return None
+        length = self.resolve(inner.extent)
+        lanes = upper_limit(length)
+        if lanes is None or lanes & (lanes - 1) or lanes > WIDEST * native_lanes(inner.body, self.target):
+            return None
+        if constant_value(length) is not None:
+            return inner, Vector(inner.var, int64(0), lanes, 0), None
+        if not self.target.free_masks or mentions(length, stmt.var):
+            return None
+        return inner, Vector(inner.var, int64(0), lanes, 0), length
+
+    def counted_lanes(self, length: Expr | None, lanes: int) -> tuple[Value | None, Value | None]:
+        """How many lanes are used, and their mask; nothing if all are."""
+        if length is None:
+            return None, None
+        count = self.value(length)
+        return count, self.inside(length, lanes, count)
+
+    def share_pixels(self, stmt: For, extent: int) -> None:
+        """Read whole pixels of which iterations need some values (`X[i, 0]`, `X[i, 1]`), and take them apart."""
+        found = self.vectors_inside(stmt, extent) if extent in PIXEL else None
+        if found is None:
+            return
+        inner, vector, length = found
+        for read in dict.fromkeys(self.chosen_reads(stmt, inner, extent)):
+            storage = self.storages.get(read.tensor)
+            if storage is None or storage.buffer.scope != "argument" or storage.buffer.role != "input":
+                continue
+            offset = self.offset(storage, read.indices)
+            value, apart = constant_value(read.indices[-1]), step(offset, inner.var)[0]
+            if apart is None or apart not in PIXEL or constant_value(storage.buffer.shape[-1]) != apart:
+                continue
+            if value is None or not 0 <= value < apart or storage.buffer.dtype is DType.BOOL:
+                continue
+            count, tail = self.counted_lanes(length, vector.lanes)
+            if (storage.buffer.name, frozenset(offset.terms), vector, tail, None) in self.loads[-1]:
+                continue
+            pixel = add(offset, Polynomial((((), -value),) if value else ()))
+            start = polynomial(substitute(as_expr(pixel), {inner.var: int64(0)}))
+            native = min(vector.lanes, self.target.vector_bits // storage.buffer.dtype.compute.bits)
+            for by, part in enumerate(self.parted(storage, start, vector.lanes, native, count, apart)):
+                place = add(pixel, Polynomial((((), by),) if by else ()))
+                self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, tail, None] = part
+
+    def chosen_reads(self, stmt: For, inner: For, extent: int) -> Iterator[Read]:
+        """Reads that happen in any case in one of the iterations, which may choose between values of a pixel."""
+        written = {each.buffer for each in walk_statements(inner.body) if isinstance(each, Store)}
+        for number in range(extent):
+            here = {stmt.var: plus(self.resolve(stmt.min), int64(number))}
+            for store in walk_statements(inner.body):
+                if isinstance(store, Store):
+                    value = simplify_expr(substitute(self.resolve(store.value), here))
+                    yield from (read for read in plain_reads(value) if read.indices and read.tensor not in written)
 
     def parted(
         self, storage: Storage, start: Polynomial, lanes: int, native: int, count: Value | None, apart: int

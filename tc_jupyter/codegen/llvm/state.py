@@ -33,6 +33,7 @@ from tc_jupyter.schedule import Target
 
 from . import arith
 from .builder import Builder, Lines, Value
+from .polynomial import Polynomial
 from .prepare import substitute
 from .storage import Storage
 
@@ -142,6 +143,7 @@ class State:
         self.slots: set[str] = set()
         self.streams = False
         self.put_off: tuple[str, list[Written]] | None = None
+        self.mixed: list[tuple[Polynomial, Value]] | None = None
         self.turns = self.last_rows = False
         self.partial = self.takes_long = False
         self.adds_up: Store | None = None

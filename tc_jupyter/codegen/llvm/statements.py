@@ -190,10 +190,13 @@ class Statements(Stores):
         before = frozenset(self.loads[-1])
         self.turn_blocks(stmt, extent)
         self.halve_rows(stmt, extent)
+        self.share_pixels(stmt, extent)
         turned = [key for key in self.loads[-1] if key not in before]
         together: list[Written] | None = None
         if self.put_off is None and _only_stores(stmt.body):
             self.put_off = self.b.block, (together := [])
+        mixed = self.mixes(stmt, extent)
+        self.mixed = [] if mixed is not None else self.mixed
         for iteration in range(extent):
             number = plus(first, int64(iteration))
             folded = constant_value(number)
@@ -203,6 +206,9 @@ class Statements(Stores):
             self.b.quiet += iteration == 0
         self.b.quiet -= extent > 0
         self.constants.pop(stmt.var, None)
+        if mixed is not None and self.mixed is not None:
+            values, self.mixed = self.mixed, None
+            self.mixed_store(*mixed, values)
         if together is not None:
             self.put_off = None
             self.past_or_cached(together)

@@ -288,3 +288,15 @@ def every(b: Builder, vectors: list[Value], first: int) -> Value:
         picks = [lanes + at if source == number else kept[lane] for lane, (source, at) in enumerate(sources)]
         found = arith.pick(b, found, vector, picks, "every")
     return found
+
+
+def alternating(b: Builder, vectors: list[Value], number: int) -> Value:
+    """Of what n vectors have, a lane of each in turn, the piece with that number as one vector: the opposite of `every`."""
+    n, lanes = len(vectors), vectors[0].lanes
+    sources = [divmod(number * lanes + lane, n)[::-1] for lane in range(lanes)]
+    found = vectors[0]
+    for which, vector in enumerate(vectors[1:], 1):
+        kept = [at if which == 1 else lane for lane, (_, at) in enumerate(sources)]
+        picks = [lanes + at if source == which else kept[lane] for lane, (source, at) in enumerate(sources)]
+        found = arith.pick(b, found, vector, picks, "mixed")
+    return found
