@@ -286,6 +286,18 @@ TEMPLATES = {
         "def f(int16(M,N) X) -> (Y) { Y(i,j) +=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
         {"M": [3], "N": [2 * n for n in edges(2 * LANES, 8 * LANES)]},
     ),
+    "sums of three rows of pairs": (
+        "def f(float(M,N) X) -> (Y) { Y(i,j) +=! X(3*i+k,2*j+l) where k in 0:3, l in 0:2 }",
+        {"M": [6], "N": [2 * n for n in edges(LANES, 4 * LANES)]},
+    ),
+    "products of pairs of rows": (
+        "def f(double(B,M,N) X) -> (Y) { Y(b,i,j) *=! X(b,2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
+        {"B": [2], "M": [4], "N": [2 * n for n in edges(LANES, 2 * LANES)]},
+    ),
+    "smallest of windows of triples": (
+        "def f(float(M,N) X) -> (Y) { Y(i,j) min=! X(2*i+k,3*j+l) where k in 0:2, l in 0:3 }",
+        {"M": [4], "N": [3 * n for n in edges(LANES, 4 * LANES)]},
+    ),
     "windows of half": (
         "def f(half(M,N) X) -> (Y) { Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2 }",
         {"M": [3], "N": [2 * n for n in edges(LANES, 4 * LANES)]},

@@ -188,6 +188,7 @@ class Statements(Stores):
         first = self.resolve(stmt.min)
         self.b.comment(f"{heading(stmt)}  (unroll)")
         before = frozenset(self.loads[-1])
+        iterations = 1 if self.fold_rows(stmt, extent) else extent
         self.turn_blocks(stmt, extent)
         self.halve_rows(stmt, extent)
         self.share_pixels(stmt, extent)
@@ -197,7 +198,7 @@ class Statements(Stores):
             self.put_off = self.b.block, (together := [])
         mixed = self.mixes(stmt, extent)
         self.mixed = [] if mixed is not None else self.mixed
-        for iteration in range(extent):
+        for iteration in range(iterations):
             number = plus(first, int64(iteration))
             folded = constant_value(number)
             self.constants[stmt.var] = number if folded is None else int64(folded)
