@@ -51,7 +51,17 @@ from tc_jupyter.runtime.kernel import (
 from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
 from tc_jupyter.runtime.recent import RecentCalls
 from tc_jupyter.runtime.within import comparable
-from tc_jupyter.schedule import INTERPRETER, Schedule, Step, Target, has_classes, row_class, schedule_of, size_class
+from tc_jupyter.schedule import (
+    INTERPRETER,
+    Schedule,
+    Step,
+    Target,
+    few_sizes,
+    has_classes,
+    row_class,
+    schedule_of,
+    size_class,
+)
 
 from .build import Build, build
 from .call_numbers import CallNumbers
@@ -389,6 +399,13 @@ class Definition:
         tests = tuple(dict.fromkeys([*on_sizes, *extent_tests, *present]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.by_class and has_classes(program)
+        few = few_sizes(program, found.ranges) if self.by_class and not by_shape else frozenset[str]()
+        places = {
+            dim: (k, axis)
+            for k, parameter in enumerate(self.parameters)
+            for axis, dim in enumerate(parameter.dims)
+            if dim in few
+        }
         in_place = frozenset(
             (parameter.name, name)
             for parameter in self.parameters
@@ -397,7 +414,18 @@ class Definition:
             and same_position(program, parameter.name, roots[name])
             and not any(to_python(start) != "0" for start in boxes[name].origin)
         )
-        return FastPlan(self.parameters, extents, tuple(results), tests, roots, by_shape, self.recent, scans, in_place)
+        return FastPlan(
+            self.parameters,
+            extents,
+            tuple(results),
+            tests,
+            roots,
+            by_shape,
+            tuple(places.values()),
+            self.recent,
+            scans,
+            in_place,
+        )
 
     def _fast_scans(self) -> tuple[FastScan, ...] | None:
         """The scans of whole arguments; `None` if other data must be looked at."""

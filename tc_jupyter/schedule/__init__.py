@@ -15,7 +15,7 @@ from .phases import StagePhases, all_phases, phases
 from .primitives import identity_of, is_copy
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
-from .space import default_schedule, has_classes, multiples, row_class, size_class, within
+from .space import default_schedule, few_sizes, has_classes, multiples, row_class, size_class, within
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
 from .store import ScheduleStore, StoreKey
 from .target import INTERPRETER, Target
@@ -64,6 +64,7 @@ __all__ = [
     "operands",
     "phases",
     "root_of",
+    "few_sizes",
     "has_classes",
     "multiples",
     "row_class",

@@ -78,7 +78,10 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[s
     found = reduction.default(schedule, name, target, sizes)
     if found is not None:
         return found
-    for template in (pixels.default, transposing.default, streaming.default):
+    found = pixels.default(schedule, name, target, sizes)
+    if found is not None:
+        return found
+    for template in (transposing.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:
             return found
@@ -110,7 +113,8 @@ def size_class(
     whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a row, since its tiles have to
     fit, in steps of two or more up to `LONGEST_STRIDED`); above, only whether they are multiples of 64, and on a CPU whether they
     are few. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and where it reduces rows, that they are
-    short. Other programs without reductions have one class.
+    short; of elements whose values it computes apart (`pixels`), that they are few. Other programs without reductions have one
+    class.
 
     Args:
         kind: of the device, as in `Target`.
@@ -125,13 +129,20 @@ def size_class(
     slid: dict[str, int] = {}
     turned: set[str] = set()
     short: set[str] = set()
+    few: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
         if not statement.reduction_indices:
             if kind == "cpu" and _turns(statement):
                 turned.update(*map(_names, found.values()))
-            if kind == "cpu" and _has_class(statement):
+            if kind == "cpu" and (_turns(statement) or pixels.needs_values_apart(statement)):
                 values.update(*(_names(found[name]) for name in _last_indices(statement)))
+                few |= {
+                    name
+                    for place in _places(statement)
+                    for name in _names(found[place])
+                    if sizes.get(name, LARGE) <= pixels.FEW
+                }
             continue
         for name, index in found.items():
             names = _names(index)
@@ -145,8 +156,8 @@ def size_class(
                 windows |= names
             elif kind == "cpu":
                 values |= {name for name in names if _is_pixel(statement, index.index)}
-                few = {name for name in names if sizes.get(name, LARGE) <= reduction.SHORT_ROW}
-                short |= few if _reduces_rows(statement, index.index) else set()
+                below = {name for name in names if sizes.get(name, LARGE) <= reduction.SHORT_ROW}
+                short |= below if _reduces_rows(statement, index.index) else set()
     known = [(name, sizes[name]) for name in program.sizes if name in sizes]
     constants = tuple(
         (name, value)
@@ -158,11 +169,13 @@ def size_class(
     fixed = {name for name, _ in constants}
 
     def typical(name: str, value: int) -> int:
+        if name in few:
+            return pixels.FEW
         if name not in shaped:
             return _SHORT if name in short else _whole(value)
         return value if value <= slid.get(name, 0) else _typical(value, kind)
 
-    wanted = (shaped | turned | short) - fixed
+    wanted = (shaped | turned | short | few) - fixed
     return constants, tuple((name, typical(name, value)) for name, value in known if name in wanted)
 
 
@@ -173,12 +186,25 @@ def _names(index: IndexRange) -> frozenset[str]:
 
 def has_classes(program: Program) -> bool:
     """Whether the class of a call depends on its sizes."""
-    return any(statement.reduction_indices or _has_class(statement) for statement in program.statements)
+    return any(statement.reduction_indices or _turns(statement) for statement in program.statements)
 
 
-def _has_class(statement: Statement) -> bool:
-    """Whether the schedule of a statement without reductions depends on sizes."""
-    return _turns(statement) or pixels.needs_values_apart(statement)
+def few_sizes(program: Program, ranges: Ranges) -> frozenset[str]:
+    """Sizes that the class of a call depends on only where they are few (up to `pixels.FEW`), in programs without other classes."""
+    return frozenset(
+        size
+        for statement in program.statements
+        if pixels.needs_values_apart(statement)
+        for index in ranges.indices[statement.name]
+        if index.index in _last_indices(statement) | _places(statement)
+        for size in _names(index)
+    )
+
+
+def _places(statement: Statement) -> set[str]:
+    """The index of the elements whose values are computed apart, unless they are put elsewhere."""
+    apart = pixels.needs_values_apart(statement) and not _turns(statement)
+    return {statement.output_indices[-2].name} if apart else set()
 
 
 def _turns(statement: Statement) -> bool:

@@ -17,6 +17,7 @@ from tc_jupyter.compiler.definition import ROW_MAJOR
 from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.program import DType
 from tc_jupyter.runtime import cpu
+from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.schedule import size_class
 
 pytest.importorskip("llvmlite")
@@ -165,27 +166,63 @@ def test_random_statements_of_values(data):
     """Any mixture of operands, either way around, at sizes around a vector; arrays that are contiguous, and others."""
     values, kind = (
         data.draw(st.integers(2, 4)),
-        data.draw(st.sampled_from(["float", "double", "int32", "uint8", "int16", "half"])),
+        data.draw(st.sampled_from(["float", "double", "int32", "uint8", "int16", "half", "bfloat16"])),
     )
     numbers = st.integers(0, values - 1).map(str)
     reads = [
         data.draw(st.sampled_from(READS)).replace("K", data.draw(numbers)) for _ in range(data.draw(st.integers(1, 4)))
     ]
     left = data.draw(st.sampled_from(["Y(i,c)", "Y(c,i)", "Y(b,i,c)"]))
+    limits = data.draw(st.sampled_from(["0:N", "max(0,M-3):N", "0:min(N,M)", "0:max(N-M,0)", "1:N"]))
     body = " + ".join(reads).replace("V", str(values))
     text = (
-        f"def f({kind}(N,{values}) X, {kind}({values},N) P, {kind}(N) v, {kind}({values}) w) -> (Y) "
-        f"{{ {left} = {body} where i in 0:N, c in 0:{values}{', b in 0:2' if 'b' in left else ''} }}"
+        f"def f({kind}(N,{values}) X, {kind}({values},N) P, {kind}(N) v, {kind}({values}) w, uint8(M) m) -> (Y) "
+        f"{{ {left} = {body} where i in {limits}, c in 0:{values}{', b in 0:2' if 'b' in left else ''} }}"
     )
     fast, slow = (tc.compile(text, target=target, allow=QUIET)["f"] for target in ("cpu", "interpreter"))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    dtype = {"float": "float32", "double": "float64", "half": "float16"}.get(kind, kind)
+    dtype = numpy_dtype(DType({"float": "float32", "double": "float64", "half": "float16"}.get(kind, kind)))
     for count in data.draw(
         st.lists(st.sampled_from([1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, 65, 130]), min_size=2, max_size=3)
     ):
-        arrays = [
-            rng.integers(0, 9, shape).astype(dtype) for shape in ((count, values), (values, count), (count,), (values,))
-        ]
+        shapes = ((count, values), (values, count), (count,), (values,))
+        arrays = [rng.integers(0, 9, shape).astype(dtype) for shape in shapes]
+        arrays.append(np.zeros(data.draw(st.integers(1, min(20, count + 3))), np.uint8))
         if data.draw(st.booleans()):
             arrays[0] = np.asfortranarray(arrays[0])
         np.testing.assert_array_equal(fast(*arrays), slow(*arrays), err_msg=f"{text} {count}")
+
+
+def test_values_behind_a_jump_are_written_one_by_one():
+    """Where it is not known that a loop runs, its vectors stand behind a jump, and nothing after it may need them."""
+    text = "def f(float(N,2) X, uint8(M) m) -> (Y) { Y(i,c) = X(i,c) + X(i,0) where i in max(0,M-3):N, c in 0:2 }"
+    fast, slow = (tc.compile(text, target=target, allow=QUIET)["f"] for target in ("cpu", "interpreter"))
+    x = np.arange(80, dtype=np.float32).reshape(40, 2)
+    for length in (1, 5, 40, 43):
+        np.testing.assert_array_equal(fast(x, np.zeros(length, np.uint8)), slow(x, np.zeros(length, np.uint8)))
+
+
+@pytest.mark.parametrize("dtype", ["half", "bfloat16", "bool"])
+def test_values_that_are_stored_in_another_form(dtype):
+    text = f"def f({dtype}(N,3) X) -> (Y) {{ Y(i,c) = X(i,2-c) where c in 0:3 }}"
+    function = tc.compile(text, target="cpu", allow=QUIET)["f"]
+    kind = numpy_dtype(DType({"half": "float16"}.get(dtype, dtype)))
+    for length in (1, 7, 8, 15, 16, 17, 33, 100):
+        x = np.random.default_rng(3).integers(0, 2, (length, 3)).astype(kind)
+        np.testing.assert_array_equal(function(x), x[:, ::-1])
+    if cpu.cpu_target().free_masks:
+        assert "scatter" not in function.source("llvm")
+
+
+def test_few_elements_in_a_row_are_another_class():
+    function = tc.compile(
+        "def f(uint8(B,N,C) X, uint8(C) w) -> (Y) { Y(b,i,c) = X(b,i,c) * w(c) }", target="cpu", allow=QUIET
+    )["f"]
+    ranges = function.definition().found.ranges
+    classes = [size_class(function.program, ranges, {"B": 9, "N": count, "C": 3}) for count in (1, 7, 8, 500)]
+    assert classes[0] == classes[1] != classes[2] == classes[3]
+    for count in (1, 2, 7, 8, 9, 64, 70):  # the short way must tell them apart as well
+        for values in (2, 3, 5):
+            x, w = np.full((5, count, values), 3, np.uint8), np.arange(values, dtype=np.uint8)
+            for _ in range(3):
+                np.testing.assert_array_equal(function(x, w), x * w)

@@ -109,7 +109,7 @@ class SharedLoads(Loads):
             apart, linear = step(offset, inner.var)
             if apart is None or not linear or step(offset, stmt.var) != (1, True):
                 continue
-            if lanes < native and (apart == 2 or lanes * 8 * storage.buffer.dtype.bytes < PIECE_BITS):
+            if self.is_too_few(lanes, storage, apart):
                 continue
             native = min(lanes, native)
             if apart != 2 and (apart != extent or apart not in PIXEL):  # then all of the neighbours are needed
@@ -145,6 +145,11 @@ class SharedLoads(Loads):
             return None
         return inner, Vector(inner.var, int64(0), lanes, 0), length
 
+    def is_too_few(self, lanes: int, storage: Storage, apart: int) -> bool:
+        """Whether so few lanes are not worth reading all that lies between their elements."""
+        native = self.target.vector_bits // storage.buffer.dtype.compute.bits
+        return lanes < native and (apart == 2 or lanes * 8 * storage.buffer.dtype.bytes < PIECE_BITS)
+
     def counted_lanes(self, length: Expr | None, lanes: int) -> tuple[Value | None, Value | None]:
         """How many lanes are used, and their mask; nothing if all are."""
         if length is None:
@@ -167,6 +172,8 @@ class SharedLoads(Loads):
             if apart is None or apart not in PIXEL or constant_value(storage.buffer.shape[-1]) != apart:
                 continue
             if value is None or not 0 <= value < apart or storage.buffer.dtype is DType.BOOL:
+                continue
+            if self.is_too_few(vector.lanes, storage, apart):
                 continue
             count, tail = self.counted_lanes(length, vector.lanes)
             if (storage.buffer.name, frozenset(offset.terms), vector, tail, None) in self.loads[-1]:

@@ -18,7 +18,7 @@ from tc_jupyter.schedule.templates.contraction import PIXEL
 from . import arith
 from .builder import Value, constant, index, mangle, memory_type, vector_type
 from .memory import below, lane_multiple
-from .polynomial import Polynomial, add, as_expr, multiply, polynomial, step
+from .polynomial import Polynomial, add, as_expr, has_iterations, multiply, polynomial, step
 from .prefetch import LINE, reads_once, takes_long
 from .prepare import PARTIAL, constant_value, has_read
 from .row_tiles import is_large
@@ -185,12 +185,23 @@ class Stores(SharedLoads):
         if found is None or len(stores) != 1 or not isinstance(stores[0], Store):
             return None
         inner, vector, length = found
+        if length is not None and inner.extent not in self.positive and not has_iterations(length, self.extents):
+            return None  # vectors stand behind a jump then, each for itself
         store, storage = stores[0], self.storages[stores[0].buffer]
-        offset, dtype = self.offset(storage, tuple(map(self.resolve, store.indices))), storage.buffer.dtype
+        offset = self.offset(storage, tuple(map(self.resolve, store.indices)))
         steps = step(offset, inner.var), step(offset, stmt.var)
         plain = store.reduce is None and not store.atomic and storage.lanes == 1 and not storage.private
-        same = dtype.compute is dtype and dtype is not DType.BOOL and vector.lanes > 1
-        return (store, length) if plain and same and steps == ((extent, True), (1, True)) else None
+        return (store, length) if plain and vector.lanes > 1 and steps == ((extent, True), (1, True)) else None
+
+    def as_stored(self, value: Value, dtype: DType) -> Value:
+        """The stored form of a vector; of 16-bit floats and of `bool` as integers."""
+        if dtype.compute is dtype and dtype is not DType.BOOL:
+            return value
+        whole = DType.UINT8 if dtype is DType.BOOL else DType.UINT16
+        stored = self.to_memory(value, dtype)
+        if dtype is not DType.FLOAT16:
+            return Value(stored.rsplit(" ", 1)[1], whole, value.lanes)
+        return self.b.op(f"bitcast {stored} to <{value.lanes} x i16>", whole, value.lanes, "bits")
 
     def mixed_store(self, stmt: Store, length: Expr | None, mixed: list[tuple[Polynomial, Value]]) -> None:
         """Write the values of pixels, of which every iteration has computed one for each.
@@ -198,7 +209,7 @@ class Stores(SharedLoads):
         Measured with AVX-512 (Zen 4), one thread, over scattered lanes: complex products as pairs of floats 0.5 of the time.
         """
         storage = self.storages[stmt.buffer]
-        (start, first), vectors = mixed[0], [value for _, value in mixed]
+        (start, first), vectors = mixed[0], [self.as_stored(value, storage.buffer.dtype) for _, value in mixed]
         count, size = len(vectors), storage.buffer.dtype.bytes
         width = min(first.lanes, max(1, self.target.vector_bits // (8 * size)))
         end = None if length is None else lane_multiple(self.b, self.value(length), count)

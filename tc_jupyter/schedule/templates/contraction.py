@@ -261,7 +261,7 @@ def _halving_roles(schedule: Schedule, stage: Stage, target: Target, sizes: Mapp
     if len(outputs) < 2 or not stage.statement.reduction_indices or stage.statement.combine is not None:
         return None
     bits = schedule.graph.program.tensor(stage.target).dtype.compute.bits
-    in_place = lies_in_rows(target, bits, _extent_of(stage, outputs[-1], sizes))
+    in_place = lies_in_rows(target, bits, extent_of(stage, outputs[-1], sizes))
     if not in_place or _depends_on_data(reads):
         return None
     return _vector_roles(reads, outputs[-1], 2) or _pixel_roles(stage, reads, outputs[-1])
@@ -359,7 +359,7 @@ def _told_apart(schedule: Schedule, name: str, target: Target, sizes: Mapping[st
         roles = roles_of(stage)
         if roles is None or roles.row is None:
             return None
-        rows = _extent_of(stage, roles.row, sizes)
+        rows = extent_of(stage, roles.row, sizes)
         return None if rows is not None and rows < lanes_of(schedule, stage, target) else roles.row
 
     return told_apart(schedule, name, row_of)
@@ -371,7 +371,7 @@ def _tiled(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, in
     if roles is None or stage.attach.kind != "root" or any(True for _ in schedule.graph.attached(name)):
         return None
     user = epilogue_of(schedule, name)
-    if _reads_once(stage, roles) and not _is_small(_extent_of(stage, roles.column, sizes)):
+    if _reads_once(stage, roles) and not _is_small(extent_of(stage, roles.column, sizes)):
         return _lines(schedule, name, user, roles, target)
     found = _channels(schedule, name, user, roles, target, sizes)
     if found is not None or roles.step != 1:
@@ -631,7 +631,8 @@ def _reads_once(stage: Stage, roles: Roles) -> bool:
     return roles.row is None and outputs == [roles.column] and len(names) == 1 and plain
 
 
-def _extent_of(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
+def extent_of(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
+    """The length of an index, if the sizes tell it."""
     return next(_value(root.dom[1] - root.dom[0], sizes) for root in stage.roots if root.name == index)
 
 
