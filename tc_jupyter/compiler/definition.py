@@ -399,12 +399,12 @@ class Definition:
         tests = tuple(dict.fromkeys([*on_sizes, *extent_tests, *present]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.by_class and has_classes(program)
-        few = few_sizes(program, found.ranges) if self.by_class and not by_shape else frozenset[str]()
+        few = few_sizes(program, found.ranges) if self.by_class and not by_shape else {}
         places = {
-            dim: (k, axis)
+            dim: (k, axis, few[dim])
             for k, parameter in enumerate(self.parameters)
             for axis, dim in enumerate(parameter.dims)
-            if dim in few
+            if isinstance(dim, str) and dim in few
         }
         in_place = frozenset(
             (parameter.name, name)

@@ -54,8 +54,6 @@ CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
 _FLAGS = CONTIGUOUS | ALIGNED
 LOW, HIGH = "{low}", "{high}"
 """Stand in the text of a scan for the smallest and the largest element."""
-LEAST_LARGE = 8
-"""All sizes from here on are one class where few values or elements have code of their own."""
 _MOST_VARIANTS = 256
 _QUICK_PLANS, _MOST_REPEATS = 8, 1 << 8
 
@@ -100,7 +98,7 @@ class FastPlan:
         results: name, type and shape texts of every result, in order.
         conditions: texts that must be true; if one is not, the general path explains.
         by_shape: the code depends on the class of the sizes.
-        few: where only small sizes have a class of their own: parameters and dimensions, by number.
+        few: where only small sizes have a class of their own: number of a parameter and of its dimension, and the largest of them.
         recent: is told the sizes of every call.
         in_place: pairs of a parameter and a result that may be the same array.
     """
@@ -111,7 +109,7 @@ class FastPlan:
     conditions: tuple[str, ...]
     roots: Mapping[str, str]
     by_shape: bool = False
-    few: tuple[tuple[int, int], ...] = ()
+    few: tuple[tuple[int, int, int], ...] = ()
     recent: RecentCalls | None = None
     scans: tuple[FastScan, ...] = ()
     in_place: frozenset[tuple[str, str]] = frozenset()
@@ -256,9 +254,8 @@ class FastCall:
         names = "".join(f"a{k}, " for k in range(count))
         tests = [test for k, slot in enumerate(self.slots) for test in _tests(k, slot)]
         inputs = [k for k in arrays if not self.slots[k].written]
-        shapes = "".join(f"a{k}.shape, " for k in inputs) if self.plan.by_shape else ""
-        if not self.plan.by_shape:
-            shapes = "".join(f"min(a{k}.shape[{axis}], {LEAST_LARGE}), " for k, axis in self.plan.few)
+        small = "".join(f"min(a{k}.shape[{axis}], {most + 1}), " for k, axis, most in self.plan.few)
+        shapes = "".join(f"a{k}.shape, " for k in inputs) if self.plan.by_shape else small
         masks = [_FLAGS | WRITABLE if self.slots[k].written else _FLAGS for k in arrays]
         flags = "".join(f"a{k}.flags.num & {mask}, " for k, mask in zip(arrays, masks, strict=True))
         key = f"({flags}{shapes})"

@@ -189,16 +189,16 @@ def has_classes(program: Program) -> bool:
     return any(statement.reduction_indices or _turns(statement) for statement in program.statements)
 
 
-def few_sizes(program: Program, ranges: Ranges) -> frozenset[str]:
-    """Sizes that the class of a call depends on only where they are few (up to `pixels.FEW`), in programs without other classes."""
-    return frozenset(
-        size
+def few_sizes(program: Program, ranges: Ranges) -> Mapping[str, int]:
+    """Sizes that the class of a call depends on only up to a number, with that number, in programs without `has_classes`."""
+    return {
+        size: pixels.FEW
         for statement in program.statements
         if pixels.needs_values_apart(statement)
         for index in ranges.indices[statement.name]
         if index.index in _last_indices(statement) | _places(statement)
         for size in _names(index)
-    )
+    }
 
 
 def _places(statement: Statement) -> set[str]:

@@ -122,9 +122,7 @@ class SharedLoads(Loads):
                     continue  # `fold_rows` has put them there
                 start = polynomial(substitute(as_expr(even), {inner.var: int64(0)}))
                 parts = self.parted(storage, [start], lanes, native, count, apart)
-                for by, value in enumerate(parts):
-                    place = add(even, Polynomial((((), by),) if by else ()))
-                    self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, tail, None] = value
+                self.keep(storage, even, vector, tail, parts)
 
     def vectors_inside(self, stmt: For, extent: int) -> tuple[For, Vector, Expr | None] | None:
         """The vectorised loop of assignments in a loop that is written out, its lanes, and how many are used if not all are."""
@@ -181,9 +179,8 @@ class SharedLoads(Loads):
             pixel = add(offset, Polynomial((((), -value),) if value else ()))
             start = polynomial(substitute(as_expr(pixel), {inner.var: int64(0)}))
             native = min(vector.lanes, self.target.vector_bits // storage.buffer.dtype.compute.bits)
-            for by, part in enumerate(self.parted(storage, [start], vector.lanes, native, count, apart)):
-                place = add(pixel, Polynomial((((), by),) if by else ()))
-                self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, tail, None] = part
+            parts = self.parted(storage, [start], vector.lanes, native, count, apart)
+            self.keep(storage, pixel, vector, tail, parts)
 
     def chosen_reads(self, stmt: For, inner: For, extent: int) -> Iterator[Read]:
         """Reads that happen in any case in one of the iterations, which may choose between values of a pixel."""
@@ -236,10 +233,17 @@ class SharedLoads(Loads):
             return polynomial(substitute(as_expr(offset), here))
 
         rows = [start(row, int64(0)) for row in range(extent)]
-        for by, value in enumerate(self.parted(storage, rows, vector.lanes, native, count, across, store.reduce)):
-            place = add(start(0, IndexVar(loop.var)), Polynomial((((), by),) if by else ()))
-            self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, tail, None] = value
+        parts = self.parted(storage, rows, vector.lanes, native, count, across, store.reduce)
+        self.keep(storage, start(0, IndexVar(loop.var)), vector, tail, parts)
         return True
+
+    def keep(
+        self, storage: Storage, first: Polynomial, vector: Vector, tail: Value | None, parts: Sequence[Value]
+    ) -> None:
+        """Make vectors known as the elements from the position `first` on, one after the other."""
+        for by, value in enumerate(parts):
+            place = add(first, Polynomial((((), by),) if by else ()))
+            self.loads[-1][storage.buffer.name, frozenset(place.terms), vector, tail, None] = value
 
     def parted(
         self,
