@@ -24,6 +24,12 @@ define void @who(ptr %args, i64 %index, i64 %thread, i64 %tasks) {
   %old = atomicrmw add ptr %at, i64 1 monotonic
   ret void
 }
+define void @sum(ptr %args, i64 %index, i64 %thread, i64 %tasks) {
+  %old = atomicrmw add ptr %args, i64 1 monotonic
+  %sum.at = getelementptr i64, ptr %args, i64 1
+  %old.sum = atomicrmw add ptr %sum.at, i64 %index monotonic
+  ret void
+}
 define void @meet(ptr %args, i64 %index, i64 %thread, i64 %tasks) {
 entry:
   %old = atomicrmw add ptr %args, i64 1 seq_cst
@@ -76,6 +82,49 @@ def test_thread_numbers_stay_below_the_limit(code):
         numbers = counts(code, 500, "who", limit)
         assert sum(numbers) == 500
         assert numbers[limit:] == [0] * (len(numbers) - limit)
+
+
+TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+def claims_in_turn(total: int, limit: int, turns: list[int]) -> list[tuple[int, list[int]]]:
+    """The tasks of every claim of a job of `limit` threads if these threads, all played by this one, claim in this order."""
+    pool, begun = threads.Pool(), list[tuple[int, int]]()
+    task = TASK(lambda _, index, thread, __: begun.append((thread, index)))
+    address = ctypes.cast(task, ctypes.c_void_p).value
+    pool._word(threads._LOOK).value = 1
+    pool.code.run(pool._state, address, None, total, limit, False, threads.PAUSES, pool._wake)
+    found = [(0, [index for _, index in begun])]
+    for number in turns:
+        begun.clear()
+        pool.code.work(pool._state, number, 1)
+        assert all(thread == number for thread, _ in begun)
+        found.append((number, [index for _, index in begun]))
+    return found
+
+
+def test_each_thread_takes_its_share_from_the_front_and_then_others_from_the_end():
+    found = claims_in_turn(8, 2, [1, 1, 0, 1, 1, 1, 1, 0])
+    assert found == [(0, [0]), (1, [4]), (1, [5]), (0, [1]), (1, [6]), (1, [7]), (1, [3]), (1, [2]), (0, [])]
+
+
+@pytest.mark.parametrize(("total", "limit", "firsts"), [(3, 2, (0, 2)), (10, 4, (0, 3, 5, 8)), (7, 3, (0, 3, 5))])
+def test_the_caller_has_the_largest_share(total, limit, firsts):
+    found = claims_in_turn(total, limit, list(range(1, limit)))
+    assert found == [(number, [first]) for number, first in enumerate(firsts)]
+
+
+def test_a_thread_that_has_no_part_in_a_job_claims_nothing():
+    assert claims_in_turn(6, 2, [2, 7]) == [(0, [0]), (2, []), (7, [])]
+
+
+@pytest.mark.usefixtures("four_threads")
+@pytest.mark.parametrize("spare", [-1, 0, 5])
+def test_more_tasks_than_a_share_counts(code, spare):
+    total = (1 << 25) + spare
+    numbers = (ctypes.c_int64 * 16)()
+    threads.pool().run(code.address("sum"), ctypes.addressof(numbers), total)
+    assert list(numbers)[:2] == [total, total * (total - 1) // 2]
 
 
 @pytest.mark.usefixtures("four_threads")
@@ -326,9 +375,6 @@ def test_an_interrupt_drops_tasks_and_leaves_the_pool_usable(code, monkeypatch):
     assert done < total
     assert counts(code, 100)[:100] == [1] * 100
     assert sum(numbers) == done
-
-
-TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 def test_the_caller_of_long_tasks_looks_after_each_of_them():
