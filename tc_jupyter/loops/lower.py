@@ -569,21 +569,42 @@ class _StageLoops:
         self.decided = (*self.decided, *tests)
         inner = body()
         assert isinstance(inner, Block)
-        inner = self.nest.around(self.stage, leaf, self._zeros_in_tile(leaf, inner))
         exists = _joined("&&", [self._below(*each) for each in tests])
+        zeros, before = self._zeros_in_tile(leaf, inner), Block(())
+        if zeros is not None and exists is None and self.stage.annotation(leaf) is None and self._is_added_up:
+            before = self._in_last(self._for(leaf, placed, Block((zeros,))))
+        elif zeros is not None:
+            inner = Block((zeros, *inner.body))
+        inner = self.nest.around(self.stage, leaf, inner)
         loop = self._for(leaf, placed, inner if exists is None else Block((If(exists, inner),)))
-        return self._zeros_behind(leaf, self.nest.kept_between(self.stage, leaf, loop))
+        return self._zeros_behind(leaf, self.nest.kept_between(self.stage, leaf, Block((*before.body, *loop.body))))
 
-    def _zeros_in_tile(self, leaf: str, body: Block) -> Block:
-        """One tile of a packed copy, filled with zeros first if it is not full.
+    def _in_last(self, loop: Block) -> Block:
+        """The last iteration of a loop; what is tested inside must be false for the one before the first, if there is none."""
+        (stmt,) = loop.body
+        assert isinstance(stmt, For)
+        end = Binary("+", stmt.min, stmt.extent, DType.INT64)
+        return Block((replace(stmt, min=Binary("-", end, to_expr(constant(1)), DType.INT64), extent=to_expr(constant(1))),))
+
+    @property
+    def _is_added_up(self) -> bool:
+        """Whether a sum reads the ends of tiles of this copy."""
+        return any(user.storage.whole for user in self.nest.graph.consumers(self.stage.name))
+
+    def _zeros_in_tile(self, leaf: str, body: Block) -> Stmt | None:
+        """One tile of a packed copy, filled with zeros if it is not full.
 
         Whole tiles are computed with, and what happens to be in memory may be a denormal number: those are slow.
         """
         split = self._split_of(leaf)
         dimension = None if split is None else self._dimension_of(split.parent)
         tile = 1 if dimension is None else self._tile_of(dimension)
-        if split is None or tile == 1 or split.factor != tile or not self._fills_its_room:
-            return body
+        if split is None or tile == 1 or split.factor != tile:
+            return None
+        if not self._fills_its_room:
+            if self._is_added_up:
+                raise _across_tiles(self.stage)
+            return None
         var, whole = self.nest.names[variable(self.stage.name, split.inner)], to_expr(constant(tile))
         rest = next((each.extent for each in walk_statements(body) if isinstance(each, For) and each.var == var), None)
         users = self.nest.graph.consumers(self.stage.name)
@@ -591,9 +612,9 @@ class _StageLoops:
         if rest is None and added_up:
             raise _across_tiles(self.stage)
         if rest is None or isinstance(rest, Const):  # a copy that walks across tiles fills none
-            return body
+            return None
         zeros = replace(_zeros(body, var, whole), comment="" if added_up else SPARE)
-        return Block((If(Binary("<", rest, whole, DType.BOOL), zeros), *body.body))
+        return If(Binary("<", rest, whole, DType.BOOL), zeros)
 
     def _zeros_behind(self, leaf: str, loop: Block) -> Block:
         """The loop along a row of a copy with room behind it, and zeros there."""
@@ -634,7 +655,7 @@ class _StageLoops:
 
         Rows with room behind them may also be computed.
         """
-        if all(user.storage.clamped for user in self.nest.graph.consumers(self.stage.name)):
+        if all(user.storage.clamped and not user.storage.whole for user in self.nest.graph.consumers(self.stage.name)):
             return False
         around = {self.stage.name, *(name for name, _ in self.nest.graph.attach_path(self.stage.name))}
         axes = {kind for name in around for _, kind in self.nest.graph.stage(name).annotations}
@@ -1023,7 +1044,8 @@ class _StageLoops:
         if self.accumulator is not None:
             leaves = self._inner_outputs()
             where = tuple(nest.expr(self.bounds.lineage.leaf(leaf).substitute(first)) for leaf in leaves)
-            places = {"row": leaves.index(axes[0]), "column": leaves.index(axes[1])}
+            kinds = zip(self._step.axes, axes, strict=True) if self._step is not None else ()
+            places = {kind: leaves.index(axis) for kind, axis in kinds if kind != "reduction"}
             return Read(self.accumulator.name, where, self.accumulator.dtype), places
         assert self._step is not None
         dimensions = total_dimensions(nest.graph, self.stage, axes, self._step)

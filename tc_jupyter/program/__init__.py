@@ -29,6 +29,7 @@ from .expr import (
 from .functions import FUNCTIONS, Function
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
+from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor
 from .specialize import specialize
 
@@ -46,6 +47,8 @@ __all__ = [
     "Checked",
     "Function",
     "check_tc",
+    "factors_of",
+    "keeps_values",
     "python_name",
     "COMPARISONS",
     "LOGICAL",

@@ -12,13 +12,14 @@ from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root
 from .moves import candidates, mutate
 from .padding import proved_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
-from .primitives import identity_of, is_copy
+from .primitives import identity_of
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .space import default_schedule, few_sizes, has_classes, multiples, row_class, size_class, within
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
 from .store import ScheduleStore, StoreKey
 from .target import INTERPRETER, Target
+from .zeros import is_copy
 
 __all__ = [
     "GPU_AXES",

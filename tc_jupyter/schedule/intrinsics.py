@@ -17,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tc_jupyter.program import Binary, Cast, DType, Expr, Read
+from tc_jupyter.program import DType, Read, factors_of
 from tc_jupyter.ranges import SizeExpr, constant, from_expr, index
 
 from .inline import inject_inline
 from .stage import Fuse, Split, Stage, StageGraph, constant_extent
+
+AXES = ("row", "column", "reduction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,13 @@ class MatrixStep:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The loops that it stands for, outermost first; a single step of the reduction is no loop."""
-        return ("row", "column") if self.extents[2] == 1 else ("row", "column", "reduction")
+        """The loops that it stands for, outermost first; a single row, or step of the reduction, is no loop."""
+        return tuple(axis for axis, extent in zip(AXES, self.extents, strict=True) if extent > 1)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Iterations of the loops that it stands for."""
-        return self.extents[: len(self.axes)]
+        return tuple(extent for extent in self.extents if extent > 1)
 
 
 _F16, _BF16, _F32, _F64 = DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64
@@ -67,7 +69,16 @@ STEPS = {
         MatrixStep("fma_14x32_f32", (14, 32, 1), _F32, _F32, _F32, "vector"),
         MatrixStep("fma_6x8_f64", (6, 8, 1), _F64, _F64, _F64, "vector"),
         MatrixStep("fma_14x16_f64", (14, 16, 1), _F64, _F64, _F64, "vector"),
-        MatrixStep("dot_4x16x4_u8s8", (4, 16, 4), DType.UINT8, DType.INT8, DType.INT32, "vector", along_depth=True),
+        *(
+            MatrixStep(name, extents, left, right, DType.INT32, "vector", along_depth=True)
+            for name, extents, left, right in (
+                ("dot_4x16x4_u8s8", (4, 16, 4), DType.UINT8, DType.INT8),
+                ("dot_1x16x4_u8s8", (1, 16, 4), DType.UINT8, DType.INT8),
+                ("dot_1x16x4_s8u8", (1, 16, 4), DType.INT8, DType.UINT8),
+                ("dot_1x16x2_s16", (1, 16, 2), DType.INT16, DType.INT16),
+                ("dot_1x8x2_s16", (1, 8, 2), DType.INT16, DType.INT16),
+            )
+        ),
     )
 }
 """Intrinsics by name. A `fma` of 6 rows fits 16 registers, one of 14 rows 32 registers, of two vectors a row."""
@@ -105,8 +116,9 @@ def _problems(graph: StageGraph, stage: Stage, axes: tuple[str, ...], step: Matr
         shown = " x ".join("?" if extent is None else str(extent) for extent in extents)
         yield f"the extents are {shown}, not {' x '.join(map(str, step.sizes))}"
     kinds = tuple(stage.kind(axis) for axis in axes)
-    if kinds != ("output", "output", "reduction")[: len(axes)]:
-        yield f"the axes are {', '.join(kinds)}, not two output axes and then a reduction axis"
+    if kinds != tuple("reduction" if axis == "reduction" else "output" for axis in step.axes):
+        wanted = "two output axes" if "row" in step.axes else "an output axis"
+        yield f"the axes are {', '.join(kinds)}, not {wanted} and then a reduction axis"
         return
     if stage.statement.operator != "+" or stage.statement.combine is not None:
         yield f"the operator is `{stage.statement.operator}`, not `+`"
@@ -153,7 +165,7 @@ def first_reduction(stage: Stage) -> int:
 
 
 def _operand_problems(graph: StageGraph, stage: Stage, axes: tuple[str, ...], step: MatrixStep) -> Iterator[str]:
-    factors = _factors(stage.statement.value)
+    factors = factors_of(stage.statement.value, step.total)
     if len(factors) != 2:
         yield "the value is not a product of two reads"
         return
@@ -184,15 +196,15 @@ def operands(graph: StageGraph, stage: Stage, axes: tuple[str, ...], step: Matri
     roots = {root_of(stage, axis) or "": kind for axis, kind in zip(axes, step.axes, strict=True)}
     lengths = dict(zip(roots, step.sizes, strict=True))
     found: dict[str, Tile] = {}
-    for read in _factors(stage.statement.value):
+    for read in factors_of(stage.statement.value, step.total):
         dimensions = _dimensions(graph, read.tensor, [from_expr(each) for each in read.indices], roots, lengths)
         if dimensions is None:
             name = read.tensor
             return (
                 f"`{name}` does not move by single elements along the axes of the step; `cache_read` it, with a layout"
             )
-        side = "left" if "row" in dimensions else "right"
-        needed = {"row" if side == "left" else "column", *step.axes[2:]}
+        side = "right" if "column" in dimensions else "left"
+        needed = {"row" if side == "left" else "column", "reduction"} & set(step.axes)
         if set(dimensions) != needed or side in found:
             return "one factor must be read at (row, reduction), the other at (reduction, column)"
         if step.unit == "warp" and set(dimensions.values()) != {len(read.indices) - 2, len(read.indices) - 1}:
@@ -245,18 +257,6 @@ def _storage_dimensions(graph: StageGraph, tensor: str) -> tuple[tuple[int, int]
     if writers:
         layout = writers[0].storage.layout
     return layout or tuple((dimension, 0) for dimension in range(graph.program.tensor(tensor).rank))
-
-
-def _factors(value: Expr) -> list[Read]:
-    """The two reads of a product, through casts."""
-    while isinstance(value, Cast):
-        value = value.operand
-    if isinstance(value, Read):
-        return [value] if value.indices else []
-    if isinstance(value, Binary) and value.op == "*":
-        left, right = _factors(value.left), _factors(value.right)
-        return left + right if left and right else []
-    return []
 
 
 def root_of(stage: Stage, axis: str) -> str | None:
@@ -312,7 +312,7 @@ def _warp_problem(graph: StageGraph, stage: Stage, step: MatrixStep) -> Iterator
                 yield f"`{other.name}[{leaf}]` is `threadIdx.x` with another length than the 32 threads of a warp"
     if graph.scope(stage) not in ("shared", "global"):
         yield f"each thread would hold only a part of `{stage.target}`: `storage` it as `shared`, or compute it at root"
-    for read in _factors(stage.statement.value):
+    for read in factors_of(stage.statement.value, step.total):
         if any(graph.scope(each) == "threads" for each in graph.stages_on(read.tensor)):
             yield f"`{read.tensor}` is spread over threads"
 

@@ -32,6 +32,7 @@ from .extents import loop_extent
 from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .lineage import bounded
 from .stage import Split, Stage
+from .zeros import adds_zeros
 
 
 def with_safe_padding(bounds: SymbolicBounds, checked: frozenset[str] = frozenset()) -> SymbolicBounds:
@@ -42,6 +43,8 @@ def with_safe_padding(bounds: SymbolicBounds, checked: frozenset[str] = frozense
     """
     padded = [stage for stage in bounds.graph.stages if stage.storage.padded]
     unsafe = [stage for stage in padded if stage.evaluates in checked or not is_safe(bounds, stage)]
+    # copies that a sum reads beyond its end may have been changed since it was allowed to
+    unsafe += [stage for stage in padded if stage.storage.whole and not adds_zeros(bounds.graph, stage)]
     if not unsafe:
         return bounds
     graph = bounds.graph

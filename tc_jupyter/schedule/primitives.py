@@ -23,6 +23,7 @@ from tc_jupyter.program import (
     Select,
     Statement,
     Tensor,
+    keeps_values,
     rewrite,
     walk,
 )
@@ -53,6 +54,7 @@ from .stage import (
     constant_extent,
     parents_of,
 )
+from .zeros import adds_zeros, is_copy
 
 LARGEST_STEP = 2**40
 """Largest product of the factors of splits of splits, in iterations: positions are 64-bit numbers, sizes times it among them."""
@@ -676,7 +678,7 @@ def cache_read(
     tensor: str,
     consumer: str,
     *others: str,
-    widen: bool = False,
+    widen: bool | str = False,
     reindex: bool = False,
     value: bool = False,
     only: int | None = None,
@@ -704,7 +706,8 @@ def cache_read(
 
     Args:
         others: more stages that read the same copy.
-        widen: store the elements in the type that the consumer converts them to, so that each is converted once.
+        widen: store the elements in the type that the consumer converts them to, so that each is converted once; or in this type
+            (`"int16"`), which holds all their values, and which the consumer converts to its own without a loss.
         reindex: let the copy be what the consumer reads, as a function of sums of its indices: remainders, limits and conditions
             in its subscripts are resolved in the copy (see `reindexing`), and it reads `A.cache(i + k)`. For one consumer, which
             has no moves yet.
@@ -744,7 +747,7 @@ def cache_read(
         raise refuse(graph, codes.BAD_ATTACH, user, message, "give each a copy of its own")
     source = graph.program.tensor(tensor)
     name = _fresh(graph, f"{tensor}.cache")
-    wide = _converted_type(user.statement.value, tensor) if widen else None
+    wide = _wide_type(graph, user, tensor, widen)
     box = graph.boxes[tensor]
     names = _copy_indices(reads[0], len(box.bounds), graph)
     read = Read(tensor, tuple(IndexVar(index) for index in names), source.dtype)
@@ -768,6 +771,25 @@ def cache_read(
     if producers and producers[-1].attach.kind == "at":
         stage = replace(stage, attach=producers[-1].attach)
     return _valid(graph, _insert(graph, user.name, stage, cached, box), user), name
+
+
+def _wide_type(graph: StageGraph, user: Stage, tensor: str, widen: bool | str) -> DType | None:
+    """The type of a copy that is another one than that of the tensor, or `None`.
+
+    Raises:
+        CompileError: TC401 (the type does not hold all elements, or all are not converted to a type that holds it).
+    """
+    if not widen:
+        return None
+    converted, own = _converted_type(user.statement.value, tensor), graph.program.tensor(tensor).dtype
+    if widen is True:
+        return converted
+    named = next((each for each in DType if each.value == widen and each.is_integer), None)
+    if named is None or not keeps_values(named, own) or converted is None or not keeps_values(converted, named):
+        message = f"`{user.name}` cannot read `{tensor}` as `{widen}`"
+        help = f"an integer type between `{own.value}` and `{(converted or own).value}`"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, help)
+    return named
 
 
 def _chosen_reads(graph: StageGraph, tensor: str, user: Stage, only: int | None) -> list[Read]:
@@ -1191,10 +1213,10 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
     outputs = {index.name for index in stage.statement.output_indices}
     if new.clamped and not (new.padded and outputs.issuperset(new.clamped) and new.scope != "shared"):
         return f"`{new.clamped}` are no outputs that are padded", "name indices of the left side, with `padded=True`"
-    if new.whole and not (new.padded and _adds_zeros(graph, stage)):
+    if new.whole and not (new.padded and adds_zeros(graph, stage)):
         return (
             "what it adds beyond the end of a reduction need not be zero",
-            "give all its reads padded copies in shared memory",
+            "give all its reads padded copies in shared memory, or copies whose layout has tiles along the reduction",
         )
     return None
 
@@ -1222,63 +1244,6 @@ def _option_problem(new: Storage) -> tuple[str, str] | None:
     if not all(isinstance(flag, bool) for flag in flags):
         return "`padded`, `masked`, `whole` and `rolling` are not all `True` or `False`", "give `True` or leave it out"
     return None
-
-
-def is_copy(statement: Statement) -> bool:
-    """Whether a statement is `T(i, j) = S(i, j)`, with a conversion at most."""
-    value = statement.value.operand if isinstance(statement.value, Cast) else statement.value
-    return statement.operator == "=" and isinstance(value, Read) and all(isinstance(i, IndexVar) for i in value.indices)
-
-
-def _adds_zeros(graph: StageGraph, stage: Stage) -> bool:
-    """Whether every point of a sum beyond the end of its split reductions adds a product of zeros only."""
-    inner = {relation.parent for relation in stage.relations if isinstance(relation, Split)}
-    inner &= {root.name for root in stage.roots if root.kind == "reduction"}
-    factors = _product_of(stage.statement.value)
-    if stage.statement.operator != "+" or factors is None:
-        return False
-    for read in factors:
-        names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
-        if not inner <= names or not _is_filled_up(graph, read.tensor):
-            return False
-        if not all(_ends_with(graph, read, stage.root(axis)) for axis in inner):
-            return False
-    return True
-
-
-def _ends_with(graph: StageGraph, read: Read, axis: IterVar) -> bool:
-    """Whether the range of an index ends where the tensor does: a copy holds zeros beyond, and no element that is left out."""
-    places = [number for number, index in enumerate(read.indices) if index == IndexVar(axis.name)]
-    mentions = [index for index in read.indices if any(n == IndexVar(axis.name) for n in walk(index))]
-    ends = [graph.boxes[read.tensor].bounds[number][1] for number in places]
-    return len(mentions) == len(places) and ends == [axis.dom[1]]
-
-
-def _is_filled_up(graph: StageGraph, tensor: str) -> bool:
-    """Whether a tensor is a copy that holds zeros beyond the end: one in shared memory, or a copy of such a copy."""
-    copies = [each for each in graph.stages if each.target == tensor]
-    return bool(copies) and all(
-        copy.storage.padded
-        and (
-            copy.storage.scope == "shared"
-            or (is_copy(copy.statement) and all(_is_filled_up(graph, read.tensor) for read in copy.statement.reads()))
-        )
-        for copy in copies
-    )
-
-
-def _product_of(value: Expr) -> list[Read] | None:
-    """The reads of a product of reads, through conversions; `None` if it is anything else."""
-    match value:
-        case Read(indices=indices) if indices:
-            return [value]
-        case Cast(operand=inner):
-            return _product_of(inner)
-        case Binary(op="*", left=left, right=right):
-            first, second = _product_of(left), _product_of(right)
-            return None if first is None or second is None else first + second
-        case _:
-            return None
 
 
 # --- helpers ---------------------------------------------------------------------------------------------------------

@@ -138,14 +138,14 @@ class Schedule:
         tensor: str,
         consumer: str,
         *others: str,
-        widen: bool = False,
+        widen: bool | str = False,
         reindex: bool = False,
         value: bool = False,
         only: int | None = None,
     ) -> Schedule:
         """Add a stage `<tensor>.cache` that copies a tensor for its consumers; see `primitives.cache_read`."""
         flags = {"widen": widen, "reindex": reindex, "value": value}
-        given: dict[str, Any] = {key: True for key, flag in flags.items() if flag}
+        given: dict[str, Any] = {key: flag for key, flag in flags.items() if flag}
         if only is not None:
             given["only"] = only
         return self._do("cache_read", tensor, consumer, *others, **given)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.codegen.llvm import emit_llvm
+from tc_jupyter.codegen.llvm.steps import NEEDS
 from tc_jupyter.loops import Intrinsic, expand, walk_statements
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import nvrtc
@@ -26,6 +27,7 @@ NAMES = {
     "float64": "double",
     "int8": "int8",
     "uint8": "uint8",
+    "int16": "int16",
 }
 TILE = ("i.inner", "j.inner", "k.inner")
 
@@ -44,11 +46,17 @@ def tensorized(name, text, stage="C"):
     step, schedule = STEPS[name], default(text)
     if step.along_depth:
         schedule = schedule.cache_read("B", "C").storage("B.cache", layout=((0, 0), (1, 0), (0, step.extents[2])))
-    for axis, factor in zip("ijk", step.sizes, strict=False):
-        schedule = schedule.split(stage, axis, factor)
-    rest = ("k",) if len(step.sizes) == 2 else ("k.outer",)
-    axes = TILE[: len(step.sizes)]
-    return schedule.reorder(stage, "i.outer", "j.outer", *rest, *axes).tensorize(stage, axes, name)
+    outer = []
+    for axis, factor in zip("ijk", step.extents, strict=True):
+        outer.append(axis if factor == 1 else f"{axis}.outer")
+        schedule = schedule if factor == 1 else schedule.split(stage, axis, factor)
+    axes = axes_of(step)
+    return schedule.reorder(stage, *outer, *axes).tensorize(stage, axes, name)
+
+
+def axes_of(step):
+    """The loops that a step stands for."""
+    return tuple(leaf for leaf, extent in zip(TILE, step.extents, strict=True) if extent > 1)
 
 
 def arrays_of(text, numbers, seed=0):
@@ -171,7 +179,7 @@ def test_random_tilings_of_steps(name, data):
     for leaf in list(outer):
         if data.draw(st.booleans()):
             schedule = schedule.split("C", leaf, data.draw(st.sampled_from((1, 2, 3))))
-    outer = [leaf for leaf in schedule.leaves("C") if leaf not in TILE[: len(step.sizes)]]
+    outer = [leaf for leaf in schedule.leaves("C") if leaf not in axes_of(step)]
     order = data.draw(st.permutations(outer))
     with_registers = order.index(next(leaf for leaf in order if leaf.startswith("k")))
     if name.startswith("mma") and any(not leaf.startswith("k") for leaf in order[with_registers:]):
@@ -191,16 +199,16 @@ def result_type(text):
 
 
 @pytest.mark.parametrize("isa", ["avx512", "avx2"])
-def test_four_bytes_at_a_time(isa):
-    """`vpdpbusd` where the CPU has it, for contiguous operands; otherwise loops with the same result."""
-    name = "dot_4x16x4_u8s8"
+@pytest.mark.parametrize("name", NEEDS)
+def test_several_steps_of_a_reduction_at_a_time(name, isa):
+    """One instruction where the CPU has it, for contiguous operands; otherwise loops with the same result."""
     text = program(name)
     schedule = tensorized(name, text)
     kernel = kernels_of(schedule)[-1]
     kernel = replace(kernel, buffers=tuple(replace(each, strided=False) for each in kernel.buffers))
     target = llvm_kernels.target(isa)
-    found = "vpdpbusd" in emit_llvm(kernel, target).text
-    assert found == ("avx512vnni" in target.features)
+    found = re.search(r"vpdpbusd|vpdpwssd|pmadd", emit_llvm(kernel, target).text)
+    assert bool(found) == (NEEDS[name] in target.features)
     numbers = {"M": 10, "N": 40, "K": 13}
     arrays = arrays_of(text, numbers)
     np.testing.assert_array_equal(on_cpu(schedule, arrays, numbers, isa=isa), expected(text, arrays))

@@ -46,7 +46,7 @@ from tc_jupyter.loops import (
     walk_statements,
     with_blocks,
 )
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, int64, rewrite, walk
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, factors_of, int64, rewrite, walk
 
 from .launch import Range, bounds, loop_range
 from .primitives import fragment_depth
@@ -158,7 +158,7 @@ def _nests(block: Block, loops: tuple[For, ...] = ()) -> Iterator[tuple[tuple[Fo
 
 def _product(loops: tuple[For, ...], store: Store) -> tuple[Read, Read, tuple[str, str, str]]:
     """Left and right operand of a product of a tile, and the variables of its rows, columns and depth."""
-    factors = _factors(store.value)
+    factors = factors_of(store.value, store.value.dtype.compute)
     if len(loops) < 3 or len(factors) != 2:
         raise _NoFragments
     depth = fragment_depth(factors[0].dtype)
@@ -179,19 +179,6 @@ def _only_one(found: list[T]) -> T:
     if len(found) != 1:
         raise _NoFragments
     return found[0]
-
-
-def _factors(value: Expr) -> list[Read]:
-    """The reads of a product, through conversions."""
-    match value:
-        case Read():
-            return [value]
-        case Cast(operand=operand):
-            return _factors(operand)
-        case Binary("*", left, right):
-            return _factors(left) + _factors(right)
-        case _:
-            raise _NoFragments
 
 
 def _dimension(indices: tuple[Expr, ...], name: str) -> int:

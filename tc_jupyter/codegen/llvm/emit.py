@@ -32,7 +32,7 @@ from .prepare import accumulate, constant_value, full_tiles, tasks, without_shor
 from .remainder import one_by_one
 from .row_tiles import row_tiles
 from .steps import native_steps
-from .strips import find, flat_dimensions, join, operation_lanes, strip
+from .strips import find, flat_dimensions, join, operation_lanes, row_ends, strip
 from .transpose import blocked, under_masks
 
 
@@ -66,7 +66,7 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     kernel = collapse_reductions(replace(kernel, body=fuse_reductions(one_by_one(kernel.body))))
     own = tuple(stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
-    kernel = replace(kernel, body=join(narrow(find(kernel.body, flat))))
+    kernel = replace(kernel, body=join(narrow(find(kernel.body, flat)), row_ends(kernel.buffers)))
     kernel = collapse(kernel, target)
     flat = flat_dimensions((*kernel.buffers, *own))
     kernel = replace(kernel, body=strip(kernel.body, target))

@@ -1,13 +1,13 @@
 """Matrix steps that are an instruction of the CPU; all others are printed as the loops that they stand for (`loops/expand.py`).
 
-`dot_4x16x4_u8s8` is four `vpdpbusd`: each multiplies four unsigned bytes, the same for 16 columns, by four signed bytes of every
-column, and adds the products to 16 sums of 32 bits. It needs the columns of the sums, and the bytes of both operands that one step
-combines, next to each other in memory.
+`dot_1x16x4_u8s8` is one `vpdpbusd`: it multiplies four unsigned bytes, the same for 16 columns, by four signed bytes of every column,
+and adds the products to 16 sums of 32 bits; `dot_1x16x2_s16` is `vpdpwssd`, with two signed numbers of 16 bits, or `vpmaddwd` and an
+addition. They need the columns of the sums, and the elements of both operands that one step combines, next to each other in memory.
 
 Worked example: 4 rows and 16 columns of `C[i, j] += A[i, k] * B[k/4, j, k%4]` are one load of 64 bytes of B, and per row a load of
 four bytes of A, a broadcast, and the instruction.
 
-Source: Intel, "Architecture Instruction Set Extensions", VPDPBUSD.
+Source: Intel, "Architecture Instruction Set Extensions", VPDPBUSD, VPDPWSSD, VPMADDWD.
 """
 
 from __future__ import annotations
@@ -16,24 +16,32 @@ from collections.abc import Callable
 
 from tc_jupyter.loops import Allocate, Buffer, Intrinsic, Kernel, walk_statements
 from tc_jupyter.program import Binary, DType, Read, int64
-from tc_jupyter.schedule import Target
+from tc_jupyter.schedule import STEPS, Target
 
 from . import arith
 from .builder import Builder
 from .prepare import constant_value
 
-DOT = "dot_4x16x4_u8s8"
-ROWS, COLUMNS, DEPTH = 4, 16, 4
+NEEDS = {
+    "dot_4x16x4_u8s8": "avx512vnni",
+    "dot_1x16x4_u8s8": "avx512vnni",
+    "dot_1x16x4_s8u8": "avx512vnni",
+    "dot_1x16x2_s16": "avx512bw",
+    "dot_1x8x2_s16": "avx2",
+}
+"""Which feature of a processor has an instruction for a step."""
 
 
 def native_steps(kernel: Kernel, target: Target) -> frozenset[str]:
     """The intrinsics of a kernel that the CPU has as instructions, with operands that lie in memory as it takes them."""
-    found = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Intrinsic) and stmt.name == DOT]
-    if not found or "avx512vnni" not in target.features:
+    steps = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Intrinsic)]
+    found = [stmt for stmt in steps if NEEDS.get(stmt.name) in target.features]
+    if not found:
         return frozenset()
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
     buffers |= {stmt.buffer.name: stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate)}
-    return frozenset({DOT}) if all(_fits(stmt, buffers) for stmt in found) else frozenset()
+    apart = {stmt.name for stmt in found if not _fits(stmt, buffers)}
+    return frozenset(stmt.name for stmt in found) - apart
 
 
 def _fits(stmt: Intrinsic, buffers: dict[str, Buffer]) -> bool:
@@ -47,7 +55,7 @@ def _fits(stmt: Intrinsic, buffers: dict[str, Buffer]) -> bool:
         and along["total"]["column"] == last["total"]
         and along["left"]["reduction"] == last["left"]
         and along["right"] == {"column": last["right"] - 1, "reduction": last["right"]}
-        and constant_value(right.shape[-1]) == DEPTH
+        and constant_value(right.shape[-1]) == STEPS[stmt.name].extents[2]
     )
 
 
@@ -56,32 +64,52 @@ def _places(stmt: Intrinsic, key: str) -> dict[str, int]:
     return {axis: int(place) for axis, place in (p.split("=") for p in str(dict(stmt.attributes)[key]).split())}
 
 
-def dot(b: Builder, pointer: Callable[[Read], str], stmt: Intrinsic) -> None:
-    """Print one `dot_4x16x4_u8s8`.
+def dot(b: Builder, pointer: Callable[[Read], str], stmt: Intrinsic, features: frozenset[str]) -> None:
+    """Print one of the steps above.
 
     Args:
         pointer: prints the address of an element.
+        features: of the processor.
     """
-    b.comment(f"{stmt.name}: 4 x 16 sums, 4 steps of the reduction")
+    rows, lanes, depth = STEPS[stmt.name].extents
+    b.comment(f"{stmt.name}: {rows} x {lanes} sums, {depth} steps of the reduction")
     if stmt.statement:
         b.lines.append(f"  ;@ {stmt.statement}")
     total, left, right = stmt.operands
-    columns = b.raw(f"load <16 x i32>, ptr {pointer(right)}, align 1", "columns")
-    for row in range(ROWS):
+    sums = f"<{lanes} x i32>"
+    columns = f"{sums} {b.raw(f'load {sums}, ptr {pointer(right)}, align 1', 'columns')}"
+    for row in range(rows):
         four = b.op(f"load i32, ptr {pointer(_moved(stmt, left, 'left', row))}, align 1", DType.INT32)
-        same = arith.broadcast(b, four, COLUMNS)
+        same = f"{sums} {arith.broadcast(b, four, lanes).text}"
         where = pointer(_moved(stmt, total, "total", row))
-        old = b.raw(f"load <16 x i32>, ptr {where}, align 4", "sums")
-        operands = (f"<16 x i32> {old}", same, f"<16 x i32> {columns}")
-        new = b.call("llvm.x86.avx512.vpdpbusd.512", operands, "<16 x i32>", "sums")
-        b.line(f"store <16 x i32> {new}, ptr {where}, align 4")
+        old = f"{sums} {b.raw(f'load {sums}, ptr {where}, align 4', 'sums')}"
+        new = _added(b, stmt.name, old, same, columns, features)
+        b.line(f"store {sums} {new}, ptr {where}, align 4")
+
+
+def _added(b: Builder, name: str, sums: str, left: str, right: str, features: frozenset[str]) -> str:
+    """The sums after one instruction, or two."""
+    _, lanes, depth = STEPS[name].extents
+    vector = f"<{lanes} x i32>"
+    if depth == 4:
+        unsigned_first = (right, left) if STEPS[name].right is DType.UINT8 else (left, right)
+        return b.call("llvm.x86.avx512.vpdpbusd.512", (sums, *unsigned_first), vector, "sums")
+    if lanes == 16 and "avx512vnni" in features:
+        return b.call("llvm.x86.avx512.vpdpwssd.512", (sums, left, right), vector, "sums")
+    pairs = f"<{2 * lanes} x i16>"
+    halves = tuple(f"{pairs} {b.raw(f'bitcast {each} to {pairs}', 'pairs')}" for each in (left, right))
+    function = "llvm.x86.avx512.pmaddw.d.512" if lanes == 16 else "llvm.x86.avx2.pmadd.wd"
+    products = b.call(function, halves, vector, "products")
+    return b.raw(f"add {sums}, {products}", "sums")
 
 
 def _moved(stmt: Intrinsic, read: Read, key: str, row: int) -> Read:
+    if not row:
+        return read
     place = _places(stmt, key)["row"]
     indices = list(read.indices)
     indices[place] = Binary("+", indices[place], int64(row), DType.INT64)
     return Read(read.tensor, tuple(indices), read.dtype)
 
 
-__all__ = ["DOT", "dot", "native_steps"]
+__all__ = ["NEEDS", "dot", "native_steps"]

@@ -79,15 +79,42 @@ def operation_lanes(loop: For, flat: Flat, target: Target) -> int:
 # --- joining ---------------------------------------------------------------------------------------------------------
 
 
-def join(block: Block) -> Block:
+Rows = Mapping[str, int]
+"""See `row_ends`."""
+
+
+def row_ends(buffers: Iterable[Buffer]) -> Rows:
+    """Elements along the last dimension of buffers in one piece whose rows are made of tiles: `A[i, k // 4, k % 4]`."""
+    lengths = {buffer.name: constant_value(buffer.shape[-1]) for buffer in buffers if buffer.shape and not buffer.strided}
+    return {name: length for name, length in lengths.items() if length is not None and length > 1}
+
+
+def join(block: Block, rows: Rows) -> Block:
     """Apply the rule to all loops inside."""
-    return with_body(block, (_join(stmt) for stmt in block.body))
+    return with_body(block, (_join(stmt, rows) for stmt in block.body))
 
 
-def _join(stmt: Stmt) -> Stmt:
-    stmt = with_blocks(stmt, join)
-    found = one_loop(stmt) if isinstance(stmt, For) else None
+def _join(stmt: Stmt, rows: Rows) -> Stmt:
+    stmt = with_blocks(stmt, lambda block: join(block, rows))
+    found = one_loop(_in_rows(stmt, rows)) if isinstance(stmt, For) else None
     return stmt if found is None or not _assigns_only(found.body) else replace(found, kind="vectorize")
+
+
+def _in_rows(stmt: For, rows: Rows) -> For:
+    """With elements that are written tile by tile counted from the first tile of their row: `[o, v]` as `[0, 4*o + v]`."""
+    inner = stmt.body.body[0] if len(stmt.body.body) == 1 else None
+    if not isinstance(inner, For):
+        return stmt
+    place, tile = (IndexVar(stmt.var), IndexVar(inner.var)), upper_limit(inner.extent)
+
+    def in_row(each: Stmt) -> Stmt:
+        if not isinstance(each, Store) or each.indices[-2:] != place or rows.get(each.buffer, 0) != tile:
+            return each
+        along = plus(times(place[0], int64(tile)), place[1])
+        return replace(each, indices=(*each.indices[:-2], int64(0), along))
+
+    body = with_body(inner.body, map(in_row, inner.body.body))
+    return replace(stmt, body=replace(stmt.body, body=(replace(inner, body=body),)))
 
 
 def one_loop(stmt: For) -> For | None:

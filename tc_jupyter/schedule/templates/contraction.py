@@ -24,6 +24,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
 
+from . import dots
 from .reduction import is_across, is_to_few, partial_results
 from .self_products import told_apart
 from .streaming import lanes_of, step_of
@@ -373,7 +374,9 @@ def _tiled(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, in
     user = epilogue_of(schedule, name)
     if _reads_once(stage, roles) and not _is_small(extent_of(stage, roles.column, sizes)):
         return _lines(schedule, name, user, roles, target)
-    found = _channels(schedule, name, user, roles, target, sizes)
+    found = _dotted(schedule, name, user, roles, target, sizes) or _channels(
+        schedule, name, user, roles, target, sizes
+    )
     if found is not None or roles.step != 1:
         return found
     try:
@@ -385,6 +388,21 @@ def _tiled(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, in
     for tensor in (*roles.row_reads, *roles.panels):
         made = _with_factor(made, stage, user or name, tensor, roles, target, sizes)
     return made
+
+
+def _dotted(
+    schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, sizes: Mapping[str, int]
+) -> Schedule | None:
+    """Products of small integers (`dots`)."""
+    stage = schedule.graph.stage(name)
+    extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
+    dot = None if roles.row is None else dots.dot_of(schedule, stage, roles.row, roles.column, target, extents)
+    for copy in dict.fromkeys((user, None)) if dot is not None and roles.row is not None else ():
+        try:
+            return dots.scheduled(schedule, name, copy, roles.row, roles.column, dot)
+        except CompileError:
+            continue
+    return None
 
 
 def _with_factor(

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, walk
+from tc_jupyter.program import DType, IndexVar, Read, factors_of, walk
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.intrinsics import STEPS
 from tc_jupyter.schedule.schedule import Schedule
@@ -74,7 +74,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     """The schedule of a product on tensor cores; `None` if the stage or the device is not made for it."""
     stage = schedule.graph.stage(name)
     roles = roles_of(stage)
-    reads = _operands(stage)
+    reads = _operands(schedule, stage)
     if roles is None or len(reads) != 2 or not _has_step(schedule, stage, reads, target):
         return None
     if not all(_stands_alone(read, axis) for read in reads for axis in (roles.row, roles.column, roles.inner)):
@@ -83,7 +83,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     for epilogue in dict.fromkeys((user, None)):
         for tile in _tiles(stage, roles, sizes):
             try:
-                found = _Product(name, epilogue, roles, tile, tuple(reads)).scheduled(schedule)
+                found = _Product(name, epilogue, roles, tile, reads).scheduled(schedule)
                 if fits_shared(found):
                     return found
             except CompileError:
@@ -91,26 +91,13 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     return None
 
 
-def _operands(stage: Stage) -> list[Read]:
-    """The two factors of the value; nothing if it is no product of two reads."""
-    factors = _factors(stage.statement.value)
-    return factors if factors is not None and stage.statement.operator == "+" else []
+def _operands(schedule: Schedule, stage: Stage) -> tuple[Read, ...]:
+    """The two factors of the value; nothing if it is no product of two reads in the type of the sum."""
+    total = schedule.graph.program.tensor(stage.target).dtype.compute
+    return factors_of(stage.statement.value, total) if stage.statement.operator == "+" else ()
 
 
-def _factors(value: Expr) -> list[Read] | None:
-    match value:
-        case Read():
-            return [value]
-        case Cast(operand=operand):
-            return _factors(operand)
-        case Binary("*", left, right):
-            first, second = _factors(left), _factors(right)
-            return None if first is None or second is None else first + second
-        case _:
-            return None
-
-
-def _has_step(schedule: Schedule, stage: Stage, reads: list[Read], target: Target) -> bool:
+def _has_step(schedule: Schedule, stage: Stage, reads: tuple[Read, ...], target: Target) -> bool:
     """Whether the device multiplies such operands into such sums."""
     kinds = {read.dtype for read in reads}
     total = schedule.graph.program.tensor(stage.target).dtype.compute

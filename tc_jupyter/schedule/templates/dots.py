@@ -1,0 +1,226 @@
+"""Products of small integers with sums of 32 bits on a CPU: several steps of the reduction at a time.
+
+A multiply-add of 32-bit integers takes as long as one of floats; steps on pairs of 16-bit numbers (`dot_1x16x2_s16`) multiply twice
+as many in that time, those on unsigned by signed bytes (`dot_1x16x4_u8s8`) four times as many. Both operands are packed so that the
+elements of one step are neighbours, converted to 16 bits for pairs, and filled up with zeros to whole steps, so the sum has no tail.
+
+Worked example: `C(i,j) +=! int32(A(i,k)) * int32(B(k,j))` of two `int8`: `A` is copied as `int16` in rows of whole pairs, `B` in panels
+of 64 columns `[j // 64][k // 2][j % 64][k % 2]`, and tiles of 6 rows by 64 columns stay in registers while pairs of `k` are added.
+
+Source: `codegen/llvm/steps.py`. The exact sum of two products of 16 bits fits 32 bits but for four times -32768, which wraps around
+to what 32-bit additions give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from tc_jupyter.program import DType, IndexVar, Read, factors_of, keeps_values
+from tc_jupyter.schedule.intrinsics import STEPS, MatrixStep
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.target import Target
+
+LEAST_ROWS, LEAST_COLUMNS, LEAST_DEPTH = 9, 9, 8
+"""Of fewer rows, columns or steps packing is most of the work, or lanes are empty."""
+LEAST_TURNED = 16
+"""So many rows at least where the other operand lies along the reduction and is turned around: that takes long."""
+LEAST_PRODUCTS = 1 << 17
+"""Products of less are over in a few microseconds, which two more kernels take as well."""
+REUSES = 8
+"""An element is used `rows` or `columns` times, and packed once: so many times at least, by the harmonic mean."""
+BLOCK_TILES = 8
+"""Tiles of rows in one task, if there are enough tasks."""
+TILES = {16: ((6, 4), (12, 2), (14, 1)), 8: ((4, 2), (6, 1))}
+"""Rows and vectors of the register tile by lanes of a vector. Measured with AVX-512 (Zen 4), 512 x 512 x 512, two threads: pairs 0.69 ms
+in tiles of 6 x 4, 0.72 of 12 x 2; bytes 0.41 and 0.43."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """How a product is added up.
+
+    Attributes:
+        step: the matrix step.
+        inner: the reduction index that it takes several steps of.
+        left, right: the access along rows, and the one along columns.
+        rows, vectors: of the register tile.
+    """
+
+    step: MatrixStep
+    inner: str
+    left: Read
+    right: Read
+    rows: int
+    vectors: int
+
+    @property
+    def lanes(self) -> int:
+        """Columns of one step."""
+        return self.step.extents[1]
+
+    @property
+    def depth(self) -> int:
+        """Steps of the reduction in one step."""
+        return self.step.extents[2]
+
+    @property
+    def columns(self) -> int:
+        """Of the register tile."""
+        return self.vectors * self.lanes
+
+
+def dot_of(
+    schedule: Schedule, stage: Stage, row: str, column: str, target: Target, extents: Mapping[str, int | None]
+) -> Dot | None:
+    """The step and the tile for a stage, or `None` where it is no product of small integers, or a small one.
+
+    Args:
+        row, column: output indices, each along one operand.
+        extents: of all indices of the stage, as far as they are known.
+    """
+    statement, program = stage.statement, schedule.graph.program
+    if statement.operator != "+" or statement.combine is not None or program.tensor(stage.target).dtype is not DType.INT32:
+        return None
+    reads = factors_of(statement.value, DType.INT32)
+    left = [read for read in reads if IndexVar(row) in read.indices]
+    right = [read for read in reads if IndexVar(column) in read.indices]
+    if len(reads) != 2 or len(left) != 1 or len(right) != 1 or left == right or left[0].tensor == right[0].tensor:
+        return None
+    step = _step_for(left[0].dtype, right[0].dtype, target)
+    inner = [
+        index.name
+        for index in statement.reduction_indices
+        if all(IndexVar(index.name) in read.indices for read in reads)
+    ]
+    if step is None or not inner or not all(_is_plain(read) for read in reads):
+        return None
+    turned = right[0].indices[-1] != IndexVar(column)
+    least = {row: LEAST_TURNED if turned else LEAST_ROWS, column: LEAST_COLUMNS, inner[-1]: LEAST_DEPTH}
+    if any((extents[name] or number) < number for name, number in least.items()):
+        return None
+    high, wide = extents[row] or 4096, extents[column] or 4096
+    if high * wide < REUSES * (high + wide) or prod(each or 4096 for each in extents.values()) < LEAST_PRODUCTS:
+        return None
+    rows, vectors = _tile(step.extents[1], extents[row], extents[column])
+    return Dot(step, inner[-1], left[0], right[0], rows, vectors)
+
+
+def _is_plain(read: Read) -> bool:
+    """Whether an access is at different indices, one per dimension."""
+    names = [index.name for index in read.indices if isinstance(index, IndexVar)]
+    return len(names) == len(read.indices) == len(set(names))
+
+
+def _step_for(left: DType, right: DType, target: Target) -> MatrixStep | None:
+    """The step with the most products in an instruction of the processor."""
+    if "avx512vnni" in target.features:
+        bytes_ = {(DType.UINT8, DType.INT8): "dot_1x16x4_u8s8", (DType.INT8, DType.UINT8): "dot_1x16x4_s8u8"}
+        if (left, right) in bytes_:
+            return STEPS[bytes_[left, right]]
+    if not (keeps_values(DType.INT16, left) and keeps_values(DType.INT16, right)):
+        return None
+    if target.vector_bits >= 512 and "avx512bw" in target.features:
+        return STEPS["dot_1x16x2_s16"]
+    return STEPS["dot_1x8x2_s16"] if "avx2" in target.features else None
+
+
+def _tile(lanes: int, rows: int | None, columns: int | None) -> tuple[int, int]:
+    """The tile with the fewest steps over the whole result; of those with as many the first."""
+
+    def steps(tile: tuple[int, int]) -> int:
+        height, vectors = tile
+        return -(-(rows or 4096) // height) * -(-(columns or 4096) // (vectors * lanes)) * height * vectors
+
+    return min(TILES[lanes], key=steps)
+
+
+def scheduled(schedule: Schedule, name: str, user: str | None, row: str, column: str, dot: Dot) -> Schedule:
+    """The product `name`, whose result is copied out of the registers by itself or by the pointwise statement `user`.
+
+    Raises:
+        CompileError: a rule of schedules forbids it.
+    """
+    stage = schedule.graph.stage(name)
+    names = [index.name for index in stage.statement.output_indices]
+    if user is None:
+        before, schedule, copy = schedule, schedule.cache_write(name), name
+        cache = _added(before, schedule)
+    else:
+        copy, cache = user, name
+    theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
+    own, across = theirs[row], theirs[column]
+    outer = [theirs[index] for index in names if index not in (row, column)]
+    schedule = schedule.split(copy, across, dot.columns)
+    schedule = schedule.split(copy, own, BLOCK_TILES * dot.rows).split(copy, f"{own}.inner", dot.rows)
+    tiles = (f"{own}.outer", f"{across}.outer")
+    rest = (f"{own}.inner.outer", f"{own}.inner.inner", f"{across}.inner")
+    schedule = schedule.reorder(copy, *outer, *tiles, *rest)
+    for leaf in (*outer, *tiles):
+        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.unroll(copy, f"{own}.inner.inner").vectorize(copy, f"{across}.inner")
+    schedule = schedule.compute_at(cache, copy, f"{own}.inner.outer")
+    schedule = _packed_columns(_packed_rows(schedule, cache, row, dot), cache, column, dot)
+    return _summed(schedule, cache, row, column, dot)
+
+
+def _added(before: Schedule, after: Schedule) -> str:
+    """The stage that the last step has added."""
+    return next(stage for stage in after.stages if stage not in before.stages)
+
+
+def _copied(schedule: Schedule, read: Read, cache: str, dot: Dot) -> tuple[Schedule, str, list[str]]:
+    """A copy of an operand in the type of the step, and its indices in the order of those of the access."""
+    wide = dot.step.left if dot.depth == 2 and read.dtype is not dot.step.left else None
+    before = schedule
+    schedule = schedule.cache_read(read.tensor, cache, widen=wide.value if wide else False)
+    copy = _added(before, schedule)
+    return schedule, copy, [index.name for index in schedule.graph.stage(copy).statement.output_indices]
+
+
+def _packed_rows(schedule: Schedule, cache: str, row: str, dot: Dot) -> Schedule:
+    """Rows as they lie, but for whole steps and whole tiles: `[row][k // depth][k % depth]`."""
+    at, along = (dot.left.indices.index(IndexVar(index)) for index in (row, dot.inner))
+    schedule, copy, indices = _copied(schedule, dot.left, cache, dot)
+    rest = [number for number in range(len(indices)) if number not in (at, along)]
+    layout = (*((number, 0) for number in rest), (at, 0), (at, dot.rows), (along, 0), (along, dot.depth))
+    own, inner = indices[at], indices[along]
+    schedule = schedule.split(copy, own, dot.rows).split(copy, inner, dot.depth)
+    tasks = [*(indices[number] for number in rest), f"{own}.outer"]
+    schedule = schedule.reorder(copy, *tasks, f"{own}.inner", f"{inner}.outer", f"{inner}.inner")
+    for leaf in tasks:
+        schedule = schedule.parallel(copy, leaf)
+    return schedule.vectorize(copy, f"{inner}.inner").storage(copy, layout=layout)
+
+
+def _packed_columns(schedule: Schedule, cache: str, column: str, dot: Dot) -> Schedule:
+    """Panels `[column // columns][k // depth][column % columns][k % depth]`."""
+    at, along = (dot.right.indices.index(IndexVar(index)) for index in (column, dot.inner))
+    schedule, copy, indices = _copied(schedule, dot.right, cache, dot)
+    rest = [number for number in range(len(indices)) if number not in (at, along)]
+    layout = (*((number, 0) for number in rest), (at, 0), (along, 0), (at, dot.columns), (along, dot.depth))
+    across, inner = indices[at], indices[along]
+    schedule = schedule.split(copy, across, dot.columns).split(copy, inner, dot.depth)
+    tasks = [*(indices[number] for number in rest), f"{across}.outer"]
+    schedule = schedule.reorder(copy, *tasks, f"{inner}.outer", f"{inner}.inner", f"{across}.inner")
+    for leaf in tasks:
+        schedule = schedule.parallel(copy, leaf)
+    schedule = schedule.unroll(copy, f"{inner}.inner").vectorize(copy, f"{across}.inner")
+    return schedule.storage(copy, layout=layout)
+
+
+def _summed(schedule: Schedule, cache: str, row: str, column: str, dot: Dot) -> Schedule:
+    """The sums in registers."""
+    statement = schedule.graph.stage(cache).statement
+    batch = [index.name for index in statement.output_indices if index.name not in (row, column)]
+    sums = [index.name for index in statement.reduction_indices if index.name != dot.inner]
+    schedule = schedule.split(cache, row, dot.rows).split(cache, column, dot.columns)
+    schedule = schedule.split(cache, f"{column}.inner", dot.lanes).split(cache, dot.inner, dot.depth)
+    axes = (f"{column}.inner.inner", f"{dot.inner}.inner")
+    tile = (f"{row}.outer", f"{row}.inner", f"{column}.outer", f"{column}.inner.outer")
+    schedule = schedule.reorder(cache, *batch, *sums, f"{dot.inner}.outer", *tile, *axes)
+    schedule = schedule.storage(cache, "register", padded=True, whole=True)
+    schedule = schedule.unroll(cache, f"{row}.inner").unroll(cache, f"{column}.inner.outer")
+    return schedule.tensorize(cache, axes, dot.step.name)

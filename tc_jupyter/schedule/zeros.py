@@ -1,0 +1,95 @@
+"""Where a sum may run beyond its end: every point there adds a product of zeros.
+
+A tile in shared memory that is filled with zeros beyond the end of a tensor is one such place; a packed copy for the CPU, whose
+layout has tiles of just the length that the sum is split by, another one: the last tile is filled up when it is made. A sum over
+whole tiles has loops of constant length, and matrix steps have no tail.
+
+Worked example: `C(i,j) +=! A.cache(i,k) * B.cache(k,j)` with `k` split by 4, and both copies in tiles of 4 along `k`: of 13 steps
+the last tile holds one and three zeros, and `C` adds 16 products.
+"""
+
+from __future__ import annotations
+
+from tc_jupyter.program import Binary, Cast, Expr, IndexVar, Read, Statement, walk
+
+from .stage import IterVar, Split, Stage, StageGraph
+
+
+def is_copy(statement: Statement) -> bool:
+    """Whether a statement is `T(i, j) = S(i, j)`, with a conversion at most."""
+    value = statement.value.operand if isinstance(statement.value, Cast) else statement.value
+    return statement.operator == "=" and isinstance(value, Read) and all(isinstance(i, IndexVar) for i in value.indices)
+
+
+def adds_zeros(graph: StageGraph, stage: Stage) -> bool:
+    """Whether every point of a sum beyond the end of its split reductions adds a product of zeros only."""
+    inner = {relation.parent for relation in stage.relations if isinstance(relation, Split)}
+    inner &= {root.name for root in stage.roots if root.kind == "reduction"}
+    factors = _product_of(stage.statement.value)
+    if stage.statement.operator != "+" or factors is None:
+        return False
+    for read in factors:
+        names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
+        if not inner <= names or not all(_ends_with(graph, read, stage.root(axis)) for axis in inner):
+            return False
+        if not _is_filled_up(graph, read.tensor) and not all(
+            _has_whole_tiles(graph, read, axis, _factors_of(stage, axis)) for axis in inner
+        ):
+            return False
+    return True
+
+
+def _factors_of(stage: Stage, axis: str) -> set[int | None]:
+    return {relation.factor for relation in stage.relations if isinstance(relation, Split) and relation.parent == axis}
+
+
+def _has_whole_tiles(graph: StageGraph, read: Read, axis: str, factors: set[int | None]) -> bool:
+    """Whether a tensor is a copy in tiles of just that length along an index, each filled up with zeros when it is made."""
+    copies = graph.stages_on(read.tensor)
+    dimension = next(number for number, index in enumerate(read.indices) if index == IndexVar(axis))
+    tiles = {tile for copy in copies for number, tile in copy.storage.layout or () if number == dimension and tile}
+    if len(copies) != 1 or not is_copy(copies[0].statement) or tiles != factors or len(tiles) != 1:
+        return False
+    (copy,) = copies
+    root = copy.statement.output_indices[dimension].name
+    splits = [each for each in copy.relations if isinstance(each, Split) and each.parent == root]
+    inside = copy.storage.scope in ("auto", "global", "local") and {split.factor for split in splits} == tiles
+    return inside and all({split.outer, split.inner} <= set(copy.leaves) for split in splits)
+
+
+def _ends_with(graph: StageGraph, read: Read, axis: IterVar) -> bool:
+    """Whether the range of an index ends where the tensor does: a copy holds zeros beyond, and no element that is left out."""
+    places = [number for number, index in enumerate(read.indices) if index == IndexVar(axis.name)]
+    mentions = [index for index in read.indices if any(n == IndexVar(axis.name) for n in walk(index))]
+    ends = [graph.boxes[read.tensor].bounds[number][1] for number in places]
+    return len(mentions) == len(places) and ends == [axis.dom[1]]
+
+
+def _is_filled_up(graph: StageGraph, tensor: str) -> bool:
+    """Whether a tensor is a copy that holds zeros beyond the end: one in shared memory, or a copy of such a copy."""
+    copies = [each for each in graph.stages if each.target == tensor]
+    return bool(copies) and all(
+        copy.storage.padded
+        and (
+            copy.storage.scope == "shared"
+            or (is_copy(copy.statement) and all(_is_filled_up(graph, read.tensor) for read in copy.statement.reads()))
+        )
+        for copy in copies
+    )
+
+
+def _product_of(value: Expr) -> list[Read] | None:
+    """The reads of a product of reads, through conversions; `None` if it is anything else."""
+    match value:
+        case Read(indices=indices) if indices:
+            return [value]
+        case Cast(operand=inner):
+            return _product_of(inner)
+        case Binary(op="*", left=left, right=right):
+            first, second = _product_of(left), _product_of(right)
+            return None if first is None or second is None else first + second
+        case _:
+            return None
+
+
+__all__ = ["adds_zeros", "is_copy"]
