@@ -584,7 +584,9 @@ class _StageLoops:
         (stmt,) = loop.body
         assert isinstance(stmt, For)
         end = Binary("+", stmt.min, stmt.extent, DType.INT64)
-        return Block((replace(stmt, min=Binary("-", end, to_expr(constant(1)), DType.INT64), extent=to_expr(constant(1))),))
+        return Block(
+            (replace(stmt, min=Binary("-", end, to_expr(constant(1)), DType.INT64), extent=to_expr(constant(1))),)
+        )
 
     @property
     def _is_added_up(self) -> bool:
@@ -602,7 +604,7 @@ class _StageLoops:
         if split is None or tile == 1 or split.factor != tile:
             return None
         if not self._fills_its_room:
-            if self._is_added_up:
+            if self._is_added_up and is_copy(self.statement):
                 raise _across_tiles(self.stage)
             return None
         var, whole = self.nest.names[variable(self.stage.name, split.inner)], to_expr(constant(tile))

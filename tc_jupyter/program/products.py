@@ -1,10 +1,11 @@
 """The elements that a product multiplies, where it is computed in the type of the sum that it is added to.
 
-A matrix step multiplies small numbers exactly and adds the products in 32 bits. So does a statement only if the factors are converted
-before they are multiplied: `int32(A(i,k)) * int32(B(k,j))`. In `int32(A(i,k) * B(k,j))` every product wraps around in eight bits.
+A matrix step multiplies small numbers exactly and adds the products in 32 bits. So does a statement only if the factors are
+converted before they are multiplied: `int32(A(i,k)) * int32(B(k,j))`. In `int32(A(i,k) * B(k,j))` every product wraps around in
+eight bits.
 
-Worked example: of `int32(A(i,k)) * int32(B(k,j))`, added to `int32`, the factors are `A(i,k)` and `B(k,j)`; `int32(A(i,k) * B(k,j))`
-has none.
+Worked example: of `int32(A(i,k)) * int32(B(k,j))`, added to `int32`, the factors are `A(i,k)` and `B(k,j)`; `int32(A(i,k) *
+B(k,j))` has none.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from tc_jupyter.program import (
     Select,
     Statement,
     Tensor,
+    factors_of,
     keeps_values,
     rewrite,
     walk,
@@ -926,6 +927,129 @@ def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     return _valid(graph, _insert(graph, stage, computed, cached, box), old), name
 
 
+def rebias(graph: StageGraph, stage: str, tensor: str) -> tuple[StageGraph, str]:
+    """Let a sum of products of bytes read those of one factor with the other sign, 128 more or less, and put the results right.
+
+    Rewrite:
+        for i, j, k: C.cache(i,j) += int32(A(i,k)) * int32(B(k,j))
+        for i, j: C(i,j) = C.cache(i,j)
+        ->
+        for k, j: B.cache(k,j) = uint8(B(k,j)) + 128
+        for i, k: A.sum(i) += int32(A(i,k))
+        for i, j, k: C.cache(i,j) += int32(A(i,k)) * int32(B.cache(k,j))
+        for i, j: C(i,j) = C.cache(i,j) - 128 * A.sum(i)
+
+    Instructions that add four products of bytes multiply unsigned by signed ones. The results are the same, as additions of 32 bits
+    wrap around.
+
+    Example:
+        def f(int8(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! int32(A(i,k)) * int32(B(k,j)) }
+
+        for C[i] in 0:M
+          for C[j] in 0:N
+            for C[k] in 0:K
+              C(i,j) +=! int32(A(i,k)) * int32(B(k,j))
+
+        .cache_write("C")
+        .rebias("C.cache", "B")
+
+        for B.cache[k] in 0:K
+          for B.cache[j] in 0:N
+            B.cache(k, j) = B(k, j) + 128
+        for A.sum[i] in 0:M
+          for A.sum[k] in 0:K
+            A.sum(i) +=! A(i,k)
+        for C.cache[i] in 0:M
+          for C.cache[j] in 0:N
+            for C.cache[k] in 0:K
+              C(i,j) +=! int32(A(i,k)) * int32(B(k,j))
+        for C[i] in 0:M
+          for C[j] in 0:N
+            C(i, j) = C.cache(i, j) - 128 * A.sum(i)
+
+    Returns:
+        The new graph and the name of the copy (`B.cache`).
+
+    Raises:
+        CompileError: TC401 (the stage is attached or has moves already, writes a result, or is no such sum; see `cache_write`).
+    """
+    user = find_stage(graph, stage)
+    statement = user.statement
+    reads = factors_of(statement.value, DType.INT32)
+    mine = [read for read in reads if read.tensor == tensor]
+    others = [read for read in reads if read.tensor != tensor]
+    if len(mine) != 1 or len(others) != 1 or not _can_rebias(graph, user, mine[0], others[0]):
+        message = f"`{stage}` is no sum of products of a byte of `{tensor}` and another number, in `int32`"
+        raise refuse(graph, codes.BAD_ATTACH, user, message, "it is for `int8` and `uint8`, after `cache_write`")
+    read, other = mine[0], others[0]
+    signed = read.dtype is DType.INT8
+    flipped, more = (DType.UINT8, 128) if signed else (DType.INT8, -128)
+    name, box = _fresh(graph, f"{tensor}.cache"), graph.boxes[tensor]
+    names = _copy_indices(read, len(box.bounds), graph)
+    element = Cast(Read(tensor, tuple(IndexVar(index) for index in names), read.dtype), flipped)
+    place = ", ".join(names)
+    text = f"{name}({place}) = {tensor}({place}) {'+' if signed else '-'} 128"
+    copy = _copy(name, names, box, Binary("+", element, Const(more, flipped), flipped), text, user)
+    moved = rewrite(statement.value, lambda node: replace(read, tensor=name, dtype=flipped) if node == read else None)
+    changed = graph.replace_stage(replace(user, statement=replace(statement, value=moved)))
+    cached = Tensor(name, flipped, len(box.bounds), "temporary")
+    changed = _insert(changed, stage, _default_stage(copy, box, ()), cached, box)
+    return _valid(graph, _with_sums(changed, user, other, more), user), name
+
+
+def _can_rebias(graph: StageGraph, user: Stage, read: Read, other: Read) -> bool:
+    """Whether the results of a sum of products, with another value for one factor, can be put right by sums of the other one."""
+    statement = user.statement
+    plain = [index.name for index in other.indices if isinstance(index, IndexVar)]
+    return (
+        read.dtype in (DType.INT8, DType.UINT8)
+        and statement.operator == "+"
+        and statement.initialize
+        and graph.is_free(user.name)
+        and user.name not in graph.outputs
+        and len(graph.stages_on(user.target)) == 1
+        and not (statement.exists or user.limits or user.positions)
+        and len(plain) == len(other.indices) == len(set(plain))
+        and {index.name for index in statement.reduction_indices} <= set(plain)
+    )
+
+
+def _with_sums(graph: StageGraph, user: Stage, other: Read, more: int) -> StageGraph:
+    """With a stage of the sums of a factor, times `more` taken away wherever the results of `user` are read."""
+    statement = user.statement
+    sums = _fresh(graph, f"{other.tensor}.sum")
+    kept = tuple(index for index in statement.indices if IndexVar(index.name) in other.indices)
+    rows = [number for number, index in enumerate(statement.output_indices) if index in kept]
+    place = ", ".join(index.name for index in kept if index.kind == "output")
+    inside = ",".join(index.name for index in other.indices if isinstance(index, IndexVar))
+    total = replace(
+        statement,
+        name=sums,
+        target=sums,
+        indices=kept,
+        value=Cast(other, DType.INT32),
+        text=f"{sums}({place}) +=! {other.tensor}({inside})",
+    )
+    roots = tuple(root for root in user.roots if any(root.name == index.name for index in kept))
+    stage = Stage(total, roots, leaves=tuple(root.name for root in roots))
+    box = Box(tuple(root.dom for root in roots if root.kind == "output"))
+    graph = _insert(graph, user.name, stage, Tensor(sums, DType.INT32, len(rows), "temporary"), box)
+
+    def right(node: Expr) -> Expr | None:
+        if not (isinstance(node, Read) and node.tensor == user.target):
+            return None
+        part = Read(sums, tuple(node.indices[number] for number in rows), DType.INT32)
+        away = Binary("*", Const(more, DType.INT32), part, DType.INT32)
+        return Binary("-", node, away, DType.INT32)
+
+    for each in graph.consumers(user.name):
+        value, text = rewrite(each.statement.value, right), each.statement.text
+        if is_copy(each.statement):
+            text = f"{text} {'-' if more > 0 else '+'} 128 * {sums}({place})"
+        graph = graph.replace_stage(replace(each, statement=replace(each.statement, value=value, text=text)))
+    return graph
+
+
 def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     """Compute partial results along one reduction loop, and combine them in `stage`.
 
@@ -1411,6 +1535,7 @@ __all__ = [
     "fuse",
     "identity_of",
     "parallel",
+    "rebias",
     "refuse",
     "reorder",
     "rfactor",

@@ -154,6 +154,10 @@ class Schedule:
         """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""
         return self._do("cache_write", stage)
 
+    def rebias(self, stage: str, tensor: str) -> Schedule:
+        """Read bytes with the other sign, and put the results right; see `primitives.rebias`."""
+        return self._do("rebias", stage, tensor)
+
     def rfactor(self, stage: str, axis: str) -> Schedule:
         """Compute partial results along a reduction loop in a new stage `<stage>.rf`; see `primitives.rfactor`."""
         return self._do("rfactor", stage, axis)

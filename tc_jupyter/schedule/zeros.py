@@ -1,4 +1,4 @@
-"""Where a sum may run beyond its end: every point there adds a product of zeros.
+"""Where a sum may run beyond its end: every point there adds a product with zeros.
 
 A tile in shared memory that is filled with zeros beyond the end of a tensor is one such place; a packed copy for the CPU, whose
 layout has tiles of just the length that the sum is split by, another one: the last tile is filled up when it is made. A sum over
@@ -22,21 +22,25 @@ def is_copy(statement: Statement) -> bool:
 
 
 def adds_zeros(graph: StageGraph, stage: Stage) -> bool:
-    """Whether every point of a sum beyond the end of its split reductions adds a product of zeros only."""
+    """Whether every point of a sum beyond the end of its split reductions adds zero."""
     inner = {relation.parent for relation in stage.relations if isinstance(relation, Split)}
     inner &= {root.name for root in stage.roots if root.kind == "reduction"}
     factors = _product_of(stage.statement.value)
     if stage.statement.operator != "+" or factors is None:
         return False
-    for read in factors:
-        names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
-        if not inner <= names or not all(_ends_with(graph, read, stage.root(axis)) for axis in inner):
-            return False
-        if not _is_filled_up(graph, read.tensor) and not all(
-            _has_whole_tiles(graph, read, axis, _factors_of(stage, axis)) for axis in inner
-        ):
-            return False
-    return True
+    zeros = [_is_zero_behind(graph, stage, read, inner) for read in factors]
+    # a number that happens to be in memory times zero is zero, but for NaN and infinity
+    return all(zeros) or (any(zeros) and graph.program.tensor(stage.target).dtype.is_integer)
+
+
+def _is_zero_behind(graph: StageGraph, stage: Stage, read: Read, inner: set[str]) -> bool:
+    """Whether a factor is zero beyond the end of each of these reductions."""
+    names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
+    if not inner <= names or not all(_ends_with(graph, read, stage.root(axis)) for axis in inner):
+        return False
+    return _is_filled_up(graph, read.tensor) or all(
+        _has_whole_tiles(graph, read, axis, _factors_of(stage, axis)) for axis in inner
+    )
 
 
 def _factors_of(stage: Stage, axis: str) -> set[int | None]:

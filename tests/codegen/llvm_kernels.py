@@ -15,6 +15,7 @@ from tc_jupyter.loops.interpret import interpret
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Size, int64
 from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.launch import integers, scalar_value, slots
+from tc_jupyter.schedule import Target
 
 F32 = DType.FLOAT32
 ISAS = ("avx512", "avx2", "baseline") if platform.machine() in ("x86_64", "AMD64") else ("baseline",)
@@ -75,6 +76,14 @@ def numpy_dtype(dtype: DType) -> np.dtype:
     return np.dtype("uint16" if dtype is DType.BFLOAT16 else dtype.value)
 
 
+@lru_cache(maxsize=8)
+def _compiled(k: Kernel, machine: Target):
+    """Source and machine code of a verified kernel."""
+    verify(k)
+    source = emit_llvm(k, machine)
+    return source, cpu.load(source, None, machine)
+
+
 def execute(
     k: Kernel,
     arrays: Mapping[str, np.ndarray],
@@ -84,9 +93,7 @@ def execute(
     threads: int = 2,
 ):
     """Run the compiled kernel in place; returns the error record."""
-    verify(k)
-    source = emit_llvm(k, target(isa))
-    loaded = cpu.load(source, None, target(isa))
+    source, loaded = _compiled(k, target(isa))
     record = (ctypes.c_int64 * 16)()
     values: list[float] = []
     scratch = np.zeros(0, np.uint8)

@@ -1,8 +1,9 @@
 """Matrix steps that are an instruction of the CPU; all others are printed as the loops that they stand for (`loops/expand.py`).
 
-`dot_1x16x4_u8s8` is one `vpdpbusd`: it multiplies four unsigned bytes, the same for 16 columns, by four signed bytes of every column,
-and adds the products to 16 sums of 32 bits; `dot_1x16x2_s16` is `vpdpwssd`, with two signed numbers of 16 bits, or `vpmaddwd` and an
-addition. They need the columns of the sums, and the elements of both operands that one step combines, next to each other in memory.
+`dot_1x16x4_u8s8` is one `vpdpbusd`: it multiplies four unsigned bytes, the same for 16 columns, by four signed bytes of every
+column, and adds the products to 16 sums of 32 bits; `dot_1x16x2_s16` is `vpdpwssd`, with two signed numbers of 16 bits, or
+`vpmaddwd` and an addition. They need the columns of the sums, and the elements of both operands that one step combines, next to
+each other in memory.
 
 Worked example: 4 rows and 16 columns of `C[i, j] += A[i, k] * B[k/4, j, k%4]` are one load of 64 bytes of B, and per row a load of
 four bytes of A, a broadcast, and the instruction.
@@ -93,9 +94,9 @@ def _added(b: Builder, name: str, sums: str, left: str, right: str, features: fr
     vector = f"<{lanes} x i32>"
     if depth == 4:
         unsigned_first = (right, left) if STEPS[name].right is DType.UINT8 else (left, right)
-        return b.call("llvm.x86.avx512.vpdpbusd.512", (sums, *unsigned_first), vector, "sums")
+        return str(b.call("llvm.x86.avx512.vpdpbusd.512", (sums, *unsigned_first), vector, "sums"))
     if lanes == 16 and "avx512vnni" in features:
-        return b.call("llvm.x86.avx512.vpdpwssd.512", (sums, left, right), vector, "sums")
+        return str(b.call("llvm.x86.avx512.vpdpwssd.512", (sums, left, right), vector, "sums"))
     pairs = f"<{2 * lanes} x i16>"
     halves = tuple(f"{pairs} {b.raw(f'bitcast {each} to {pairs}', 'pairs')}" for each in (left, right))
     function = "llvm.x86.avx512.pmaddw.d.512" if lanes == 16 else "llvm.x86.avx2.pmadd.wd"

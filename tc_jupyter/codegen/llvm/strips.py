@@ -85,7 +85,9 @@ Rows = Mapping[str, int]
 
 def row_ends(buffers: Iterable[Buffer]) -> Rows:
     """Elements along the last dimension of buffers in one piece whose rows are made of tiles: `A[i, k // 4, k % 4]`."""
-    lengths = {buffer.name: constant_value(buffer.shape[-1]) for buffer in buffers if buffer.shape and not buffer.strided}
+    lengths = {
+        buffer.name: constant_value(buffer.shape[-1]) for buffer in buffers if buffer.shape and not buffer.strided
+    }
     return {name: length for name, length in lengths.items() if length is not None and length > 1}
 
 
@@ -103,9 +105,10 @@ def _join(stmt: Stmt, rows: Rows) -> Stmt:
 def _in_rows(stmt: For, rows: Rows) -> For:
     """With elements that are written tile by tile counted from the first tile of their row: `[o, v]` as `[0, 4*o + v]`."""
     inner = stmt.body.body[0] if len(stmt.body.body) == 1 else None
-    if not isinstance(inner, For):
+    tile = upper_limit(inner.extent) if isinstance(inner, For) else None
+    if not isinstance(inner, For) or tile is None:
         return stmt
-    place, tile = (IndexVar(stmt.var), IndexVar(inner.var)), upper_limit(inner.extent)
+    place = (IndexVar(stmt.var), IndexVar(inner.var))
 
     def in_row(each: Stmt) -> Stmt:
         if not isinstance(each, Store) or each.indices[-2:] != place or rows.get(each.buffer, 0) != tile:

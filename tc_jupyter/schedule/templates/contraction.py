@@ -374,9 +374,7 @@ def _tiled(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, in
     user = epilogue_of(schedule, name)
     if _reads_once(stage, roles) and not _is_small(extent_of(stage, roles.column, sizes)):
         return _lines(schedule, name, user, roles, target)
-    found = _dotted(schedule, name, user, roles, target, sizes) or _channels(
-        schedule, name, user, roles, target, sizes
-    )
+    found = _dotted(schedule, name, user, roles, target, sizes) or _channels(schedule, name, user, roles, target, sizes)
     if found is not None or roles.step != 1:
         return found
     try:
@@ -394,12 +392,14 @@ def _dotted(
     schedule: Schedule, name: str, user: str | None, roles: Roles, target: Target, sizes: Mapping[str, int]
 ) -> Schedule | None:
     """Products of small integers (`dots`)."""
-    stage = schedule.graph.stage(name)
+    stage, row = schedule.graph.stage(name), roles.row
     extents = {root.name: _value(root.dom[1] - root.dom[0], sizes) for root in stage.roots}
-    dot = None if roles.row is None else dots.dot_of(schedule, stage, roles.row, roles.column, target, extents)
-    for copy in dict.fromkeys((user, None)) if dot is not None and roles.row is not None else ():
+    dot = None if row is None else dots.dot_of(schedule, stage, row, roles.column, target, extents)
+    if dot is None or row is None:
+        return None
+    for copy in dict.fromkeys((user, None)):
         try:
-            return dots.scheduled(schedule, name, copy, roles.row, roles.column, dot)
+            return dots.scheduled(schedule, name, copy, row, roles.column, dot)
         except CompileError:
             continue
     return None

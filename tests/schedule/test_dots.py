@@ -1,0 +1,233 @@
+"""Products of small integers that are added up several steps at a time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tc_jupyter.loops import Intrinsic, walk_statements
+from tc_jupyter.runtime import cpu, jit
+from tc_jupyter.schedule import default_schedule
+from tests.codegen import llvm_kernels
+from tests.running import _poisoned, default, kernels_of, number, program_of, run
+
+pytest.importorskip("llvmlite")
+
+PRODUCT = "def f({}(M,K) A, {}(K,N) B) -> (C) {{ C(i,j) +=! int32(A(i,k)) * int32(B(k,j)) }}"
+TYPES = [
+    ("int8", "int8", 4),
+    ("uint8", "uint8", 4),
+    ("uint8", "int8", 4),
+    ("int8", "uint8", 4),
+    ("int16", "int16", 2),
+    ("int16", "uint8", 2),
+]
+ISAS = ["avx512", "avx512 without vnni", "avx2"]
+
+
+def target_of(isa):
+    name, _, without = isa.partition(" without ")
+    found = cpu.cpu_target(2, name)
+    return replace(found, features=frozenset(each for each in found.features if not (without and without in each)))
+
+
+@lru_cache(maxsize=64)
+def schedule_for(text, isa="avx512"):
+    """The schedule for large sizes."""
+    found = program_of(text)
+    assert found is not None, text
+    return default_schedule(*found, target_of(isa))
+
+
+def steps_in(schedule):
+    return {s.name for k in kernels_of(schedule) for s in walk_statements(k.body) if isinstance(s, Intrinsic)}
+
+
+@lru_cache(maxsize=64)
+def kernels_for(text, isa, is_empty=False):
+    """The kernels for arrays in row order."""
+    schedule = schedule_for(text, isa)
+    sizes = dict.fromkeys(schedule.graph.program.sizes, 0 if is_empty else 1)
+    made = kernels_of(schedule, sizes)
+    return [replace(each, buffers=tuple(replace(b, strided=False) for b in each.buffers)) for each in made]
+
+
+def on_cpu(text, arrays, numbers, isa, monkeypatch):
+    """The result of the engine on poisoned memory."""
+    monkeypatch.setattr(llvm_kernels, "target", lambda _=None: target_of(isa))
+    held = {name: array.copy() for name, array in arrays.items()}
+    outputs = schedule_for(text, isa).graph.program.results
+    for kernel in kernels_for(text, isa, 0 in numbers.values()):
+        for buffer in kernel.buffers:
+            if buffer.name not in held:
+                shape = tuple(max(0, number(extent, numbers)) for extent in buffer.shape)
+                held[buffer.name] = _poisoned(shape, buffer.dtype.value)
+        llvm_kernels.execute(kernel, held, numbers)
+    return {name: held[name] for name in outputs}
+
+
+def any_numbers(dtype, shape, seed=0):
+    limits = np.iinfo(dtype)
+    random = np.random.default_rng(seed)
+    values = random.integers(limits.min, limits.max + 1, shape, dtype=dtype)
+    return np.where(random.random(shape) < 0.2, limits.min, values).astype(dtype)
+
+
+def wrapped(values):
+    """As `int32`, of which additions keep the lowest bits."""
+    return (values & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+
+
+def has(isa):
+    features = cpu.cpu_target(2).features
+    return {"avx512": "avx512vnni", "avx2": "avx2"}.get(isa, "avx512bw") in features
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("left", "right", "depth"), TYPES)
+def test_products_around_the_edges_of_tiles(left, right, depth, isa, monkeypatch):
+    if not has(isa):
+        pytest.skip(f"this processor has no {isa}")
+    text = PRODUCT.format(left, right)
+    (step,) = steps_in(schedule_for(text, isa))
+    assert step.startswith("dot_")
+    assert step.partition("_")[2].split("x")[2][0] == str(depth if isa == "avx512" else 2)
+    for rows, columns, inner in [
+        *((rows, 65, 9) for rows in (1, 3, 4, 5, 6, 7, 48, 49)),
+        *((7, columns, 13) for columns in (1, 7, 8, 9, 15, 16, 17, 31, 32, 63, 64, 66, 128)),
+        *((5, 33, inner) for inner in (1, 2, 3, 4, 5, 8, 31)),
+    ]:
+        arrays = {"A": any_numbers(left, (rows, inner)), "B": any_numbers(right, (inner, columns), 1)}
+        found = on_cpu(text, arrays, {"M": rows, "K": inner, "N": columns}, isa, monkeypatch)["C"]
+        expected = wrapped(arrays["A"].astype(np.int64) @ arrays["B"].astype(np.int64))
+        np.testing.assert_array_equal(found, expected, err_msg=f"{rows} x {inner} x {columns}")
+
+
+FORMS = {
+    "both turned": "def f(int8(K,M) A, int8(N,K) B) -> (C) { C(i,j) +=! int32(A(k,i)) * int32(B(j,k)) }",
+    "batched": "def f(int8(Q,M,K) A, uint8(Q,K,N) B) -> (C) { C(q,i,j) +=! int32(A(q,i,k)) * B(q,k,j) }",
+    "one operand for a batch": "def f(uint8(Q,M,K) A, uint8(K,N) B) -> (C) { C(q,i,j) +=! int32(A(q,i,k)) * B(k,j) }",
+    "two sums": "def f(int8(M,L,K) A, int8(L,K,N) B) -> (C) { C(i,j) +=! int32(A(i,l,k)) * B(l,k,j) }",
+    "sum in another place": "def f(int16(M,K,L) A, int8(K,N,L) B) -> (C) { C(i,j) +=! int32(A(i,k,l)) * B(k,j,l) }",
+    "bias and relu": """def f(int8(M,K) A, int8(K,N) B, int32(N) b) -> (Y) {
+        C(i,j) +=! int32(A(i,k)) * B(k,j)
+        Y(i,j) = max(C(i,j) + b(j), 0) }""",
+    "scales": """def f(uint8(M,K) A, uint8(K,N) B, float(N) s) -> (Y) {
+        C(i,j) +=! int32(A(i,k)) * B(k,j)
+        Y(i,j) = float(C(i,j)) * s(j) }""",
+    "onto what is there": """def f(int8(M,K) A, int8(K,N) B, int32(M,N) D) -> (C) {
+        C(i,j) = D(i,j)
+        C(i,j) += int32(A(i,k)) * B(k,j) }""",
+    "with itself": "def f(int8(M,K) A) -> (C) { C(i,j) +=! int32(A(i,k)) * A(j,k) }",
+    "read twice": """def f(int8(M,K) A, int8(K,N) B) -> (Y, Z) {
+        C(i,j) +=! int32(A(i,k)) * B(k,j)
+        Y(i,j) = C(i,j) * 2
+        Z(j) +=! C(i,j) }""",
+}
+
+
+def numbers_for(schedule, sizes):
+    graph = schedule.graph
+    arrays = {}
+    for seed, name in enumerate(graph.program.parameters):
+        tensor = graph.program.tensor(name)
+        shape = tuple(sizes[dim.name] for dim in tensor.dims)
+        dtype = {"float": "float32"}.get(tensor.dtype.value, tensor.dtype.value)
+        arrays[name] = np.ones(shape, dtype) if dtype == "float32" else any_numbers(dtype, shape, seed)
+    return arrays
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_agree_with_the_interpreter_of_the_plain_program(form, isa, monkeypatch):
+    if not has(isa):
+        pytest.skip(f"this processor has no {isa}")
+    schedule = schedule_for(FORMS[form], isa)
+    assert len(steps_in(schedule)) == 1, form
+    plain = default(FORMS[form])
+    for numbers in ((7, 19, 5, 2, 3), (4, 16, 4, 1, 1), (1, 1, 1, 1, 2)):
+        every = dict(zip("MNKQL", numbers, strict=True))
+        sizes = {name: every[name] for name in schedule.graph.program.sizes}
+        arrays = numbers_for(schedule, sizes)
+        expected = run(plain, arrays, sizes)
+        found = on_cpu(FORMS[form], arrays, sizes, isa, monkeypatch)
+        again = run(schedule, arrays, sizes)
+        for name in found:
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=f"{form} {sizes}")
+            np.testing.assert_array_equal(again[name], expected[name], err_msg=f"{form} {sizes}, interpreted")
+
+
+@pytest.mark.parametrize("none", ["M", "N", "K"])
+def test_nothing_to_add(none, monkeypatch):
+    text = PRODUCT.format("int8", "int8")
+    sizes = {"M": 7, "N": 9, "K": 5, none: 0}
+    arrays = {"A": any_numbers("int8", (sizes["M"], sizes["K"])), "B": any_numbers("int8", (sizes["K"], sizes["N"]))}
+    found = on_cpu(text, arrays, sizes, "avx512", monkeypatch)["C"]
+    np.testing.assert_array_equal(found, np.zeros((sizes["M"], sizes["N"]), np.int32))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(int8(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! int32(A(i,k) * B(k,j)) }",
+        "def f(int8(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! int64(A(i,k)) * B(k,j) }",
+        "def f(int32(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }",
+        "def f(uint16(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! int32(A(i,k)) * B(k,j) }",
+        "def f(int8(M,K) A, int8(K,N) B) -> (C) { C(i,j) max=! int32(A(i,k)) * B(k,j) }",
+        "def f(int8(M,K) A, int8(K,N) B, int8(K) w) -> (C) { C(i,j) +=! int32(A(i,k)) * B(k,j) * w(k) }",
+        "def f(int8(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! abs(int32(A(i,k)) - B(k,j)) }",
+        "def f(int8(M,K) A, int8(L,N) B, int32(K) I) -> (C) { C(i,j) +=! int32(A(i,k)) * B(I(k),j) }",
+    ],
+)
+def test_other_sums_take_no_steps(text):
+    assert steps_in(schedule_for(text)) == set()
+
+
+def test_a_sum_of_a_part_takes_no_steps_beyond_it(monkeypatch):
+    """What stands beyond the range of the sum is no zero."""
+    text = "def f(int8(M,K) A, int8(K,N) B) -> (C) { C(i,j) +=! int32(A(i,k)) * B(k,j) where k in 0:7 }"
+    sizes = {"M": 9, "N": 20, "K": 11}
+    arrays = numbers_for(schedule_for(text), sizes)
+    expected = wrapped(arrays["A"][:, :7].astype(np.int64) @ arrays["B"][:7].astype(np.int64))
+    np.testing.assert_array_equal(on_cpu(text, arrays, sizes, "avx512", monkeypatch)["C"], expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(TYPES),
+    st.sampled_from(ISAS),
+    st.integers(1, 60),
+    st.integers(1, 140),
+    st.integers(1, 40),
+    st.integers(0, 1000),
+)
+def test_random_sizes(types, isa, rows, columns, inner, seed):
+    if not has(isa):
+        return
+    left, right, _ = types
+    text = PRODUCT.format(left, right)
+    arrays = {"A": any_numbers(left, (rows, inner), seed), "B": any_numbers(right, (inner, columns), seed + 1)}
+    with pytest.MonkeyPatch.context() as patch:
+        found = on_cpu(text, arrays, {"M": rows, "K": inner, "N": columns}, isa, patch)["C"]
+    np.testing.assert_array_equal(found, wrapped(arrays["A"].astype(np.int64) @ arrays["B"].astype(np.int64)))
+
+
+@pytest.mark.skipif(not jit.host()[0].startswith("x86_64"), reason="reads x86 assembly")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("left", "right"), [("int8", "int8"), ("int16", "int16")])
+def test_the_innermost_loop_does_not_spill(left, right, isa):
+    if not has(isa):
+        pytest.skip(f"this processor has no {isa}")
+    target = target_of(isa)
+    kernel = kernels_for(PRODUCT.format(left, right), isa)[-1]
+    assembly = jit.assembly(llvm_kernels.emit_llvm(kernel, target).text, cpu.options_of(target))
+    steps = r"vpdpbusd|vpdpwssd|vpmaddwd"
+    hot = max(re.split(r"\n\.?L?\w+:", assembly), key=lambda block: len(re.findall(steps, block)))
+    assert len(re.findall(steps, hot)) == (8 if isa == "avx2" else 24)
+    assert not re.search(r"[xyz]mm\d+, -?\d*\(%rsp\)|\(%rsp\), %[xyz]mm", hot)
