@@ -61,6 +61,7 @@ class Result:
         eager: time over that of the better of NumPy and PyTorch, by the shortest samples.
         error: the largest error as a part of its bound.
         disturbed: part of the samples during which the processors were not free.
+        round_trip: seconds that a word took from one thread to another one and back, after it.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Result:
     eager: float | None
     error: float | None
     disturbed: float
+    round_trip: float | None = None
 
     @property
     def wrong(self) -> bool:
@@ -94,7 +96,10 @@ class Result:
         )
         busy = f"  busy {self.disturbed:.0%}" if self.disturbed else ""
         times = f"{duration(ours.best or 0):>8} {duration(ours.median):>8}"
-        return f"{self.name + ', ' + self.sizes:56} {times}  {ratios:11}  {rate}  {limit}  {others}  {error}{busy}"
+        apart = "" if self.round_trip is None else f"  threads {duration(self.round_trip)} apart"
+        return (
+            f"{self.name + ', ' + self.sizes:56} {times}  {ratios:11}  {rate}  {limit}  {others}  {error}{busy}{apart}"
+        )
 
 
 def _differs(row: Row) -> str:
@@ -266,6 +271,7 @@ def measure(
         eager=_ratio(ours, eager, lambda row: row.best),
         error=error,
         disturbed=sum(timing.disturbed for timing in timings) / taken,
+        round_trip=peak.round_trip(),
     )
 
 

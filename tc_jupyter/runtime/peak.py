@@ -31,6 +31,10 @@ SLOWER = 1.3
 STREAM_BYTES = 64 << 20
 """Bytes of one array of the copies: larger than the caches, as streaming kernels are."""
 _PIECES = 64
+TURNS = 200
+"""How often a word goes there and back in one measurement."""
+_PATIENCE = 200_000
+"""Looks at a word after which the other thread counts as absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,25 @@ def fma_rate(thread_count: int | None = None) -> float | None:
 def bandwidth(thread_count: int | None = None) -> Bandwidth | None:
     """Measured on arrays of 64 MB; `None` without LLVM."""
     return _bandwidth(thread_count or threads.get_threads()) if jit.available() else None
+
+
+def round_trip() -> float | None:
+    """Seconds that a word takes from one thread to another one and back; `None` without LLVM, with one thread, or a busy one.
+
+    A hypervisor may move processors: of those of the same machine two have a common cache at one time and none a second later.
+    Measured on an AMD EPYC (Zen 4): 60 ns and 310 ns.
+    """
+    if not jit.available() or threads.get_threads() < 2:
+        return None
+    word = aligned_empty((16,), np.dtype(np.int64), 64)
+    run = _job("turns", (word.ctypes.data, TURNS, _PATIENCE), 2, 2)
+    found: list[float] = []
+    for _ in range(20):
+        word[0] = 0
+        seconds = _seconds(run)
+        if word[0] == 2 * TURNS:
+            found.append(seconds / TURNS)
+    return min(found, default=None)
 
 
 @cache
@@ -137,6 +160,7 @@ def _code() -> jit.Loaded:
     lanes = _lanes()
     parts = [
         _probe_text(lanes, _chains()),
+        _TURNS_TEXT,
         *(_stream_text(lanes, triad, past) for triad in (False, True) for past in (False, True)),
     ]
     return jit.compile("; passes: vector\n" + "\n".join(parts) + f"\n{_fma(lanes)[0]}\n!0 = !{{i32 1}}\n")
@@ -182,6 +206,40 @@ end:
   store volatile {vector} %s{chains - 1}, ptr %kept, align 64
   ret void
 }}
+"""
+
+
+_TURNS_TEXT = """define void @turns(ptr %args, i64 %index, i64 %thread, i64 %tasks) nounwind {
+; two tasks count a word up in turns: slots are its address, how often, and how many looks at it to wait for the other one
+entry:
+  %word = load ptr, ptr %args, align 8
+  %turns.at = getelementptr i64, ptr %args, i64 1
+  %turns = load i64, ptr %turns.at, align 8
+  %patience.at = getelementptr i64, ptr %args, i64 2
+  %patience = load i64, ptr %patience.at, align 8
+  %end = shl i64 %turns, 1
+  br label %turn
+turn:
+  %mine = phi i64 [ %index, %entry ], [ %mine.next, %count ]
+  %more = icmp slt i64 %mine, %end
+  br i1 %more, label %look, label %done
+look:
+  %looks = phi i64 [ 0, %turn ], [ %looks.next, %again ]
+  %found = load atomic i64, ptr %word acquire, align 8
+  %is.mine = icmp eq i64 %found, %mine
+  br i1 %is.mine, label %count, label %again
+again:
+  %looks.next = add i64 %looks, 1
+  %go.on = icmp slt i64 %looks.next, %patience
+  br i1 %go.on, label %look, label %done
+count:
+  %next = add i64 %mine, 1
+  store atomic i64 %next, ptr %word release, align 8
+  %mine.next = add i64 %mine, 2
+  br label %turn
+done:
+  ret void
+}
 """
 
 

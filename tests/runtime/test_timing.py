@@ -71,6 +71,17 @@ def test_limits_are_measured():
     assert probe() is True
 
 
+def test_how_far_two_threads_are_apart(monkeypatch):
+    pytest.importorskip("llvmlite")
+    found = peak.round_trip()  # none on a busy machine
+    assert found is None or 1e-9 < found < 1e-3
+    real = peak._job
+    monkeypatch.setattr(peak, "_job", lambda name, slots, tasks, count: real(name, slots, tasks, 1))
+    assert peak.round_trip() is None  # one thread waits for the other one in vain, and gives up
+    monkeypatch.setattr(peak.threads, "get_threads", lambda: 1)
+    assert peak.round_trip() is None
+
+
 def test_an_exception_of_a_candidate_is_not_hidden():
     def broken() -> None:
         raise KeyError("x")
