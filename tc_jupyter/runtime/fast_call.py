@@ -524,18 +524,21 @@ class _Variant:
                 f"threads{number}": runner.thread_count,
             }
         )
-        workspace = runner.entry.workspace
+        workspace, limit = runner.entry.workspace, ""
         if workspace is not None:
             nbytes = python_text(workspace.shape[0], self.sizes)
             self.give(byte=np.dtype(np.uint8))
             self.workspace = n(f"w{number}")
-            count = n(f"threads{number}")
-            made = f"{self.workspace} = {n('scratch')}((({nbytes}) * {count}(),), {n('byte')}, {workspace.align})"
+            count = n(f"count{number}")
+            limit = f", {count}"
+            made = f"{self.workspace} = {n('scratch')}((({nbytes}) * {count},), {n('byte')}, {workspace.align})"
+            # another thread of Python may change the number before the kernel runs
+            self.lines += [f"{count} = {n(f'threads{number}')}()"]
             self.lines += ["try:", f"    {made}", "except MemoryError:", f"    {self.back}"]
         values = "".join(f", {self.slot(argument)}" for argument in arguments)
         self.lines += [f"{data} = {block}()", f"{pack}({data}, 0{values})"]
         if not self.trace:
-            self.lines.append(f"{code}({data})")
+            self.lines.append(f"{code}({data}{limit})")
 
     def tell(self) -> None:
         """The sizes of this call; usually those of the call before."""

@@ -255,8 +255,8 @@ class Code(Protocol):
         """Whether no thread is woken for such a launch."""
         ...
 
-    def run(self, slots: Any) -> None:
-        """Run all tasks with these argument slots."""
+    def run(self, slots: Any, thread_count: int | None = None) -> None:
+        """Run all tasks with these argument slots, on at most so many threads, or on those of the pool."""
         ...
 
 
@@ -325,15 +325,16 @@ class CpuRunner:
         self, storage: Mapping[str, ArrayView], sizes: Mapping[str, int], scalars: Mapping[str, Number]
     ) -> Failure | None:
         """Run the kernel."""
-        scratch = None
+        scratch = count = None
         if self.work is not None and self.entry.workspace is not None:
-            nbytes = self.work({**sizes, **scalars})[0] * self.thread_count()
+            count = self.thread_count()  # another thread of Python may change it before the kernel runs
+            nbytes = self.work({**sizes, **scalars})[0] * count
             scratch = aligned_empty((nbytes,), _BYTE, self.entry.workspace.align)
         record = (ctypes.c_int64 * RECORD)() if self.kernel.checks else None
         where = 0 if scratch is None else numpy_address(scratch)
         errors = 0 if record is None else ctypes.addressof(record)
         data = self.gather(storage, sizes, scalars, where, errors)
-        self.code.run(data)
+        self.code.run(data, count)
         return None if record is None else failure_of(list(record), 2, dict(self.kernel.checks))
 
 

@@ -87,7 +87,7 @@ def _ran_on(worker: int) -> int:
 
 
 # State, one cache line each: 0 function, args, total, yield, brief jobs done alone, threads to wake, what tells the processor,
-# whether the rest is dropped, ticks between two looks, tasks of a unit; 1 nothing; 2 tasks done; 3 job number; from 4 on one line
+# whether the rest is dropped, ticks between two looks, tasks of a unit; 2 tasks done; 3 job number; from 4 on one line
 # per thread, of which the first is the caller: asleep flag, last job seen, processor (plus 1), share. A share: the first unit that
 # nobody has claimed (bits 0-25), the one after the last (26-51), threads that take part (52-63).
 _TEXT = """; passes: vector
@@ -95,16 +95,16 @@ _TEXT = """; passes: vector
 
 define internal { i64, i64 } @claim(ptr %s, i64 %id, i64 %most) {
 ; returns the first unit that was claimed, and how many, at most %most: from the front of the own share, or the end of another
+; the own share says how many threads there are: none, or an earlier number, if this one takes no part; then what it finds is empty,
+; or says itself that this thread takes no part
 entry:
-  %all.at = call ptr @share(ptr %s, i64 0)
+  %own.at = call ptr @share(ptr %s, i64 %id)
+  %own = load atomic i64, ptr %own.at acquire, align 8
+  %threads = lshr i64 %own, 52
   br label %look
 look:
   %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
-  %all = load atomic i64, ptr %all.at acquire, align 8
-  %threads = lshr i64 %all, 52
-  %in.turn = icmp ult i64 %k, %threads
-  %takes.part = icmp ult i64 %id, %threads
-  %some = and i1 %in.turn, %takes.part
+  %some = icmp ult i64 %k, %threads
   br i1 %some, label %of, label %none
 of:
   %after = add i64 %id, %k
@@ -152,13 +152,20 @@ none:
   ret { i64, i64 } zeroinitializer
 }
 
+define internal ptr @line(ptr %s, i64 %id) {
+; of a thread
+entry:
+  %number = add i64 %id, 4
+  %byte = mul i64 %number, 128
+  %at = getelementptr i8, ptr %s, i64 %byte
+  ret ptr %at
+}
+
 define internal ptr @share(ptr %s, i64 %id) {
 ; where the units of a thread stand that nobody has claimed
 entry:
-  %line = add i64 %id, 4
-  %byte = mul i64 %line, 128
-  %at = getelementptr i8, ptr %s, i64 %byte
-  %word.at = getelementptr i8, ptr %at, i64 SHARE
+  %line = call ptr @line(ptr %s, i64 %id)
+  %word.at = getelementptr i8, ptr %line, i64 SHARE
   ret ptr %word.at
 }
 
@@ -265,9 +272,7 @@ entry:
 define void @tc.worker(ptr %s, i64 %id, i64 %spins) {
 ; runs jobs until there was none for a while; then the asleep flag is up
 entry:
-  %own.line = add i64 %id, 4
-  %own.byte = mul i64 %own.line, 128
-  %own = getelementptr i8, ptr %s, i64 %own.byte
+  %own = call ptr @line(ptr %s, i64 %id)
   %seen.at = getelementptr i8, ptr %own, i64 8
   %job.at = getelementptr i8, ptr %s, i64 384
   br label %watch
@@ -368,9 +373,7 @@ check:
   %more = icmp ult i64 %id, %threads
   br i1 %more, label %look, label %end
 look:
-  %line = add i64 %id, 4
-  %byte = mul i64 %line, 128
-  %flag.at = getelementptr i8, ptr %s, i64 %byte
+  %flag.at = call ptr @line(ptr %s, i64 %id)
   %flag = atomicrmw xchg ptr %flag.at, i64 0 seq_cst
   %asleep = icmp eq i64 %flag, 1
   br i1 %asleep, label %note, label %next
@@ -433,9 +436,7 @@ check:
   %more = icmp ult i64 %id, %threads
   br i1 %more, label %look, label %post
 look:
-  %line = add i64 %id, 4
-  %byte = mul i64 %line, 128
-  %flag.at = getelementptr i8, ptr %s, i64 %byte
+  %flag.at = call ptr @line(ptr %s, i64 %id)
   %flag = load atomic i64, ptr %flag.at monotonic, align 8
   %asleep = icmp eq i64 %flag, 1
   %id.next = add i64 %id, 1
@@ -747,14 +748,12 @@ class Pool:
             KeyboardInterrupt: pressed meanwhile; tasks that were not begun are dropped.
         """
         count = min(thread_count or get_threads(), tasks, MOST_THREADS)
-        if count <= 1 or tasks >= 1 << 32 or not self.busy.acquire(blocking=False):
+        if count <= 1 or tasks >= 1 << 32 or self.busy.locked():
             self._alone(function, args, tasks)
             return
-        try:
+        with self.busy:  # `acquire` and `try` would leave a gap for an interrupt, after which nobody frees it
             self._start_workers(count)
             self._together(function, args, tasks, count, brief)
-        finally:
-            self.busy.release()
 
     def _alone(self, function: int, args: int, tasks: int) -> None:
         first = 0
@@ -763,12 +762,10 @@ class Pool:
 
     def ready(self, count: int) -> Place | None:
         """Where native callers find this pool, which has workers for `count` threads from now on; `None` while a job runs."""
-        if not self.busy.acquire(blocking=False):
+        if self.busy.locked():
             return None
-        try:
+        with self.busy:
             self._start_workers(count)
-        finally:
-            self.busy.release()
         run = ctypes.cast(self.code.run, ctypes.c_void_p).value or 0
         return Place(self._state, run, ctypes.addressof(self._wake))
 

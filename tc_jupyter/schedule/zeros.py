@@ -30,7 +30,7 @@ def adds_zeros(graph: StageGraph, stage: Stage) -> bool:
         return False
     zeros = [_is_zero_behind(graph, stage, read, inner) for read in factors]
     # a number that happens to be in memory times zero is zero, but for NaN and infinity
-    return all(zeros) or (any(zeros) and graph.program.tensor(stage.target).dtype.is_integer)
+    return all(zeros) or (any(zeros) and all(read.dtype.is_integer for read in factors))
 
 
 def _is_zero_behind(graph: StageGraph, stage: Stage, read: Read, inner: set[str]) -> bool:

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 
 import tc_jupyter as tc
+from tc_jupyter.compiler import plans
 from tc_jupyter.compiler.definition import Definition
+from tc_jupyter.runtime import threads
 from tc_jupyter.runtime.memory import POOL
 
 pytest.importorskip("llvmlite")
@@ -474,3 +476,33 @@ def test_tensors_of_pytorch_are_refused_in_their_own_words(writing):
     out = torch.zeros(3, 5, requires_grad=True)
     with pytest.raises(tc.CallError, match="a tensor that requires a gradient"), torch.no_grad():
         writing.matmul(a, b, out=out)
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_the_number_of_threads_may_change_between_a_workspace_and_its_kernel(monkeypatch, short):
+    """Another thread of Python may call `set_threads` at any time."""
+    asked: list[int | None] = []
+    real_run, before = threads.Pool.run, threads.get_threads()
+
+    def count() -> int:
+        threads.set_threads(8)  # as soon as somebody has read the number
+        return 2
+
+    def run(pool, function, args, tasks, thread_count=None, brief=False):
+        asked.append(thread_count)
+        return real_run(pool, function, args, tasks, thread_count, brief)
+
+    monkeypatch.setattr(plans.threads, "get_threads", count)
+    text = "def f(float(M,K) A, float(K,N) B) -> (C) { C(i,j) +=! A(i,k) * B(k,j) }"
+    f = tc.compile(text, target="cpu").f
+    a, b = np.ones((300, 300), np.float32), np.ones((300, 300), np.float32)
+    assert "workspace" in f.source("llvm", a, b)
+    monkeypatch.setattr(threads.Pool, "run", run)
+    try:
+        for _ in range(1 + short):
+            asked.clear()
+            assert (f(a, b) == 300).all()
+        assert 2 in asked
+        assert all(number in (None, 2) for number in asked)
+    finally:
+        threads.set_threads(before)

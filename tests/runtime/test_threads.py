@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -116,6 +117,54 @@ def test_the_caller_has_the_largest_share(total, limit, firsts):
 
 def test_a_thread_that_has_no_part_in_a_job_claims_nothing():
     assert claims_in_turn(6, 2, [2, 7]) == [(0, [0]), (2, []), (7, [])]
+
+
+def test_a_late_worker_of_a_larger_job_claims_nothing():
+    """Its own share still says that eight threads take part; what it finds is of a job of two."""
+    pool, begun = threads.Pool(), list[tuple[int, int]]()
+    task = TASK(lambda _, index, thread, __: begun.append((thread, index)))
+    address = ctypes.cast(task, ctypes.c_void_p).value
+    pool.code.run(pool._state, address, None, 8, 8, False, threads.PAUSES, pool._wake)
+    assert [index for _, index in begun] == [0, *range(1, 8)]
+    pool._word(threads._LOOK).value = 1
+    pool.code.run(pool._state, address, None, 6, 2, False, threads.PAUSES, pool._wake)
+    begun.clear()
+    assert not pool.code.work(pool._state, 5, 1)
+    assert begun == []
+    assert pool.code.work(pool._state, 1, 1)
+    assert begun == [(1, 3)]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer on this system")
+def test_an_interrupt_at_any_place_leaves_the_pool_free(code):
+    """Also between taking the pool and the first line that runs with it: of 2000 interrupts 100 came there."""
+    pool, numbers = threads.pool(), (ctypes.c_int64 * 64)()
+    job = (code.address("add"), ctypes.addressof(numbers), 64, 2)
+    is_armed, seen, turn = False, 0, 0
+
+    def interrupt(*_) -> None:
+        if is_armed:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    end = time.perf_counter() + 0.7
+    try:
+        while time.perf_counter() < end and not pool.busy.locked():
+            turn += 1
+            signal.setitimer(signal.ITIMER_REAL, 1e-6 + 6e-5 * (turn * 0.618 % 1))
+            try:
+                is_armed = True
+                for _ in range(5):
+                    pool.run(*job)
+                is_armed = False
+            except KeyboardInterrupt:
+                is_armed = False
+                seen += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not pool.busy.locked()
+    assert seen > 0
 
 
 @pytest.mark.usefixtures("four_threads")
