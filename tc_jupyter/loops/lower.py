@@ -604,7 +604,7 @@ class _StageLoops:
         if split is None or tile == 1 or split.factor != tile:
             return None
         if not self._fills_its_room:
-            if self._is_added_up and is_copy(self.statement):
+            if self._is_added_up and is_copy(self.statement) and self.nest.graph.scope(self.stage) != "shared":
                 raise _across_tiles(self.stage)
             return None
         var, whole = self.nest.names[variable(self.stage.name, split.inner)], to_expr(constant(tile))
@@ -970,7 +970,7 @@ class _StageLoops:
         else:
           for i.inner, for j.inner: C.cache[...] += ...
         """
-        tests = self._whole_tile(placed)
+        tests = self._whole_tile(placed) if self._is_aligned() else None
         here = self._intrinsic()
         rest = self._tile_rest(placed) if self._is_in_fragments else self._combine_here(self._step_depth, placed)
         if tests is None:
@@ -982,6 +982,24 @@ class _StageLoops:
     def _is_in_fragments(self) -> bool:
         """Whether the sums are spread over the registers of a warp."""
         return self._step is not None and self._step.unit == "warp" and not self._is_checked
+
+    def _is_aligned(self) -> bool:
+        """Whether a step never reads across two tiles of a packed operand, as where a sum begins in the middle of one."""
+        nest, step, values = self.nest, self._step, self._tile_values()
+        assert step is not None
+        sizes = dict(zip(step.axes, step.sizes, strict=True))
+        found = operands(nest.graph, self.stage, self._step_axes, step)
+        assert not isinstance(found, str), found
+        for tile in found:
+            place = nest.place(nest.graph.storage_name(tile.read.tensor))
+            shift = view_shift(nest.graph, tile.read.tensor)
+            for axis, number in tile.dimensions.items():
+                dimension, length = place.layout[number] if place.layout else (number, 0)
+                subscript = from_expr(tile.read.indices[dimension], scope_of(nest.graph)).substitute(values)
+                position, size = subscript + shift[dimension] - place.base[dimension], constant(sizes[axis])
+                if length and floor_div(position, size) * size != position:
+                    return False
+        return True
 
     def _whole_tile(self, placed: frozenset[str]) -> list[Expr] | None:
         """Tests that say that all points of the tile at hand exist; `None` if no test can."""

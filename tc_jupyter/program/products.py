@@ -21,7 +21,8 @@ def factors_of(value: Expr, total: DType) -> tuple[Read, ...]:
         case Cast(operand=Read() | Cast() as inner):
             return factors_of(inner, total) if keeps_values(value.dtype, inner.dtype) else ()
         case Cast(operand=Binary() as product):
-            return factors_of(product, total) if product.dtype.compute is value.dtype.compute else ()
+            kept = product.dtype.compute is value.dtype.compute and keeps_values(value.dtype, product.dtype)
+            return factors_of(product, total) if kept else ()
         case Binary(op="*", left=left, right=right) if value.dtype.compute is total:
             first, second = factors_of(left, total), factors_of(right, total)
             return first + second if first and second else ()

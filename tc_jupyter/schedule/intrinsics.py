@@ -36,6 +36,7 @@ class MatrixStep:
         unit: `warp` (the 32 threads of a warp hold the tiles in registers) or `vector` (the tiles lie in memory or in the vector
             registers of one thread).
         along_depth: A and B must be stored with the reduction innermost.
+        feature: of a CPU that has it as an instruction or two; empty if none has.
     """
 
     name: str
@@ -45,6 +46,7 @@ class MatrixStep:
     total: DType
     unit: str
     along_depth: bool = False
+    feature: str = ""
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -70,13 +72,13 @@ STEPS = {
         MatrixStep("fma_6x8_f64", (6, 8, 1), _F64, _F64, _F64, "vector"),
         MatrixStep("fma_14x16_f64", (14, 16, 1), _F64, _F64, _F64, "vector"),
         *(
-            MatrixStep(name, extents, left, right, DType.INT32, "vector", along_depth=True)
-            for name, extents, left, right in (
-                ("dot_4x16x4_u8s8", (4, 16, 4), DType.UINT8, DType.INT8),
-                ("dot_1x16x4_u8s8", (1, 16, 4), DType.UINT8, DType.INT8),
-                ("dot_1x16x4_s8u8", (1, 16, 4), DType.INT8, DType.UINT8),
-                ("dot_1x16x2_s16", (1, 16, 2), DType.INT16, DType.INT16),
-                ("dot_1x8x2_s16", (1, 8, 2), DType.INT16, DType.INT16),
+            MatrixStep(name, extents, left, right, DType.INT32, "vector", along_depth=True, feature=feature)
+            for name, extents, left, right, feature in (
+                ("dot_4x16x4_u8s8", (4, 16, 4), DType.UINT8, DType.INT8, "avx512vnni"),
+                ("dot_1x16x4_u8s8", (1, 16, 4), DType.UINT8, DType.INT8, "avx512vnni"),
+                ("dot_1x16x4_s8u8", (1, 16, 4), DType.INT8, DType.UINT8, "avx512vnni"),
+                ("dot_1x16x2_s16", (1, 16, 2), DType.INT16, DType.INT16, "avx512bw"),
+                ("dot_1x8x2_s16", (1, 8, 2), DType.INT16, DType.INT16, "avx2"),
             )
         ),
     )

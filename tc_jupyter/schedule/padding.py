@@ -49,7 +49,7 @@ def with_safe_padding(bounds: SymbolicBounds, checked: frozenset[str] = frozense
         return bounds
     graph = bounds.graph
     for stage in unsafe:
-        graph = graph.replace_stage(replace(stage, storage=replace(stage.storage, padded=False)))
+        graph = graph.replace_stage(replace(stage, storage=replace(stage.storage, padded=False, whole=False)))
     return with_safe_padding(infer_symbolic(graph), checked)
 
 

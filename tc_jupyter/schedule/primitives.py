@@ -1011,6 +1011,17 @@ def _can_rebias(graph: StageGraph, user: Stage, read: Read, other: Read) -> bool
         and not (statement.exists or user.limits or user.positions)
         and len(plain) == len(other.indices) == len(set(plain))
         and {index.name for index in statement.reduction_indices} <= set(plain)
+        and all(_only_adds(each.statement.value, user.target, graph) for each in graph.consumers(user.name))
+    )
+
+
+def _only_adds(value: Expr, tensor: str, graph: StageGraph) -> bool:
+    """Whether a value reads a tensor by its own name and in no subscript: checks of subscripts would see other numbers."""
+    reads = [node for node in walk(value) if isinstance(node, Read)]
+    inside = [node for read in reads for index in read.indices for node in walk(index) if isinstance(node, Read)]
+    mine = graph.storage_name(tensor)
+    return all(read.tensor == tensor for read in reads if graph.storage_name(read.tensor) == mine) and not any(
+        graph.storage_name(read.tensor) == mine for read in inside
     )
 
 
@@ -1324,6 +1335,8 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
         whole = sorted(dimension for dimension, tile_size in new.layout if tile_size == 0)
         if whole != list(range(rank)) or any(d not in range(rank) or t < 0 for d, t in new.layout):
             return "the layout does not name every dimension once as a whole", "entries are (dimension, tile or 0)"
+    if new.pad and new.scope != "shared" and any(tile for _, tile in new.layout or ()):
+        return "a row of tiles has no room behind it", "leave out `pad` or `layout`"
     if new.scope in ("shared", "threads", "fragment") and stage.attach.kind == "root":
         kept = "a fragment" if new.scope == "fragment" else "shared memory"
         return f"{kept} exists inside a block only", "`compute_at` a loop of the consumer first"

@@ -51,14 +51,15 @@ def _has_whole_tiles(graph: StageGraph, read: Read, axis: str, factors: set[int 
     """Whether a tensor is a copy in tiles of just that length along an index, each filled up with zeros when it is made."""
     copies = graph.stages_on(read.tensor)
     dimension = next(number for number, index in enumerate(read.indices) if index == IndexVar(axis))
-    tiles = {tile for copy in copies for number, tile in copy.storage.layout or () if number == dimension and tile}
-    if len(copies) != 1 or not is_copy(copies[0].statement) or tiles != factors or len(tiles) != 1:
+    if len(copies) != 1 or not is_copy(copies[0].statement):
         return False
     (copy,) = copies
+    tiles = [tile for number, tile in copy.storage.layout or () if number == dimension and tile]
     root = copy.statement.output_indices[dimension].name
     splits = [each for each in copy.relations if isinstance(each, Split) and each.parent == root]
-    inside = copy.storage.scope in ("auto", "global", "local") and {split.factor for split in splits} == tiles
-    return inside and all({split.outer, split.inner} <= set(copy.leaves) for split in splits)
+    inside = copy.storage.scope in ("auto", "global", "local") and len(tiles) == 1
+    same = set(tiles) == factors == {split.factor for split in splits}
+    return inside and same and all({split.outer, split.inner} <= set(copy.leaves) for split in splits)
 
 
 def _ends_with(graph: StageGraph, read: Read, axis: IterVar) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tc_jupyter as tc
 from tc_jupyter.loops import Intrinsic, walk_statements
 from tc_jupyter.runtime import cpu, jit
 from tc_jupyter.schedule import default_schedule
@@ -231,3 +232,94 @@ def test_the_innermost_loop_does_not_spill(left, right, isa):
     hot = max(re.split(r"\n\.?L?\w+:", assembly), key=lambda block: len(re.findall(steps, block)))
     assert len(re.findall(steps, hot)) == (8 if isa == "avx2" else 24)
     assert not re.search(r"[xyz]mm\d+, -?\d*\(%rsp\)|\(%rsp\), %[xyz]mm", hot)
+
+
+TWO = """def f(int8(M,K) A, int8(K,N) B) -> (C, D) {{
+    C(i,j) +=! int32(A(i,k)) * int32(B(k,j)) where {}
+    D(i,j) +=! int32(A(i,k)) * int32(B(k,j)) }}"""
+
+
+@pytest.mark.parametrize("start", [1, 4, 5])
+@pytest.mark.parametrize("index", ["k in {}:K", "i in {}:M"])
+def test_sums_that_share_copies_and_begin_elsewhere(start, index):
+    """A step would read across two tiles of the copy that is made for both."""
+    f = tc.compile(TWO.format(index.format(start)), target="cpu").f
+    a, b = any_numbers("int8", (133, 133)), any_numbers("int8", (133, 133), 1)
+    whole = a.astype(np.int64) @ b.astype(np.int64)
+    part = a[:, start:].astype(np.int64) @ b[start:].astype(np.int64) if index[0] == "k" else whole[start:]
+    c, d = f(a, b)
+    np.testing.assert_array_equal(d, wrapped(whole))
+    np.testing.assert_array_equal(c, wrapped(part))
+
+
+def test_one_copy_for_sums_that_begin_elsewhere_interpreted():
+    text = TWO.format("k in 1:K")
+    schedule = default(text).cache_write("C").cache_write("D")
+    for operand, layout in (("A", ((0, 0), (1, 0), (1, 4))), ("B", ((1, 0), (0, 0), (0, 4)))):
+        schedule = schedule.cache_read(operand, "C.cache", "D.cache", widen=operand == "A" and "int16")
+        schedule = schedule.storage(f"{operand}.cache", layout=layout)
+    for cache in ("C.cache", "D.cache"):
+        schedule = schedule.split(cache, "j", 16).split(cache, "k", 2)
+        schedule = schedule.reorder(cache, "i", "j.outer", "k.outer", "j.inner", "k.inner")
+    sizes = {"M": 3, "K": 9, "N": 17}
+    arrays = numbers_for(schedule, sizes)
+    expected = run(default(text), arrays, sizes)
+    for name, found in run(schedule, arrays, sizes).items():
+        np.testing.assert_array_equal(found, expected[name])
+
+
+def test_a_product_that_is_an_index_is_checked_as_it_is():
+    f = tc.compile(
+        """def f(int8(M,K) A, int8(K,N) B, int32(T) t) -> (Y) {
+        C(i,j) +=! int32(A(i,k)) * int32(B(k,j))
+        Y(i,j) = t(C(i,j)) }""",
+        target="cpu",
+    ).f
+    random = np.random.default_rng(3)
+    a, b = (random.integers(0, 8, (133, 133)).astype(np.int8) for _ in range(2))
+    product = a.astype(np.int64) @ b
+    table = np.arange(product.max() + 1, dtype=np.int32)
+    np.testing.assert_array_equal(f(a, b, table), product)
+    with pytest.raises(tc.CallError, match=f"index {(-product)[product != 0].max()}|index -"):
+        f(a, -b, np.arange(300000, dtype=np.int32))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(int8(M,K) A, int8(K,N) B, int32(T) t) -> (Y) { C(i,j) +=! int32(A(i,k)) * B(k,j)  Y(i,j) = t(C(i,j)) }",
+        """def g(int32(M,N) C) -> (Y) { Y(i,j) = C(i,j) + 1 }
+        def f(int8(M,K) A, int8(K,N) B) -> (Y) { C(i,j) +=! int32(A(i,k)) * B(k,j)   Y = g(C) }""",
+        "def f(int8(M,K) A, int8(K,N) B, int8(K) w) -> (Y) { C(i,j) +=! int32(A(i,k)) * B(k,j) * w(k)  Y(i,j) = C(i,j) }",
+        "def f(int16(M,K) A, int16(K,N) B) -> (Y) { C(i,j) +=! int32(A(i,k)) * B(k,j)  Y(i,j) = C(i,j) }",
+        "def f(int8(M) A, int8(K,N) B) -> (Y) { C(i,j) +=! int32(A(i)) * B(k,j)  Y(i,j) = C(i,j) }",
+    ],
+)
+def test_sums_that_nobody_could_put_right_keep_their_bytes(text):
+    last = list(tc.compile(text, target="cpu", allow=["TC234"]).values())[-1]
+    with pytest.raises(tc.CompileError, match="TC401"):
+        last.schedule().rebias("C", "B")
+
+
+@pytest.mark.parametrize("layout", [((0, 0), (1, 0), (1, 4), (1, 4)), ((0, 0), (1, 0)), ((0, 0), (1, 0), (1, 8))])
+def test_only_tiles_of_the_sum_s_own_length_are_filled_up(layout):
+    schedule = (
+        default(PRODUCT.format("int8", "int8")).cache_write("C").cache_read("A", "C.cache").cache_read("B", "C.cache")
+    )
+    schedule = schedule.storage("A.cache", layout=layout).split("A.cache", "k", 4).split("C.cache", "k", 4)
+    with pytest.raises(tc.CompileError, match="TC410"):
+        schedule.storage("C.cache", padded=True, whole=True)
+
+
+def test_a_copy_that_is_changed_later_is_no_longer_read_beyond_its_end():
+    schedule = default(PRODUCT.format("int8", "int8")).cache_write("C").compute_at("C.cache", "C", "i")
+    schedule = schedule.cache_read("A", "C.cache").cache_read("B", "C.cache")
+    schedule = schedule.storage("A.cache", layout=((0, 0), (1, 0), (1, 4))).split("A.cache", "k", 4)
+    schedule = schedule.storage("B.cache", layout=((1, 0), (0, 0), (0, 4))).split("B.cache", "k", 4)
+    schedule = schedule.split("C.cache", "k", 4).storage("C.cache", padded=True, whole=True)
+    changed = schedule.storage("A.cache", layout=((1, 0), (0, 0))).storage("B.cache", layout=((0, 0), (1, 0)))
+    sizes = {"M": 5, "K": 7, "N": 3}
+    arrays = numbers_for(schedule, sizes)
+    expected = run(default(PRODUCT.format("int8", "int8")), arrays, sizes)["C"]
+    for each in (schedule, changed):
+        np.testing.assert_array_equal(run(each, arrays, sizes)["C"], expected)

@@ -23,7 +23,7 @@ from .polynomial import mentions
 from .prepare import accesses, constant_value, has_read, largest, plus, times, upper_limit, variables
 from .show import heading, show
 from .state import Written
-from .steps import NEEDS, dot
+from .steps import NATIVE, dot
 from .storage import Storage, element_count, rounded_up, row_major
 from .stores import Stores
 from .strips import WIDEST, native_lanes
@@ -67,7 +67,7 @@ class Statements(Stores):
             case Barrier():
                 pass
             case Intrinsic():
-                assert stmt.name in NEEDS, f"the CPU has no operation `{stmt.name}`"
+                assert stmt.name in NATIVE, f"the CPU has no operation `{stmt.name}`"
                 dot(self.b, self.pointer, stmt, self.target.features)
             case _:
                 assert_never(stmt)

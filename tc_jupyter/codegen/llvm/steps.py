@@ -23,20 +23,14 @@ from . import arith
 from .builder import Builder
 from .prepare import constant_value
 
-NEEDS = {
-    "dot_4x16x4_u8s8": "avx512vnni",
-    "dot_1x16x4_u8s8": "avx512vnni",
-    "dot_1x16x4_s8u8": "avx512vnni",
-    "dot_1x16x2_s16": "avx512bw",
-    "dot_1x8x2_s16": "avx2",
-}
-"""Which feature of a processor has an instruction for a step."""
+NATIVE = frozenset(step.name for step in STEPS.values() if step.feature)
+"""Steps that a processor may have."""
 
 
 def native_steps(kernel: Kernel, target: Target) -> frozenset[str]:
     """The intrinsics of a kernel that the CPU has as instructions, with operands that lie in memory as it takes them."""
     steps = [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Intrinsic)]
-    found = [stmt for stmt in steps if NEEDS.get(stmt.name) in target.features]
+    found = [stmt for stmt in steps if stmt.name in NATIVE and STEPS[stmt.name].feature in target.features]
     if not found:
         return frozenset()
     buffers = {buffer.name: buffer for buffer in kernel.buffers}
@@ -113,4 +107,4 @@ def _moved(stmt: Intrinsic, read: Read, key: str, row: int) -> Read:
     return Read(read.tensor, tuple(indices), read.dtype)
 
 
-__all__ = ["NEEDS", "dot", "native_steps"]
+__all__ = ["NATIVE", "dot", "native_steps"]

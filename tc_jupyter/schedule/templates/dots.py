@@ -129,13 +129,10 @@ def _is_plain(read: Read) -> bool:
 
 def _step_for(left: DType, right: DType, target: Target) -> MatrixStep | None:
     """The step with the most products in an instruction of the processor."""
-    if "avx512vnni" in target.features and left in SIGNS and right in SIGNS:
-        return STEPS[SIGNS[left]]
-    if not (keeps_values(DType.INT16, left) and keeps_values(DType.INT16, right)):
-        return None
-    if target.vector_bits >= 512 and "avx512bw" in target.features:
-        return STEPS["dot_1x16x2_s16"]
-    return STEPS["dot_1x8x2_s16"] if "avx2" in target.features else None
+    names = [SIGNS[left]] if left in SIGNS and right in SIGNS else []
+    if keeps_values(DType.INT16, left) and keeps_values(DType.INT16, right):
+        names += ["dot_1x16x2_s16", "dot_1x8x2_s16"]
+    return next((STEPS[name] for name in names if STEPS[name].feature in target.features), None)
 
 
 def _tile(lanes: int, rows: int | None, columns: int | None) -> tuple[int, int]:

@@ -1,0 +1,33 @@
+"""Which products are exact in the type of the sum."""
+
+from __future__ import annotations
+
+import pytest
+
+from tc_jupyter.program import DType, factors_of
+from tests.running import program_of
+
+
+@pytest.mark.parametrize(
+    ("types", "value", "number"),
+    [
+        (("int8", "int8"), "int32(A(k)) * int32(B(k))", 2),
+        (("int8", "uint8"), "int32(A(k)) * B(k)", 2),
+        (("int8", "int8"), "int32(int16(A(k))) * B(k)", 2),
+        (("int8", "int8"), "int32(A(k) * B(k))", 0),
+        (("uint8", "int8"), "int32(int8(A(k))) * B(k)", 0),
+        (("int32", "int8"), "int32(int8(A(k))) * B(k)", 0),
+        (("int32", "int32"), "A(k) * B(k)", 2),
+        (("int32", "int32"), "A(k) + B(k)", 0),
+        (("int32", "int32"), "A(k) * 2", 0),
+        (("half", "half"), "float(A(k)) * float(B(k))", 2),
+        (("half", "half"), "float(half(float(A(k)) * float(B(k))))", 0),
+        (("double", "float"), "float(A(k)) * B(k)", 0),
+    ],
+)
+def test_factors(types, value, number):
+    left, right = types
+    found = program_of(f"def f({left}(K) A, {right}(K) B) -> (s) {{ s(i) +=! {value} where i in 0:1 }}")
+    assert found is not None
+    total = DType.INT32 if "int" in left else DType.FLOAT32
+    assert len(factors_of(found[0].statements[0].value, total)) == number
