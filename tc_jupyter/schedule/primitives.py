@@ -972,6 +972,9 @@ def rebias(graph: StageGraph, stage: str, tensor: str) -> tuple[StageGraph, str]
 
     Raises:
         CompileError: TC401 (the stage is attached or has moves already, writes a result, or is no such sum; see `cache_write`).
+
+    Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", CVPR 2018,
+    section 2.3 (zero points are taken out of the sum).
     """
     user = find_stage(graph, stage)
     statement = user.statement
@@ -1011,11 +1014,11 @@ def _can_rebias(graph: StageGraph, user: Stage, read: Read, other: Read) -> bool
         and not (statement.exists or user.limits or user.positions)
         and len(plain) == len(other.indices) == len(set(plain))
         and {index.name for index in statement.reduction_indices} <= set(plain)
-        and all(_only_adds(each.statement.value, user.target, graph) for each in graph.consumers(user.name))
+        and all(_reads_in_the_open(each.statement.value, user.target, graph) for each in graph.consumers(user.name))
     )
 
 
-def _only_adds(value: Expr, tensor: str, graph: StageGraph) -> bool:
+def _reads_in_the_open(value: Expr, tensor: str, graph: StageGraph) -> bool:
     """Whether a value reads a tensor by its own name and in no subscript: checks of subscripts would see other numbers."""
     reads = [node for node in walk(value) if isinstance(node, Read)]
     inside = [node for read in reads for index in read.indices for node in walk(index) if isinstance(node, Read)]

@@ -202,15 +202,13 @@ def test_a_sum_of_a_part_takes_no_steps_beyond_it(monkeypatch):
 @settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(TYPES),
-    st.sampled_from(ISAS),
+    st.sampled_from([isa for isa in ISAS if has(isa)] or ["avx512"]),  # elsewhere the code is the same for all names
     st.integers(1, 60),
     st.integers(1, 140),
     st.integers(1, 40),
     st.integers(0, 1000),
 )
 def test_random_sizes(types, isa, rows, columns, inner, seed):
-    if not has(isa):
-        return
     left, right, _ = types
     text = PRODUCT.format(left, right)
     arrays = {"A": any_numbers(left, (rows, inner), seed), "B": any_numbers(right, (inner, columns), seed + 1)}

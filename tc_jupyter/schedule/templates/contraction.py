@@ -27,7 +27,7 @@ from tc_jupyter.schedule.target import Target
 from . import dots
 from .reduction import is_across, is_to_few, partial_results
 from .self_products import told_apart
-from .streaming import lanes_of, step_of
+from .streaming import is_plain, lanes_of, step_of
 
 BLOCK_TILES = 8
 """Tiles of rows in one task, if there are enough tasks."""
@@ -314,7 +314,7 @@ def _roles(reads: list[Read], row: str | None, column: str, width: int = 1) -> R
         if any(move != 0 for move in moves):
             if any(across):
                 return None
-            kind = panels if _is_plain(read) else windows if moves[-1] == width and not any(moves[:-1]) else None
+            kind = panels if is_plain(read) else windows if moves[-1] == width and not any(moves[:-1]) else None
             if kind is None:
                 return None
             kind.append(read.tensor)
@@ -330,11 +330,6 @@ def _roles(reads: list[Read], row: str | None, column: str, width: int = 1) -> R
     ):
         return None
     return Roles(row, column, tuple(dict.fromkeys(rows)), tuple(dict.fromkeys(panels)), tuple(dict.fromkeys(windows)))
-
-
-def _is_plain(read: Read) -> bool:
-    names = [index.name for index in read.indices if isinstance(index, IndexVar)]
-    return len(names) == len(read.indices) == len(set(names))
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int] | None = None) -> Schedule | None:
@@ -645,7 +640,7 @@ def _reads_once(stage: Stage, roles: Roles) -> bool:
     names = [index.name for index in stage.statement.reduction_indices if index.name not in single]
     outputs = [index.name for index in stage.statement.output_indices if index.name not in single]
     reads = [read for read in stage.statement.reads() if read.tensor in roles.windows]
-    plain = all(_is_plain(read) and {*names, roles.column} <= _indices_of(stage, read.tensor) for read in reads)
+    plain = all(is_plain(read) and {*names, roles.column} <= _indices_of(stage, read.tensor) for read in reads)
     return roles.row is None and outputs == [roles.column] and len(names) == 1 and plain
 
 

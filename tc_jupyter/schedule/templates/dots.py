@@ -27,6 +27,8 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
+from .streaming import added, is_plain
+
 LEAST_ROWS, LEAST_COLUMNS, LEAST_DEPTH = 9, 9, 8
 """Of fewer rows, columns or steps packing is most of the work, or lanes are empty."""
 LEAST_TURNED = 16
@@ -107,7 +109,7 @@ def dot_of(
         for index in statement.reduction_indices
         if all(IndexVar(index.name) in read.indices for read in reads)
     ]
-    if step is None or not inner or not all(_is_plain(read) for read in reads):
+    if step is None or not inner or not all(is_plain(read) for read in reads):
         return None
     turned = right[0].indices[-1] != IndexVar(column)
     least = {row: LEAST_TURNED if turned else LEAST_ROWS, column: LEAST_COLUMNS, inner[-1]: LEAST_DEPTH}
@@ -119,12 +121,6 @@ def dot_of(
     rows, vectors = _tile(step.extents[1], extents[row], extents[column])
     flips = step.left is left[0].dtype and step.right is not right[0].dtype and step.extents[2] == 4
     return Dot(step, inner[-1], left[0], right[0], rows, vectors, flips)
-
-
-def _is_plain(read: Read) -> bool:
-    """Whether an access is at different indices, one per dimension."""
-    names = [index.name for index in read.indices if isinstance(index, IndexVar)]
-    return len(names) == len(read.indices) == len(set(names))
 
 
 def _step_for(left: DType, right: DType, target: Target) -> MatrixStep | None:
@@ -155,7 +151,7 @@ def scheduled(schedule: Schedule, name: str, user: str | None, row: str, column:
     names = [index.name for index in stage.statement.output_indices]
     if user is None:
         before, schedule, copy = schedule, schedule.cache_write(name), name
-        cache = _added(before, schedule)
+        cache = added(before, schedule)
     else:
         copy, cache = user, name
     flipped = None
@@ -180,11 +176,6 @@ def scheduled(schedule: Schedule, name: str, user: str | None, row: str, column:
     return _summed(schedule, cache, row, column, dot)
 
 
-def _added(before: Schedule, after: Schedule) -> str:
-    """The stage that the last step has added."""
-    return next(stage for stage in after.stages if stage not in before.stages)
-
-
 def _in_tasks(schedule: Schedule, sums: str) -> Schedule:
     """The sums of rows, each in one task."""
     for index in schedule.graph.stage(sums).statement.output_indices:
@@ -197,7 +188,7 @@ def _copied(schedule: Schedule, read: Read, cache: str, dot: Dot) -> tuple[Sched
     wide = dot.step.left if dot.depth == 2 and read.dtype is not dot.step.left else None
     before = schedule
     schedule = schedule.cache_read(read.tensor, cache, widen=wide.value if wide else False)
-    return schedule, _added(before, schedule)
+    return schedule, added(before, schedule)
 
 
 def _packed_rows(schedule: Schedule, cache: str, row: str, dot: Dot) -> Schedule:

@@ -9,7 +9,7 @@ planes are read again too.
 
 from __future__ import annotations
 
-from tc_jupyter.program import Expr, Read, Select, Size, grows_slowly, is_along_rows, positions, walk
+from tc_jupyter.program import Expr, IndexVar, Read, Select, Size, grows_slowly, is_along_rows, positions, walk
 from tc_jupyter.ranges import SizeExpr, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -50,6 +50,18 @@ def steps_along(stage: Stage, index: str) -> list[tuple[int | None, bool]]:
             moves = [step_of(from_expr(subscript), index) for subscript in read.indices]
             found.append((moves[-1], any(move != 0 for move in moves[:-1])))
     return found
+
+
+def added(before: Schedule, after: Schedule) -> str:
+    """The stage that one step has added."""
+    (name,) = set(after.stages) - set(before.stages)
+    return name
+
+
+def is_plain(read: Read) -> bool:
+    """Whether an access is at different indices, one per dimension."""
+    names = [index.name for index in read.indices if isinstance(index, IndexVar)]
+    return len(names) == len(read.indices) == len(set(names))
 
 
 def step_of(subscript: SizeExpr, index: str) -> int | None:

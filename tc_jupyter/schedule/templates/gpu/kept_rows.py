@@ -24,9 +24,9 @@ from tc_jupyter.schedule.infer_bound import limited
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.templates.streaming import added
 
 from . import pointwise
-from .limits import added
 
 KEPT_BYTES = 128
 """Registers that a thread may spend on its part of a row, in bytes."""

@@ -1,4 +1,4 @@
-"""What templates ask of a schedule: what a step has added, whether a kernel keeps to what a block of threads has."""
+"""Whether a kernel keeps to what a block of threads has."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from tc_jupyter.schedule.infer_bound import infer_symbolic
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.rolling import window_of
 from tc_jupyter.schedule.schedule import Schedule
-
-
-def added(before: Schedule, after: Schedule) -> str:
-    """The stage that one step has added."""
-    (name,) = set(after.stages) - set(before.stages)
-    return name
-
 
 SHARED_BYTES = 48 << 10
 """Shared memory of a block without opting in."""

@@ -27,8 +27,9 @@ from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.self_products import told_apart
+from tc_jupyter.schedule.templates.streaming import added
 
-from .limits import added, fits_shared
+from .limits import fits_shared
 
 
 @dataclass(frozen=True, slots=True)

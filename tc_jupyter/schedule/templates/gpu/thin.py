@@ -19,9 +19,8 @@ from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates.streaming import step_of
+from tc_jupyter.schedule.templates.streaming import added, step_of
 
-from .limits import added
 from .product import FEWEST, extent_of, roles_of
 from .reduction import WARP, bind_rows
 

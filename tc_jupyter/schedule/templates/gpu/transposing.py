@@ -12,9 +12,9 @@ from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
-from tc_jupyter.schedule.templates.streaming import step_of
+from tc_jupyter.schedule.templates.streaming import added, step_of
 
-from .limits import added, fits_shared
+from .limits import fits_shared
 
 TILE, LINES = 32, 8
 
