@@ -13,6 +13,7 @@ from tc_jupyter.program.expr import DType
 from tc_jupyter.program.functions import FUNCTIONS
 from tc_jupyter.schedule import Schedule
 from tests.literate import DOCS
+from tests.prose import long_sentences
 
 PAGES = sorted(DOCS.glob("*.md"))
 PYTHON = (DOCS / "python.md").read_text(encoding="utf-8")
@@ -39,6 +40,18 @@ def test_codes_and_links_exist(page):
     assert set(re.findall(r"\bTC\d{3}\b", text)) <= set(codes.ALL)
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_sentences_are_short(page):
+    assert long_sentences(page.read_text(encoding="utf-8")) == []
+
+
+def test_long_sentences_are_found():
+    words = " ".join(["word"] * 35)
+    assert long_sentences(f"A short one. W{words}\n\n* W{words}\n* `more words in code`\n") == []
+    assert len(long_sentences(f"Then {words}.\n\n* One {words}.\n")) == 2
+    assert long_sentences(f"```tc\nOne {words}\n```\n| One {words} |\n") == []
 
 
 def test_docstrings_name_sections_that_exist():

@@ -11,6 +11,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.cli import COMMANDS
+from tests.prose import long_sentences
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,7 +22,7 @@ def fences(language: str) -> list[str]:
 
 
 def test_the_language_in_one_screen():
-    (text,) = fences("tc")
+    text = "\n".join(fences("tc"))
     analysis = tc.analyze(text)
     assert [d.message for d in analysis.diagnostics if d.is_error] == []
     assert len(text.splitlines()) < 40
@@ -62,6 +63,11 @@ def test_links_and_pictures_lead_somewhere(target):
     assert path.exists()
     if path.suffix == ".png":
         assert path.stat().st_size < 300_000
+
+
+def test_it_is_short_and_so_are_its_sentences():
+    assert len(README.splitlines()) <= 120
+    assert long_sentences(README) == []
 
 
 def test_no_number_of_speed_without_a_measurement():
