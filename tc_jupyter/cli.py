@@ -20,7 +20,7 @@ from pathlib import Path
 from tc_jupyter.diagnostics import CallError, CompileError, explain, nearest
 from tc_jupyter.diagnostics.codes import ALL
 
-KINDS = ("loops", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
+KINDS = ("loops", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -36,6 +36,7 @@ from tc_jupyter.compiler.definition import (
     gpu_available,
     target_of,
 )
+from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
 from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.program import ArgumentType, Program
@@ -57,7 +58,7 @@ if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor fo
     from tc_jupyter.program.sac_rewrites import Rewrites
 
 CHECKS = ("all", "sizes", "none")
-SOURCE_KINDS = ("loops", "cuda", "ptx", "sass", "llvm", "asm", "rewrites")
+SOURCE_KINDS = ("loops", "c", "cuda", "ptx", "sass", "llvm", "asm", "rewrites")
 TARGETS = (None, "cpu", "cuda", "interpreter")
 
 
@@ -419,7 +420,7 @@ class Function:
         """Generated text.
 
         Args:
-            kind: `loops`, `cuda`, `ptx`, `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
+            kind: `loops`, `c` (plain C99, without any schedule), `cuda`, `ptx`, `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
             arrays: example arrays; the text is what a call with them runs. Without them it is for row-major arrays of any size.
             sizes: sizes by name, for kinds that depend on them.
 
@@ -434,6 +435,8 @@ class Function:
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
         checked_sizes(self._known(arrays).program, sizes)
+        if kind == "c":
+            return plain_c(self._known(arrays).found).text
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays)
             return "\n\n".join(show_kernel(kernel) for kernel in made.kernels)

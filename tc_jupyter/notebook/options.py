@@ -11,7 +11,7 @@ TARGETS = ("cpu", "cuda", "interpreter")
 SUBCOMMANDS = {
     "list": "the functions of this notebook",
     "inspect": "NAME: the card of a function",
-    "source": "NAME [KIND] [SIZE=VALUE ...]: generated text: cuda (default), loops, llvm, asm, ptx, sass, rewrites",
+    "source": "NAME [KIND] [SIZE=VALUE ...]: generated text: cuda (default), c, loops, llvm, asm, ptx, sass, rewrites",
     "bench": "NAME ARGUMENT ...: time a call, and the limit of this machine; an argument is a Python expression without blanks",
     "cache": "[--clear]: compiled code kept on disk",
     "explain": "CODE: meaning, example and cure of a message, as in `%tc explain TC301`",

@@ -25,7 +25,7 @@ from .picture import BAD, CODE, MUTED, Content, Control, Picture, code, folded, 
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _TITLES = {
-    "loops": "loops", "cuda": "CUDA C++", "ptx": "PTX", "sass": "machine code (SASS)", "llvm": "LLVM IR", "asm": "assembly",
+    "loops": "loops", "c": "C99", "cuda": "CUDA C++", "ptx": "PTX", "sass": "machine code (SASS)", "llvm": "LLVM IR", "asm": "assembly",
     "rewrites": "rewrites of SaC",
 }  # fmt: skip
 _SAVED = 24_000

@@ -24,7 +24,7 @@ def function(text: str, **options):
     return next(iter(tc.compile(text, **options).values()))
 
 
-@pytest.mark.parametrize("kind", ["loops", "cuda", "ptx", "llvm", "asm"])
+@pytest.mark.parametrize("kind", ["loops", "c", "cuda", "ptx", "llvm", "asm"])
 def test_lines_are_linked_to_the_cell(kind):
     picture = Code(function(BOTH), kind)
     html = picture.content(live=True).html

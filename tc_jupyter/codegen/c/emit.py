@@ -1,0 +1,455 @@
+"""Prints the kernels of a def as one C99 function: loops, arrays with their sizes, and the helpers that they need.
+
+Arrays are row-major and indexed by dimension, as `A[i][k]`; sizes come first, then the parameters of the def, then its results.
+Temporaries are allocated inside. The outermost loop over an index of the result is marked for OpenMP.
+
+Worked example: `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }` becomes
+
+    int mv(int64_t R, int64_t C, const float A[restrict R][C], const float B[restrict C], float o[restrict R])
+    {
+        #pragma omp parallel for
+        for (int64_t i = 0; i < R; i++) {
+            o[i] = 0.0f;
+            for (int64_t j = 0; j < C; j++)
+                o[i] += A[i][j] * B[j];
+        }
+        return 0;
+    }
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from tc_jupyter.codegen.source import Argument
+from tc_jupyter.loops import (
+    Allocate,
+    Barrier,
+    Block,
+    Buffer,
+    Check,
+    For,
+    If,
+    Intrinsic,
+    Kernel,
+    Stmt,
+    Store,
+    walk_statements,
+)
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+
+from . import helpers
+from .helpers import C_TYPES, FUNCTIONS, LIBRARY, literal, suffix_of
+
+_WORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
+return short signed sizeof static struct switch typedef union unsigned void volatile while _Bool _Complex _Imaginary bool
+true false main malloc free memcpy NULL NAN INFINITY size_t errno abs labs div exit abort rand signbit isnan isinf isfinite
+j0 j1 jn y0 y1 yn gamma scalb drem significand finite log2 exp10 pow10 index rindex select read write link pipe time clock
+unix linux asm typeof
+"""
+_RESERVED = frozenset(_WORDS.split()) | {name + suffix for name in LIBRARY for suffix in ("", "f")}
+_LEVELS = ({"||"}, {"&&"}, {"==", "!="}, {"<", "<=", ">", ">="}, {"+", "-"}, {"*", "/", "//", "%"})
+_LEVEL = {op: level for level, ops in enumerate(_LEVELS, 2) for op in ops}
+_UNARY, _PRIMARY = 8, 9
+_PAD = "    "
+_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class CFunction:
+    """One def in C99.
+
+    Attributes:
+        text: the whole file; it needs nothing but the C library.
+        name: of the function; it returns 0, or 1 if there is no memory for the temporaries.
+        parameters: `size` (`int64_t`), `scalar` (by value) and `buffer` (address of the first element of a row-major array), in
+            order, each with the name in the def.
+    """
+
+    text: str
+    name: str
+    parameters: tuple[Argument, ...]
+
+
+def emit_c(
+    name: str, kernels: Sequence[Kernel], sizes: Sequence[str], arguments: Sequence[Buffer], comment: Iterable[str] = ()
+) -> CFunction:
+    """Print a def.
+
+    Args:
+        name: of the def.
+        kernels: in order of execution, as lowered from a schedule that transforms nothing.
+        sizes: names of the sizes of the def.
+        arguments: its parameters, then its results; an input without dimensions is passed by value.
+        comment: lines above the function.
+    """
+    return _Printer(kernels, arguments).function(name, sizes, comment)
+
+
+@dataclass(slots=True)
+class _Names:
+    """The user's names as C identifiers, each as close to what was written as C allows."""
+
+    known: dict[str, str] = field(default_factory=dict)
+
+    def of(self, name: str) -> str:
+        if name not in self.known:
+            plain = re.sub(r"[^0-9A-Za-z_]", "_", name)
+            plain = f"t{plain}" if plain[0].isdigit() else f"{plain}_" if plain in _RESERVED else plain
+            taken, number, unique = set(self.known.values()), 2, plain
+            while unique in taken:
+                unique, number = f"{plain}_{number}", number + 1
+            self.known[name] = unique
+        return self.known[name]
+
+
+class _Printer:
+    """Prints one def; what it needs of helpers and headers is collected on the way."""
+
+    def __init__(self, kernels: Sequence[Kernel], arguments: Sequence[Buffer]) -> None:
+        self.kernels = kernels
+        self.arguments = arguments
+        self.names = _Names()
+        self.buffers = {buffer.name: buffer for kernel in kernels for buffer in kernel.buffers}
+        self.buffers |= {each.name: each for each in arguments if not _is_scalar(each)}
+        self.numbers = {size for kernel in kernels for size in kernel.sizes}
+        self.natural: set[str] = set()
+        self.helpers: dict[str, None] = {}
+
+    # the function --------------------------------------------------------------------------------------------------------------
+
+    def function(self, name: str, sizes: Sequence[str], comment: Iterable[str]) -> CFunction:
+        own = self.names.of(name)
+        given = {each.name for each in self.arguments}
+        outer = [size for size in sizes if size not in given]
+        for size in outer:
+            self.names.of(size)
+            self.natural.add(size)
+        declared = [*(f"int64_t {self.names.of(size)}" for size in outer), *map(self.declared, self.arguments)]
+        parameters = [Argument("size", size, DType.INT64) for size in outer] + [*map(self.argument, self.arguments)]
+        temporaries = [buffer for buffer in self.buffers.values() if buffer.name not in given]
+        lines = self.temporaries(temporaries)
+        for kernel in self.kernels:
+            lines += self.block(kernel.body, 1, parallel=True)
+        lines += [f"{_PAD}free({self.names.of(buffer.name)});" for buffer in temporaries]
+        head = [*(f"// {_plain(line)}" for line in comment), *_signature(f"int {own}(", declared)]
+        text = [*self.preamble(bool(temporaries)), *head, "{", *lines, f"{_PAD}return 0;", "}"]
+        return CFunction("\n".join(text) + "\n", own, tuple(parameters))
+
+    def preamble(self, allocates: bool) -> list[str]:
+        """The headers, in the order of their names, then the helpers."""
+        headers = ["math.h", "stdbool.h", "stdint.h", *(["stdlib.h"] if allocates else [])]
+        if any("memcpy" in line for line in self.helpers):
+            headers.append("string.h")
+        return [*(f"#include <{header}>" for header in headers), "", *self.helpers, *([""] if self.helpers else [])]
+
+    def argument(self, buffer: Buffer) -> Argument:
+        if not _is_scalar(buffer):
+            return Argument("buffer", buffer.name, buffer.dtype)
+        return Argument("scalar", buffer.name, DType.INT64 if buffer.name in self.numbers else buffer.dtype)
+
+    def declared(self, buffer: Buffer) -> str:
+        name, argument = self.names.of(buffer.name), self.argument(buffer)
+        assert argument.dtype is not None
+        if argument.kind == "scalar":
+            return f"{C_TYPES[argument.dtype]} {name}"
+        kind = C_TYPES[buffer.dtype] if buffer.role == "output" else f"const {C_TYPES[buffer.dtype]}"
+        if not buffer.shape:
+            return f"{kind} *restrict {name}"
+        first, *rest = map(self.expr, buffer.shape)
+        return f"{kind} {name}[restrict {first}]{''.join(f'[{extent}]' for extent in rest)}"
+
+    def temporaries(self, buffers: Sequence[Buffer]) -> list[str]:
+        """Their memory; a temporary without elements still has an address."""
+        lines: list[str] = []
+        for buffer in buffers:
+            kind, name, shape = C_TYPES[buffer.dtype], self.names.of(buffer.name), [*map(self.expr, buffer.shape)]
+            target = f"(*restrict {name}){''.join(f'[{extent}]' for extent in shape[1:])}"
+            target = target if shape[1:] else f"*restrict {name}"
+            extents = [self.expr(extent, _UNARY) for extent in buffer.shape]
+            size = " * ".join([f"sizeof({kind})", *(f"(size_t){extent}" for extent in extents)])
+            lines.append(f"{_PAD}{kind} {target} = malloc({size} + 1);")
+        if buffers:
+            names = [self.names.of(buffer.name) for buffer in buffers]
+            missing = " || ".join(f"!{name}" for name in names)
+            lines += [f"{_PAD}if ({missing}) {{", *(f"{_PAD * 2}free({name});" for name in names)]
+            lines += [f"{_PAD * 2}return 1;", f"{_PAD}}}"]
+        return lines
+
+    # statements ----------------------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block, depth: int, parallel: bool = False) -> list[str]:
+        lines = [f"{_PAD * depth}// {_plain(line)}" for line in block.comment.splitlines()]
+        for stmt in block.body:
+            lines += self.statement(stmt, depth, parallel)
+        return lines
+
+    def statement(self, stmt: Stmt, depth: int, parallel: bool) -> list[str]:
+        pad = _PAD * depth
+        match stmt:
+            case For():
+                return self.loop(stmt, depth, parallel)
+            case If():
+                lines = [f"{pad}if ({self.expr(stmt.condition)}) {{", *self.block(stmt.then, depth + 1)]
+                if stmt.otherwise is not None:
+                    lines += [f"{pad}}} else {{", *self.block(stmt.otherwise, depth + 1)]
+                return [*lines, f"{pad}}}"]
+            case Store():
+                return [pad + self.store(stmt)]
+            case Allocate():
+                return self.local(stmt, depth)
+            case Block():
+                return self.block(stmt, depth, parallel)
+            case Barrier() | Check() | Intrinsic():
+                raise AssertionError("a schedule that transforms nothing has no such statement")
+        assert_never(stmt)
+
+    def loop(self, loop: For, depth: int, parallel: bool) -> list[str]:
+        pad, low, extent = _PAD * depth, loop.min, loop.extent
+        if self.is_natural(low):
+            self.natural.add(loop.var)
+        var = self.names.of(loop.var)
+        high = self.expr(extent, 6) if _is_zero(low) else f"{self.expr(low, 6)} + {self.expr(extent, 7)}"
+        head = f"{pad}for (int64_t {var} = {self.expr(low)}; {var} < {high}; {var}++) {{"
+        marked = [f"{pad}#pragma omp parallel for"] if parallel and _is_independent(loop) else []
+        lines = [*marked, head, *self.block(loop.body, depth + 1), f"{pad}}}"]
+        self.natural.discard(loop.var)
+        return lines
+
+    def local(self, stmt: Allocate, depth: int) -> list[str]:
+        """A number that a point needs, with its first value."""
+        buffer, first, *rest = stmt.buffer, *stmt.body.body
+        self.buffers[buffer.name] = buffer
+        assert isinstance(first, Store)
+        assert (first.buffer, buffer.shape) == (buffer.name, ())
+        value = self.expr(self.converted(first.value, buffer.dtype))
+        declared = f"{_PAD * depth}{C_TYPES[buffer.dtype]} {self.names.of(buffer.name)} = {value};"
+        return [declared, *self.block(Block(tuple(rest)), depth)]
+
+    def store(self, stmt: Store) -> str:
+        buffer = self.buffers[stmt.buffer]
+        target, dtype = self.element(stmt.buffer, stmt.indices), buffer.dtype
+        plain = dtype is dtype.compute and not (dtype.is_integer and dtype.bits < 32)
+        if stmt.reduce in ("+", "*") and plain:
+            return f"{target} {stmt.reduce}= {self.expr(stmt.value)};"
+        value = stmt.value
+        if stmt.reduce is not None:
+            present = self.converted(Read(stmt.buffer, stmt.indices, dtype), dtype.compute)
+            value = Binary(stmt.reduce, present, value, dtype.compute)
+        return f"{target} = {self.expr(self.converted(value, dtype))};"
+
+    @staticmethod
+    def converted(value: Expr, dtype: DType) -> Expr:
+        return value if value.dtype is dtype else Cast(value, dtype)
+
+    # expressions ---------------------------------------------------------------------------------------------------------------
+
+    def element(self, name: str, indices: tuple[Expr, ...]) -> str:
+        buffer = self.buffers[name]
+        if not indices:
+            return self.names.of(name) if buffer.scope == "local" else f"*{self.names.of(name)}"
+        return self.names.of(name) + "".join(f"[{self.expr(index)}]" for index in indices)
+
+    def expr(self, expr: Expr, level: int = 0) -> str:
+        """The text; in brackets if it binds less tightly than `level`."""
+        text, own = self.leveled(expr)
+        return f"({text})" if own < level else text
+
+    def leveled(self, expr: Expr) -> tuple[str, int]:
+        match expr:
+            case Const():
+                return _constant(expr)
+            case Size() | IndexVar():
+                return self.names.of(expr.name), _PRIMARY
+            case Read():
+                return self.read(expr)
+            case Unary(op="!"):
+                return f"!{self.expr(expr.operand, _UNARY)}", _UNARY
+            case Unary():
+                return self.wrapped(f"-{self.expr(expr.operand, _PRIMARY)}", _UNARY, expr.dtype)
+            case Binary():
+                return self.binary(expr)
+            case Select():
+                parts = self.expr(expr.condition, 2), self.expr(expr.then, 1), self.expr(expr.otherwise, 1)
+                return f"{parts[0]} ? {parts[1]} : {parts[2]}", 1
+            case Call():
+                return self.call(expr), _PRIMARY
+            case Cast():
+                return self.cast(expr)
+        assert_never(expr)
+
+    def read(self, read: Read) -> tuple[str, int]:
+        if read.tensor not in self.buffers:
+            name = self.names.of(read.tensor)
+            narrowed = read.tensor in self.numbers and read.dtype is not DType.INT64
+            return (f"({C_TYPES[read.dtype]}){name}", _UNARY) if narrowed else (name, _PRIMARY)
+        text = self.element(read.tensor, read.indices)
+        level = _PRIMARY if text[0] != "*" else _UNARY
+        if self.buffers[read.tensor].dtype is DType.BFLOAT16 and read.dtype is not DType.BFLOAT16:
+            return self.from_bfloat16(text), _PRIMARY
+        return text, level
+
+    def binary(self, expr: Binary) -> tuple[str, int]:
+        dtype = expr.left.dtype
+        if expr.op in ("min", "max"):
+            self.need([helpers.extremum(expr.op, dtype)])
+            return f"{expr.op}_{suffix_of(dtype)}({self.expr(expr.left)}, {self.expr(expr.right)})", _PRIMARY
+        if expr.op in ("/", "//", "%") and not (dtype.is_float and expr.op != "%"):
+            return self.quotient(expr, dtype)
+        own = _LEVEL[expr.op]
+        text = f"{self.operand(expr.left, own, expr.op)} {expr.op} {self.operand(expr.right, own + 1, expr.op)}"
+        return self.wrapped(text, own, dtype) if expr.op in ("+", "-", "*") else (text, own)
+
+    def operand(self, expr: Expr, level: int, op: str) -> str:
+        """Brackets around `&&` within `||` are for the reader; compilers ask for them."""
+        mixed = op == "||" and isinstance(expr, Binary) and expr.op == "&&"
+        return self.expr(expr, _PRIMARY if mixed else level)
+
+    def quotient(self, expr: Binary, dtype: DType) -> tuple[str, int]:
+        """C cuts quotients off; where nothing is negative that is rounding down."""
+        op = "%" if expr.op == "%" else "/"
+        divisor = expr.right.value if isinstance(expr.right, Const) else 0
+        if not dtype.is_float and divisor > 0 and self.is_natural(expr.left):
+            own = _LEVEL[op]
+            return f"{self.expr(expr.left, own)} {op} {self.expr(expr.right, own + 1)}", own
+        if op == "%":
+            self.need([helpers.floor_remainder(dtype)])
+        else:
+            self.need([helpers.floor_division(dtype)])
+        name = "floor_mod" if op == "%" else "floor_div"
+        return f"{name}_{suffix_of(dtype)}({self.expr(expr.left)}, {self.expr(expr.right)})", _PRIMARY
+
+    def wrapped(self, text: str, level: int, dtype: DType) -> tuple[str, int]:
+        """C computes small integers as `int`; the language wraps in their own type."""
+        if dtype.is_integer and dtype.bits < 32:
+            return f"({C_TYPES[dtype]})({text})", _UNARY
+        return text, level
+
+    def call(self, call: Call) -> str:
+        dtype = call.arguments[0].dtype
+        arguments = ", ".join(map(self.expr, call.arguments))
+        name = call.function
+        if name in ("isnan", "isinf", "isfinite"):
+            return f"{name}({arguments})"
+        if not dtype.is_float:
+            return self.integer_call(name, dtype, arguments)
+        if name in LIBRARY:
+            return f"{name}{'' if dtype is DType.FLOAT64 else 'f'}({arguments})"
+        assert name in FUNCTIONS, name
+        self.need(helpers.function_text(name, dtype))
+        return f"{name}_{suffix_of(dtype)}({arguments})"
+
+    def integer_call(self, name: str, dtype: DType, argument: str) -> str:
+        """The functions that keep integers: absolute value and sign; rounding changes nothing."""
+        kind, suffix = C_TYPES[dtype], suffix_of(dtype)
+        bodies = {"abs": f"x < 0 ? ({kind})-x : x", "sign": f"({kind})((x > 0) - (x < 0))", "relu": "x < 0 ? 0 : x"}
+        if name not in bodies or (name != "sign" and not dtype.is_signed):
+            return f"({argument})"
+        self.need([f"static inline {kind} {name}_{suffix}({kind} x) {{ return {bodies[name]}; }}"])
+        return f"{name}_{suffix}({argument})"
+
+    def cast(self, cast: Cast) -> tuple[str, int]:
+        source, target = cast.operand.dtype, cast.dtype
+        if source is DType.BFLOAT16:
+            inner = self.expr(cast.operand)
+            from_bits = isinstance(cast.operand, Read) and cast.operand.tensor in self.buffers
+            text = self.from_bfloat16(inner) if from_bits else inner
+            return (text, _PRIMARY) if target is DType.FLOAT32 else self.converted_text(text, DType.FLOAT32, target)
+        if target is DType.BFLOAT16:
+            self.need(helpers.BFLOAT16)
+            return f"to_bfloat16({self.expr(cast.operand)})", _PRIMARY
+        return self.converted_text(self.expr(cast.operand, _UNARY), source, target)
+
+    def converted_text(self, text: str, source: DType, target: DType) -> tuple[str, int]:
+        if target is DType.BOOL and source is not DType.BOOL:
+            return f"{text} != 0", _LEVEL["!="]
+        if source.is_float and target.is_integer:
+            self.need([helpers.saturating(target)])
+            return f"to_{suffix_of(target)}({text})", _PRIMARY
+        widens = (
+            source.is_float == target.is_float and source.is_signed == target.is_signed and source.bits <= target.bits
+        )
+        if widens and source is not DType.BOOL and target is not DType.FLOAT64 and source is not DType.INT32:
+            return text, _UNARY
+        return f"({C_TYPES[target]}){text}", _UNARY
+
+    def from_bfloat16(self, text: str) -> str:
+        self.need(helpers.BFLOAT16)
+        return f"from_bfloat16({text})"
+
+    def need(self, lines: Iterable[str]) -> None:
+        self.helpers |= dict.fromkeys(lines)
+
+    def is_natural(self, expr: Expr) -> bool:
+        """Whether an index expression is never negative, as far as its form tells."""
+        match expr:
+            case Const():
+                return expr.value >= 0
+            case Size() | IndexVar():
+                return expr.name in self.natural
+            case Binary(op="+" | "*" | "/" | "//" | "%" | "min") if expr.dtype is DType.INT64:
+                return self.is_natural(expr.left) and self.is_natural(expr.right)
+            case Binary(op="max") if expr.dtype is DType.INT64:
+                return self.is_natural(expr.left) or self.is_natural(expr.right)
+            case _:
+                return expr.dtype in (DType.UINT8, DType.UINT16, DType.UINT32, DType.UINT64)
+
+
+def _is_scalar(buffer: Buffer) -> bool:
+    return not buffer.shape and buffer.role == "input"
+
+
+def _signature(head: str, parameters: Sequence[str]) -> list[str]:
+    """On as few lines as keep to the width, the later ones below the first parameter."""
+    lines = [head]
+    for number, parameter in enumerate(parameters, 1):
+        text = parameter + ("," if number < len(parameters) else ")")
+        if len(lines[-1]) + 1 + len(text) > _WIDTH and lines[-1] != head:
+            lines.append(" " * len(head) + text)
+        else:
+            lines[-1] += text if lines[-1].endswith("(") else f" {text}"
+    return lines if parameters else [head + "void)"]
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value == 0
+
+
+def _is_independent(loop: For) -> bool:
+    """Whether every iteration writes elements of its own: the variable is a subscript of all stores to arrays."""
+    inside = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, Store)]
+    local = {stmt.buffer.name for stmt in walk_statements(loop.body) if isinstance(stmt, Allocate)}
+    outer = [stmt for stmt in inside if stmt.buffer not in local]
+    own = [
+        any(isinstance(node, IndexVar) and node.name == loop.var for i in s.indices for node in walk(i)) for s in outer
+    ]
+    return bool(outer) and all(own)
+
+
+def _constant(const: Const) -> tuple[str, int]:
+    value, dtype = const.value, const.dtype
+    if dtype is DType.BOOL:
+        return str(bool(value)).lower(), _PRIMARY
+    if dtype.is_float:
+        number, suffix = float(value), "" if dtype is DType.FLOAT64 else "f"
+        if number != number:
+            return "NAN", _PRIMARY
+        if number in (float("inf"), float("-inf")):
+            return ("INFINITY", _PRIMARY) if number > 0 else ("-INFINITY", _UNARY)
+        text = repr(number)
+        text = text if "." in text or "e" in text else f"{text}.0"
+        return f"{text}{suffix}", _UNARY if text[0] == "-" else _PRIMARY
+    text = literal(int(value), dtype)
+    return text, _UNARY if text[0] == "-" else _PRIMARY
+
+
+def _plain(line: str) -> str:
+    """A line of a comment: what the user wrote must not end it, nor go on in the next line."""
+    return "".join(char if char.isprintable() else " " for char in line).rstrip("\\ ")
+
+
+__all__ = ["CFunction", "emit_c"]

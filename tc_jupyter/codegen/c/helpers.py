@@ -1,0 +1,212 @@
+"""What C99 lacks: floor division, NaN-keeping extrema, saturating conversions and the rarer functions, as C text.
+
+Each helper is printed above the function that uses it, once. A row of `FUNCTIONS` is a body with `{T}` for the type and `{f}` for
+the suffix of its functions; `needs` names other helpers.
+
+Worked example: `rsqrt` of `float` becomes
+
+    static inline float rsqrt_f(float x) { return 1 / sqrtf(x); }
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tc_jupyter.program import DType
+
+C_TYPES = {
+    DType.BOOL: "bool",
+    **{dtype: f"{dtype.value}_t" for dtype in DType if dtype.is_integer},
+    DType.FLOAT16: "_Float16",
+    DType.BFLOAT16: "uint16_t",
+    DType.FLOAT32: "float",
+    DType.FLOAT64: "double",
+}
+"""The type of an element. Of `bfloat16` only the bits have a type in C; `_Float16` is known to GCC 12 and Clang 15."""
+
+_LIBRARY = """
+acos acosh asin asinh atan atanh cos cosh sin sinh tan tanh exp exp2 expm1 log log2 log10 log1p logb sqrt cbrt erf erfc
+lgamma tgamma fabs ceil floor round trunc atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder fma
+"""
+LIBRARY = frozenset(_LIBRARY.split())
+"""Functions of the language that `math.h` has under the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A function of the language that C99 lacks: its parameters, its body, and the helpers that the body calls."""
+
+    parameters: tuple[str, ...]
+    body: str
+    needs: tuple[str, ...] = ()
+
+
+_X = ("x",)
+FUNCTIONS: dict[str, Helper] = {
+    "rsqrt": Helper(_X, "return 1 / sqrt{f}(x);"),
+    "rcbrt": Helper(_X, "return 1 / cbrt{f}(x);"),
+    "exp10": Helper(_X, "return pow{f}(10, x);"),
+    "sigmoid": Helper(_X, "return 1 / (1 + exp{f}(-x));"),
+    "relu": Helper(_X, "return x < 0 ? 0 : x;"),
+    "abs": Helper(_X, "return fabs{f}(x);"),
+    "sign": Helper(_X, "return x != x ? x : ({T})((x > 0) - (x < 0));"),
+    "sinpi": Helper(
+        _X,
+        "{T} r = x - 2 * floor{f}(x / 2 + ({T})0.5);\n"
+        "if (fabs{f}(r) > ({T})0.5) r = copysign{f}(1, r) - r;\n"
+        "return sin{f}(({T})3.14159265358979323846 * r);",
+    ),
+    "cospi": Helper(_X, "{T} r = fabs{f}(x - 2 * round{f}(x / 2));\nreturn sinpi_{s}(({T})0.5 - r);", ("sinpi",)),
+    "fdivide": Helper(("a", "b"), "return a / b;"),
+    "rhypot": Helper(("a", "b"), "return 1 / hypot{f}(a, b);"),
+    "norm3d": Helper(("a", "b", "c"), "return hypot{f}(hypot{f}(a, b), c);"),
+    "rnorm3d": Helper(("a", "b", "c"), "return 1 / hypot{f}(hypot{f}(a, b), c);"),
+    "norm4d": Helper(("a", "b", "c", "d"), "return hypot{f}(hypot{f}(a, b), hypot{f}(c, d));"),
+    "rnorm4d": Helper(("a", "b", "c", "d"), "return 1 / hypot{f}(hypot{f}(a, b), hypot{f}(c, d));"),
+    "normcdf": Helper(_X, "return erfc{f}(x * ({T})-0.70710678118654752440) / 2;"),
+    "erfcx": Helper(
+        _X,
+        "double y = x, q = 1 / (2 * y * y);\n"
+        "if (y < 25) return ({T})(exp(y * y) * erfc(y));\n"
+        "return ({T})((1 - q * (1 - 3 * q * (1 - 5 * q * (1 - 7 * q * (1 - 9 * q))))) / (y * 1.77245385090551602730));",
+    ),
+    # Newton on log(erfc(y)), which is concave, from an elementary estimate (Winitzki 2008).
+    "erfcinv": Helper(
+        _X,
+        "double z = x;\n"
+        "if (z > 1) return -erfcinv_{s}(({T})(2 - z));\n"
+        "if (z <= 0) return z < 0 ? NAN : INFINITY;\n"
+        "double w = log(z * (2 - z)), t = 4.33074675078736 + w / 2, y = sqrt(sqrt(t * t - w / 0.147) - t);\n"
+        "for (int k = 0; k < 4; k++) {{\n"
+        "    double e = erfc(y);\n"
+        "    y += log(e / z) * e / (1.12837916709551257390 * exp(-y * y));\n"
+        "}}\n"
+        "return ({T})y;",
+    ),
+    "erfinv": Helper(
+        _X,
+        "double a = fabs(x), y = a;\n"
+        "if (a > 0.5) return copysign{f}(({T})erfcinv_d(1 - a), x);\n"
+        "for (int k = 0; k < 5; k++) y -= (erf(y) - a) / (1.12837916709551257390 * exp(-y * y));\n"
+        "return copysign{f}(({T})y, x);",
+        ("erfcinv:float64",),
+    ),
+    "normcdfinv": Helper(_X, "return ({T})(-1.41421356237309504880 * erfcinv_d(2 * (double)x));", ("erfcinv:float64",)),
+    "j0": Helper(_X, "return ({T})j0(x);"),
+    "j1": Helper(_X, "return ({T})j1(x);"),
+    "y0": Helper(_X, "return ({T})y0(x);"),
+    "y1": Helper(_X, "return ({T})y1(x);"),
+    "cyl_bessel_i0": Helper(
+        _X,
+        "double q = (double)x * x / 4, term = 1, sum = 1;\n"
+        "for (int k = 1; term > 1e-17 * sum && k < 2000; k++) sum += term *= q / ((double)k * k);\n"
+        "return ({T})sum;",
+    ),
+    "cyl_bessel_i1": Helper(
+        _X,
+        "double q = (double)x * x / 4, term = (double)x / 2, sum = term;\n"
+        "for (int k = 1; fabs(term) > 1e-17 * fabs(sum) && k < 2000; k++) sum += term *= q / ((double)k * (k + 1));\n"
+        "return ({T})sum;",
+    ),
+}
+"""Functions of the language that `math.h` lacks (the Bessel functions of the first two kinds are POSIX)."""
+
+
+def function_text(name: str, dtype: DType) -> list[str]:
+    """The definitions of a function of `FUNCTIONS` for one floating type, those it needs first."""
+    helper, needed = FUNCTIONS[name], list[str]()
+    for need in helper.needs:
+        other, _, kind = need.partition(":")
+        needed += function_text(other, DType(kind) if kind else dtype)
+    kind, suffix = C_TYPES[dtype], suffix_of(dtype)
+    body = helper.body.format(T=kind, f="" if dtype is DType.FLOAT64 else "f", s=suffix)
+    return [*needed, defined(kind, f"{name}_{suffix}", [(kind, each) for each in helper.parameters], body)]
+
+
+def defined(kind: str, name: str, parameters: list[tuple[str, str]], body: str) -> str:
+    """The definition of a helper: on one line if its body is one statement."""
+    head = f"static inline {kind} {name}({', '.join(f'{of} {each}' for of, each in parameters)})"
+    lines = body.split("\n")
+    return (
+        f"{head} {{ {body} }}" if len(lines) == 1 else "\n".join([head, "{", *(f"    {line}" for line in lines), "}"])
+    )
+
+
+def suffix_of(dtype: DType) -> str:
+    """`f` and `d` for the floats, the name of the type for others: what tells helpers of one name apart."""
+    return {DType.FLOAT32: "f", DType.FLOAT64: "d"}.get(dtype, dtype.value)
+
+
+def _two(name: str, dtype: DType, body: str) -> str:
+    kind = C_TYPES[dtype]
+    return defined(kind, f"{name}_{suffix_of(dtype)}", [(kind, "a"), (kind, "b")], body)
+
+
+def floor_division(dtype: DType) -> str:
+    """Rounds down; by zero it gives 0, and the one quotient that does not fit wraps around."""
+    if not dtype.is_signed:
+        return _two("floor_div", dtype, "return b == 0 ? 0 : a / b;")
+    kind = C_TYPES[dtype]
+    return _two(
+        "floor_div",
+        dtype,
+        f"if (b == 0 || b == -1) return ({kind})(b * (u{kind})a);\n"
+        f"{kind} q = ({kind})(a / b);\n"
+        f"return q * b != a && (a < 0) != (b < 0) ? ({kind})(q - 1) : q;",
+    )
+
+
+def floor_remainder(dtype: DType) -> str:
+    """What `floor_div` leaves: it has the sign of `b`. An integer leaves 0 by zero."""
+    kind = C_TYPES[dtype]
+    if dtype.is_float:
+        remainder = f"{kind} r = fmod{'' if dtype is DType.FLOAT64 else 'f'}(a, b);"
+    elif dtype.is_signed:
+        remainder = f"if (b == 0 || b == -1) return 0;\n{kind} r = ({kind})(a % b);"
+    else:
+        return _two("floor_mod", dtype, "return b == 0 ? 0 : a % b;")
+    return _two("floor_mod", dtype, f"{remainder}\nreturn r != 0 && (r < 0) != (b < 0) ? ({kind})(r + b) : r;")
+
+
+def extremum(op: str, dtype: DType) -> str:
+    """`min` or `max`; of floats NaN if an operand is NaN."""
+    keeps = " || a != a" if dtype.is_float else ""
+    return _two(op, dtype, f"return a {'<' if op == 'min' else '>'} b{keeps} ? a : b;")
+
+
+def saturating(dtype: DType) -> str:
+    """From `double` to an integer type: cuts off the fraction, keeps to the ends of the type, NaN gives 0."""
+    kind, (low, high) = C_TYPES[dtype], dtype.limits
+    body = (
+        f"if (x != x) return 0;\n"
+        f"if (x <= {float(low)!r}) return {literal(low, dtype)};\n"
+        f"return x >= {float(high)!r} ? {literal(high, dtype)} : ({kind})x;"
+    )
+    return defined(kind, f"to_{suffix_of(dtype)}", [("double", "x")], body)
+
+
+BFLOAT16 = [
+    defined(
+        "float",
+        "from_bfloat16",
+        [("uint16_t", "bits")],
+        "uint32_t wide = (uint32_t)bits << 16;\nfloat x;\nmemcpy(&x, &wide, 4);\nreturn x;",
+    ),
+    defined(
+        "uint16_t",
+        "to_bfloat16",
+        [("float", "x")],
+        "uint32_t bits;\nmemcpy(&bits, &x, 4);\nif (x != x) return (uint16_t)(bits >> 16 | 0x40);\n"
+        "return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);",
+    ),
+]
+"""A `bfloat16` is the upper half of a `float`, rounded to nearest even."""
+
+
+def literal(value: int, dtype: DType) -> str:
+    """An integer as C writes it; the most negative ones have no literal of their own."""
+    if dtype in (DType.UINT32, DType.UINT64):
+        return f"{value}u" if value < 1 << 32 else f"UINT64_C({value})"
+    if value in (-(1 << 31), -(1 << 63)):
+        return f"INT{32 if value == -(1 << 31) else 64}_MIN"
+    return f"{value}" if abs(value) < 1 << 31 else f"INT64_C({value})"

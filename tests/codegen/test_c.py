@@ -1,0 +1,190 @@
+"""Plain C99 of a def: it compiles without a warning, computes what the interpreter computes, and reads as a person would write it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tc_jupyter as tc
+from tc_jupyter.compiler.plain import plain_c
+from tc_jupyter.function import Options, module_of
+from tc_jupyter.program.functions import FUNCTIONS
+from tests.c_compiler import call, compiled, needs_compiler
+from tests.strategies import arguments, programs, sizes
+
+REFUSED = object()
+
+
+def run(text: str, inputs: dict[str, np.ndarray], numbers: dict[str, int], name: str = "f"):
+    """Results of the C function and of the interpreter, in pairs."""
+    analysis = tc.analyze(text)
+    assert analysis.ok, text
+    found = analysis.functions[name]
+    slow = module_of(analysis, Options(text, target="interpreter"))[name]
+    try:
+        expected = slow(*inputs.values())
+    except tc.CallError:
+        return REFUSED
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    function = plain_c(found)
+    results = {name: np.empty_like(array) for name, array in zip(found.program.results, expected, strict=True)}
+    call(function, compiled(function), numbers, {**inputs, **results})
+    return list(zip(results.values(), expected, strict=True))
+
+
+def same(pairs, tolerance: float = 0.0) -> None:
+    for mine, theirs in pairs:
+        np.testing.assert_allclose(
+            mine.astype("float64"), theirs.astype("float64"), rtol=tolerance, atol=tolerance, equal_nan=True
+        )
+
+
+def test_a_product_as_a_person_would_write_it():
+    module = tc.compile("def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }")
+    assert (
+        module.mv.source("c")
+        == """\
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+// mv(float32(R, C) A, float32(C) B) -> (float32 o(R))
+// Arrays are row-major. Compile it with `cc -O3`, for all processors with `-fopenmp`.
+int mv(int64_t R, int64_t C, const float A[restrict R][C], const float B[restrict C], float o[restrict R])
+{
+    // o(i) +=! A(i, j) * B(j)
+    #pragma omp parallel for
+    for (int64_t i = 0; i < R; i++) {
+        o[i] = 0.0f;
+        for (int64_t j = 0; j < C; j++) {
+            o[i] += A[i][j] * B[j];
+        }
+    }
+    return 0;
+}
+"""
+    )
+
+
+def test_what_the_caller_makes_sure_of_is_said():
+    text = "def f(float(N) X, float(K) W, int32(M) I) -> (Y, Z) { Y(i) +=! X(i + k) * W(k) Z(m) = X(I(m)) }"
+    made = tc.compile(text).f.source("c")
+    assert "// The caller makes sure that K <= N + 1" in made
+    assert "max(I)" in made
+
+
+@needs_compiler
+def test_division_rounds_down_and_by_zero_gives_zero():
+    text = """def f(int32(N) A, int32(N) B, int8(N) C, float(N) X) -> (Q, R, S, T, U) {
+        Q(i) = A(i) / B(i)  R(i) = A(i) % B(i)  S(i) = C(i) / int8(-3)  T(i) = X(i) % -2.5  U(i) = i > 0 ? A(i / 2) : 0
+    }"""
+    a = np.array([7, -7, 7, -7, -(2**31), 5, 0], np.int32)
+    b = np.array([2, 2, -2, -2, -1, 0, 3], np.int32)
+    inputs = {"A": a, "B": b, "C": np.array([7, -7, -128, 127, 0, 1, 2], np.int8), "X": a.astype(np.float32) / 3}
+    same(run(text, inputs, {"N": 7}))
+
+
+@needs_compiler
+def test_integers_wrap_and_floats_saturate():
+    text = """def f(int8(N) A, uint16(N) B, double(N) X, int64(N) L) -> (C, D, I, J, K, M, E) {
+        C(i) = A(i) * A(i) + A(i)  D(i) = -B(i)  I(i) = int8(X(i))  J(i) = uint32(X(i))  K(i) = int64(X(i))
+        M(i) = int16(L(i))  E(i) = X(i) != 0 && bool(A(i))
+    }"""
+    x = np.array([0, -1.9, 300, 1e300, -np.inf, np.nan, 2.0**63, 4e9])
+    inputs = {
+        "A": np.array([100, -128, 127, 3, 0, 5, -1, 64], np.int8),
+        "B": np.arange(8).astype(np.uint16) * 9000,
+        "X": x,
+        "L": np.array([2**63 - 1, -(2**63), 70000, 5, -32769, 0, 1, 2], np.int64),
+    }
+    same(run(text, inputs, {"N": 8}))
+
+
+@needs_compiler
+def test_half_types_are_summed_in_float_and_rounded_once():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    text = "def f(half(M, K) A, bfloat16(K) B) -> (half(M) C, D) { C(i) +=! A(i, k) * 3 D(k) = B(k) * 1.01 }"
+    random = np.random.default_rng(5)
+    inputs = {
+        "A": random.standard_normal((5, 300)).astype(np.float16),
+        "B": random.standard_normal(300).astype(ml_dtypes.bfloat16),
+    }
+    same(run(text, inputs, {"M": 5, "K": 300}), 1e-6)
+
+
+@needs_compiler
+def test_extrema_keep_nan():
+    text = "def f(float(N) X) -> (A, B, C) { A min=! X(i) B max=! X(i) C(i) = max(X(i), 1) }"
+    for values in ([1.0, np.nan, 2.0], [np.nan, 1.0], [3.0, -np.inf]):
+        same(run(text, {"X": np.array(values, np.float32)}, {"N": len(values)}))
+
+
+@needs_compiler
+def test_names_that_c_has_for_itself():
+    text = """def double_(float(int_, exp) register, float(exp) 2x) -> (main, volatile) {
+        t(i) +=! register(i, sin) * 2x(sin)  main(i) = t(i) + 1  volatile(i) = main(i) * t(i)
+    }"""
+    inputs = {"register": np.ones((3, 4), np.float32), "2x": np.arange(4, dtype=np.float32)}
+    same(run(text, inputs, {"int_": 3, "exp": 4}, "double_"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_every_function(dtype):
+    pytest.importorskip("scipy")
+    ones = [each for each in FUNCTIONS.values() if each.arity == 1 and not each.variadic]
+    several = [each for each in FUNCTIONS.values() if each.arity > 1 and not each.variadic]
+    lines = [f"R{n}(i) = {each.name}(X(i))" for n, each in enumerate(ones)]
+    lines += [
+        f"R{n}(i) = {each.name}({', '.join(['X(i)', 'Y(i)', 'X(i)', 'Y(i)'][: each.arity])})"
+        for n, each in enumerate(several, len(ones))
+    ]
+    names = ", ".join(f"R{n}" for n in range(len(lines)))
+    text = f"def f({dtype}(N) X, {dtype}(N) Y) -> ({names}) {{ {' '.join(lines)} }}"
+    kind = np.dtype("float32" if dtype == "float" else "float64")
+    x = np.array([0.3, -0.7, 1.5, 0.01, 0.999, 3.0, -2.25, 0.5, 25.5, 0.0], kind)
+    pairs = run(text, {"X": x, "Y": x[::-1].copy()}, {"N": len(x)})
+    for function, (mine, theirs) in zip([*ones, *several], pairs, strict=True):
+        np.testing.assert_allclose(
+            mine.astype(float), theirs.astype(float), rtol=3e-5 if kind.itemsize == 4 else 1e-11, atol=1e-6 if kind.itemsize == 4 else 1e-14,
+            err_msg=function.name,
+        )  # fmt: skip
+
+
+@needs_compiler
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(programs(), sizes(), st.integers(0, 9))
+def test_random_programs(text, numbers, data):
+    check_random(text, numbers, data)
+
+
+@needs_compiler
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(programs(), sizes(), st.integers(0, 9))
+def test_many_random_programs(text, numbers, data):
+    check_random(text, numbers, data)
+
+
+def check_random(text, numbers, data):
+    analysis = tc.analyze(text)
+    if not analysis.ok:
+        return
+    program = analysis.functions["f"].program
+    if any(statement.accumulate for statement in program.statements if not _written_before(program, statement)):
+        return
+    pairs = run(text, arguments(program, data, numbers), numbers)
+    if pairs is REFUSED:
+        return
+    for mine, theirs in pairs:
+        tolerance = {2: 5e-3, 4: 1e-4, 8: 1e-9}[mine.dtype.itemsize] if mine.dtype.kind == "f" else 0
+        known = np.isfinite(theirs.astype("float64")) | (not any(each.operator == "*" for each in program.statements))
+        wide = mine.astype("float64")[known], theirs.astype("float64")[known]
+        np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance, err_msg=f"{text}\n{numbers}")
+
+
+def _written_before(program, statement) -> bool:
+    earlier = program.statements[: program.statements.index(statement)]
+    return any(each.target == statement.target for each in earlier)
