@@ -59,11 +59,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = _missing()
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
+            if item.get_closest_marker("always") is None:
+                item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.xdist_group("browsers"))  # two at a time are late for what they wait for
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 import stand_in
 from browser_app import START, App
 
@@ -33,6 +34,7 @@ def test_syntax_error_is_underlined_without_a_kernel(app: App) -> None:
     app.hover(0, "}", "TC101")
 
 
+@pytest.mark.always
 def test_semantic_squiggle_with_span_text_and_fix(app: App) -> None:
     app.ready("semantic.ipynb", GOOD)
     app.caret(1, "X(i", after=True)

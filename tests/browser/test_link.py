@@ -62,6 +62,7 @@ def test_without_the_package_the_button_says_what_to_do(app: App) -> None:
     assert app.cell(1).locator(".jp-OutputArea-output").count() == 0
 
 
+@pytest.mark.always
 def test_kernel_side_is_loaded_by_the_button(app: App) -> None:
     app.open(app.server.notebook("button.ipynb", [GOOD.replace("i + 1", "i")]))
     app.idle()

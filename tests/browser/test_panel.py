@@ -85,6 +85,7 @@ def test_inspector_lists_all_defs_and_scrolls(app: App) -> None:
     app.page.locator(".jp-Cell.jp-mod-active", has_text="def bad").wait_for()
 
 
+@pytest.mark.always
 def test_saved_card_without_a_kernel(app: App) -> None:
     analysis = stand_in.check({"source": BODY})["analysis"]
     html = "<table><tr><td onclick='x()'>kept</td></tr></table><script>window.hacked = 1</script><img src='http://127.0.0.1:9/x.png' onerror='window.hacked = 2'>"

@@ -80,6 +80,7 @@ def clean(app: App) -> None:
     assert app.own_errors() == []
 
 
+@pytest.mark.always
 def test_iteration_space_by_mouse_and_keyboard(app: App) -> None:
     root = shown(app, "space.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
     app.until(lambda: dots(root) == expected_dots(8, 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from browser_app import App
 
 LOAD = "%load_ext tc_jupyter"
@@ -45,6 +46,7 @@ def twice(float(M, K) A) -> (Z) {
 }"""
 
 
+@pytest.mark.always
 def test_hover_says_what_python_says(app: App) -> None:
     from tc_jupyter import ide
 

@@ -56,7 +56,7 @@ def test_a_sample_waits_for_the_threads_of_the_last_candidate(monkeypatch):
     assert (found.disturbed, next(answers)) == (0, True)
 
 
-def test_limits_are_measured():
+def test_limits_are_measured(monkeypatch):
     pytest.importorskip("llvmlite")
     found = peak.bandwidth(1)
     assert found is not None
@@ -67,6 +67,7 @@ def test_limits_are_measured():
     assert probe is not None
     probe.shortest = 0.0
     assert probe() is False
+    monkeypatch.setattr(peak.threads, "others_run", lambda: False)  # those of another library may spin still
     probe.shortest = float("inf")
     assert probe() is True
 

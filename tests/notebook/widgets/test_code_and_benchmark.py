@@ -193,13 +193,13 @@ def test_cancel_keeps_what_was_measured():
     progressed = threading.Event()
     picture.on_change(progressed.set)
     picture.apply({"run": True})
-    assert progressed.wait(60)
+    assert progressed.wait(300)
     assert picture.running
     assert "measuring" in picture.content(live=True).html
     thread = picture._thread
     picture.apply({"cancel": True})
     if thread is not None:
-        thread.join(30)
+        thread.join(300)
     assert not picture.running
     assert picture.rows()
 
@@ -209,7 +209,7 @@ def test_sizes_that_do_not_fit_in_memory_are_said():
     picture.apply({"size:N": 10**9, "size:K": 10**9, "run": True})
     thread = picture._thread
     if thread is not None:
-        thread.join(30)
+        thread.join(300)
     assert "GiB" in picture.content().html
 
 
