@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from tc_jupyter.function import Function, close, compile
-from tc_jupyter.runtime import peak, threads
-from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, duration, rows_of
+from tc_jupyter.runtime import libraries, peak, threads
+from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, doubts, duration, rows_of
 from tc_jupyter.workloads import (
     HALIDE_THREADS,
     LIBRARIES,
@@ -96,10 +96,9 @@ class Result:
         )
         busy = f"  busy {self.disturbed:.0%}" if self.disturbed else ""
         times = f"{duration(ours.best or 0):>8} {duration(ours.median):>8}"
+        noisy = "".join(f"  {line}" for line in doubts(tuple(replace(row, disturbed=0.0) for row in self.rows)))
         apart = "" if self.round_trip is None else f"  threads {duration(self.round_trip)} apart"
-        return (
-            f"{self.name + ', ' + self.sizes:56} {times}  {ratios:11}  {rate}  {limit}  {others}  {error}{busy}{apart}"
-        )
+        return f"{self.name + ', ' + self.sizes:56} {times}  {ratios:11}  {rate}  {limit}  {others}  {error}{busy}{apart}{noisy}"
 
 
 def _differs(row: Row) -> str:
@@ -121,14 +120,19 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
     names = [workload.name for workload in workloads(suite)]
     if not any(only in name for name in names):
         return none_named(suite, only, names)
-    print(f"{platform.platform()}, Python {platform.python_version()}, {_processor()}, {time.strftime('%Y-%m-%d')}")
-    print(f"peers: {_peers(compiled)}")
+    machine = f"{platform.platform()}, Python {platform.python_version()}, {_processor()}, {time.strftime('%Y-%m-%d')}"
+    head = [machine, f"peers: {_peers(compiled)}"]
+    for line in head:
+        print(line)
     counts = (threads.get_threads(), 1) if thread_count is None else (thread_count,)
-    found = [each for count in dict.fromkeys(counts) for each in _child(count, only, compiled, suite)]
+    runs = [_child(count, only, compiled, suite) for count in dict.fromkeys(counts)]
+    found = [each for run in runs for each in run.results]
     for line in summary(found):
         print(line)
     if json_file is not None:
-        Path(json_file).write_text(json.dumps({"suite": suite, "entries": [asdict(each) for each in found]}, indent=1))
+        head += dict.fromkeys(run.kernels for run in runs)
+        entries = [asdict(each) for each in found]
+        Path(json_file).write_text(json.dumps({"suite": suite, "head": head, "entries": entries}, indent=1))
     return 1 if any(each.wrong for each in found) else 0
 
 
@@ -182,9 +186,17 @@ _PIN = (
 """Only so many processors: XLA computes on the calling thread beside those of its pool."""
 
 
-def _child(count: int, only: str, compiled: bool, suite: str = "cpu") -> list[Result]:
-    """The results of a process whose libraries use `count` threads; it prints its own lines."""
-    environment = {**os.environ, **dict.fromkeys(_VARIABLES, str(count))}
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one process measured, and a line with the kernels that the libraries in it chose."""
+
+    kernels: str
+    results: tuple[Result, ...]
+
+
+def _child(count: int, only: str, compiled: bool, suite: str = "cpu") -> Measured:
+    """The results of a process whose libraries use `count` threads and choose their kernels themselves; it prints its own lines."""
+    environment = {**libraries.unslowed(), **dict.fromkeys(_VARIABLES, str(count))}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "entries.json"
         measured = f"measure_to({str(target)!r}, {only!r}, {count}, {compiled}, {suite!r})"
@@ -193,13 +205,24 @@ def _child(count: int, only: str, compiled: bool, suite: str = "cpu") -> list[Re
             [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
         )
         subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-        entries = json.loads(target.read_text())
-    return [result_of(entry) for entry in entries]
+        found = json.loads(target.read_text())
+    return Measured(found["kernels"], tuple(result_of(entry) for entry in found["entries"]))
 
 
 def measure_to(file: str, only: str, thread_count: int, compiled: bool, suite: str = "cpu") -> None:
     """Measure with this process's libraries and write the results to a file."""
-    Path(file).write_text(json.dumps([asdict(each) for each in _measured(only, thread_count, compiled, suite)]))
+    kernels = _kernels()
+    print(f"\n{kernels}", flush=True)
+    entries = [asdict(each) for each in _measured(only, thread_count, compiled, suite)]
+    Path(file).write_text(json.dumps({"kernels": kernels, "entries": entries}))
+
+
+def _kernels() -> str:
+    """What the peers that are installed chose, once they are loaded."""
+    for module in ("numpy", "scipy.linalg", "torch"):
+        if installed(module.partition(".")[0]):
+            import_module(module)
+    return f"kernels: {'; '.join(libraries.kernels())}"
 
 
 def _measured(only: str, thread_count: int, compiled: bool, suite: str = "cpu") -> Iterator[Result]:
@@ -384,8 +407,15 @@ def _means(runs: Sequence[Sequence[Result]], counts: Sequence[int]) -> Iterator[
 
 
 def main(files: Sequence[str]) -> int:
-    """Print the README's table of files that `--json` wrote, one per run: `python -m tc_jupyter.cpu_suite FILE FILE`."""
-    print(markdown([[result_of(entry) for entry in json.loads(Path(file).read_text())["entries"]] for file in files]))
+    """Print the README's table of files that `--json` wrote, one per run: `python -m tc_jupyter.cpu_suite FILE FILE`.
+
+    Above it stands what the runs say of the machine, the versions, and the kernels of the peers, each line once.
+    """
+    runs = [json.loads(Path(file).read_text()) for file in files]
+    for line in dict.fromkeys(line for run in runs for line in run.get("head", ())):
+        print(f"* {line}")
+    print()
+    print(markdown([[result_of(entry) for entry in run["entries"]] for run in runs]))
     return 0
 
 

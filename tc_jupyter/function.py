@@ -44,11 +44,11 @@ from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
-from tc_jupyter.runtime import cpu, cuda
+from tc_jupyter.runtime import cpu, cuda, libraries, peak
 from tc_jupyter.runtime.arguments import fail, parameters_of
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
 from tc_jupyter.runtime.forks import MAKING
-from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
+from tc_jupyter.runtime.timing import MOMENT, Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target, candidates
 
 if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor for the simulator
@@ -569,6 +569,9 @@ class Function:
     ) -> Benchmark:
         """Time this function and its peers in interleaved rounds, and compare their results.
 
+        On the CPU every sample waits, for a moment, until the threads of the candidate before it sleep; samples that met somebody
+        else on the processors are counted, and the table says so where they are many.
+
         Args:
             arrays: the arguments of every candidate.
             against: name -> callable with the same arguments.
@@ -590,9 +593,17 @@ class Function:
         inputs = definition.inputs(arrays)
         on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
         counts = cost_of(definition.program, definition.found.ranges).at(definition.numbers_at(inputs.sizes).sizes)
-        timings = benchmark(candidates, seconds, synchronize=cuda.synchronize if on_gpu else lambda: None)
+        timings = benchmark(
+            candidates,
+            seconds,
+            synchronize=cuda.synchronize if on_gpu else lambda: None,
+            quiet=None if on_gpu else peak.quiet(),
+            tries=1,
+            patience=MOMENT,
+        )
         limits = None if on_gpu else cpu_limits()
-        return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits)
+        notes = libraries.slowed_note() if against else ()
+        return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits, notes)
 
     def tune(
         self,

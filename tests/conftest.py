@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,34 @@ def pytest_cmdline_main(config):
     """Several cases live in one file: one process rewrites them."""
     if config.getoption("--update-golden"):
         config.option.numprocesses = 0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test that is marked `some(n)` plain `pytest` runs the first and then every n-th case; the others are slow."""
+    seen = Counter()
+    for item in items:
+        mark = item.get_closest_marker("some")
+        if mark is not None:
+            name = item.nodeid.partition("[")[0]
+            if seen[name] % mark.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[name] += 1
+
+
+_seconds = Counter()
+
+
+def pytest_runtest_logreport(report):
+    folder, *inside = report.nodeid.removeprefix("tests/").split("::")[0].split("/")
+    _seconds[folder if inside else "files of tests"] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Where the time goes; on two cores the run lasts half of the sum, and a bit for starting."""
+    terminalreporter.section("seconds by folder")
+    parts = [f"{folder} {seconds:.0f}" for folder, seconds in _seconds.most_common()]
+    terminalreporter.write_line(f"{sum(_seconds.values()):.0f} in all: {', '.join(parts)}")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 import tc_jupyter.bench as bench
 from tc_jupyter import cpu_suite, workloads
 from tc_jupyter.function import compile
+from tc_jupyter.runtime import libraries
 
 HEADER = """# name: a
 # suite: cpu gpu
@@ -138,7 +140,7 @@ def one_workload(monkeypatch):
         monkeypatch.setattr(cpu_suite, "_child", here)
 
     def here(count, only, compiled, suite):
-        return list(cpu_suite._measured(only, count, compiled, suite))
+        return cpu_suite.Measured("kernels: given", tuple(cpu_suite._measured(only, count, compiled, suite)))
 
     return use
 
@@ -159,6 +161,9 @@ def test_a_suite_prints_and_writes_its_entries(one_workload, tmp_path, capsys):
     assert halide["best"] == numpy["best"] / 2
     assert cpu_suite.main([str(target), str(target)]) == 0
     table = capsys.readouterr().out
+    head, below = table.split("\n\n", 1)
+    assert re.fullmatch(r"\* \S+, Python .*\n\* peers: numpy .*\n\* kernels: given", head)
+    assert below.startswith("| | 2 threads |")
     ratio = f"{entry['best']:.2f}"
     assert re.search(rf"^\| a, N=4 M=3 \| .*s \| {ratio}, {ratio} Halide \(recorded\) \|$", table, re.MULTILINE)
     assert "* 2 threads: geometric mean over the best peer" in table
@@ -180,15 +185,31 @@ def test_what_was_recorded_holds_for_its_sizes_and_threads_only(one_workload, tm
 def test_every_number_of_threads_has_a_process_of_its_own(one_workload, monkeypatch, capsys):
     one_workload()
     counts = []
-    monkeypatch.setattr(cpu_suite, "_child", lambda count, *_: counts.append(count) or [])
+    monkeypatch.setattr(cpu_suite, "_child", lambda count, *_: counts.append(count) or cpu_suite.Measured("", ()))
     monkeypatch.setattr(cpu_suite.threads, "get_threads", lambda: 3)
     assert bench.run_suite("cpu") == 0
     assert counts == [3, 1]
 
 
-def test_a_process_with_one_thread(tmp_path):
+def test_a_process_that_measures_lets_libraries_choose_their_kernels(monkeypatch, capfd):
     pytest.importorskip("llvmlite")
-    assert cpu_suite._child(1, "nothing of this name", False) == []
+    pytest.importorskip("threadpoolctl")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+    found = cpu_suite._child(1, "nothing of this name", False)
+    assert found.results == ()
+    assert f"\n{found.kernels}\n" in capfd.readouterr().out
+    if "openblas" in found.kernels and platform.machine() in ("x86_64", "AMD64"):
+        assert "Prescott" not in found.kernels
+
+
+def test_a_suite_starts_again_without_what_slows_libraries(monkeypatch, capfd):
+    monkeypatch.setenv("OPENBLAS_L2_SIZE", "1")
+    started = []
+    real = bench.subprocess.run
+    monkeypatch.setattr(bench.subprocess, "run", lambda *a, **named: started.append(named["env"]) or real(*a, **named))
+    assert bench.run_suite("tuning", only="nothing at all") == 2
+    assert ["OPENBLAS_L2_SIZE" in each for each in started] == [False]
+    assert "no line of the suite `tuning` has 'nothing at all' in its name" in capfd.readouterr().err
 
 
 def test_a_wrong_result_is_an_exit_code(one_workload, capsys):
@@ -222,6 +243,13 @@ def test_the_gain_of_a_search_is_measured_against_the_default_schedule(monkeypat
     assert found["trials"] >= 1
     assert found["gain"] == pytest.approx(found["default"] / np.median(found["samples"]))
     assert len(bench.workloads("tuning")) == 5
+
+
+@pytest.fixture(autouse=True)
+def _libraries_choose(monkeypatch):
+    """Whatever the environment of the tests says."""
+    for name in libraries.SLOWING:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize("suite", ["compile", "sac", "tuning"])

@@ -8,13 +8,21 @@ from pathlib import Path
 
 import pytest
 
-nbformat = pytest.importorskip("nbformat")
-nbclient = pytest.importorskip("nbclient")
-
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+LONG = [
+    path if path.stem in ("quickstart", "sac") else pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS
+]
 LONGEST = 300
 """Seconds for one cell, far above what any needs."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _packages():
+    """Imported by the process that runs these tests: they take seconds, which every process would spend on collecting them."""
+    global nbformat, nbclient
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
 
 
 def run(notebook, folder):
@@ -34,7 +42,7 @@ def test_there_is_a_quickstart():
     assert "quickstart.ipynb" in [path.name for path in NOTEBOOKS]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", LONG, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     run(notebook, tmp_path)

@@ -161,13 +161,8 @@ def many(start: int, count: int) -> None:
     each()
 
 
-@pytest.mark.parametrize("start", range(4))
+@pytest.mark.some(12)
+@pytest.mark.parametrize("start", range(24))
 def test_cpu_engine_computes_what_the_interpreter_computes(start):
-    """1,000 programs, in parts that run beside each other."""
-    many(start, 250)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", range(4, 12))
-def test_cpu_engine_computes_what_the_interpreter_computes_many(start):
-    many(start, 250)
+    """3,000 programs, in parts that run beside each other."""
+    many(start, 125)

@@ -2,8 +2,9 @@
 
 Comes in: callables without arguments. Goes out: `Timing` values and a table of rows. All times are in seconds.
 
-Worked example: `benchmark({"a": f, "b": g})` calls `f g g f f g ...` in rounds and returns the median, 10th and 90th
-percentile of each.
+Worked example: `benchmark({"a": f, "b": g})` calls `f g g f f g ...` in rounds and returns the shortest sample, the median, the
+10th and the 90th percentile of each. Whoever else uses the processors can only add time, so rates and ratios are those of the
+shortest samples.
 """
 
 from __future__ import annotations
@@ -81,12 +82,16 @@ _PATIENCE = 0.25
 """Seconds that a sample waits for free processors: longer than the threads of other libraries spin."""
 
 
-def _settled(quiet: Callable[[], bool]) -> bool:
+MOMENT = 0.12
+"""What a measurement that somebody waits for spends on it: threads of OpenBLAS spin for 110 ms after a product."""
+
+
+def _settled(quiet: Callable[[], bool], patience: float) -> bool:
     """Whether the processors are free, now or as soon as the threads of the last candidate sleep.
 
     It asks again and again instead of sleeping: after a sleep of a millisecond a product of 512 took up to 1.9 times as long.
     """
-    end = time.perf_counter() + _PATIENCE
+    end = time.perf_counter() + patience
     while not quiet():
         if time.perf_counter() > end:
             return False
@@ -94,15 +99,20 @@ def _settled(quiet: Callable[[], bool]) -> bool:
 
 
 def _sample(
-    call: Callable[[], object], count: int, synchronize: Callable[[], object], quiet: Callable[[], bool] | None
+    call: Callable[[], object],
+    count: int,
+    synchronize: Callable[[], object],
+    quiet: Callable[[], bool] | None,
+    tries: int,
+    patience: float,
 ) -> tuple[float, bool]:
     """Seconds per call, and whether the processors were free before, and again as soon as the candidate's own threads slept.
 
     Of several tries the first free or the shortest one.
     """
     shortest = float("inf")
-    for _ in range(1 if quiet is None else _TRIES):
-        free = quiet is None or _settled(quiet)
+    for _ in range(1 if quiet is None else tries):
+        free = quiet is None or _settled(quiet, patience)
         if quiet is not None:
             call()
         start = time.perf_counter()
@@ -110,7 +120,7 @@ def _sample(
             call()
         synchronize()
         shortest = min(shortest, (time.perf_counter() - start) / count)
-        if quiet is None or (free and _settled(quiet)):
+        if quiet is None or (free and _settled(quiet, patience)):
             return shortest, True
     return shortest, False
 
@@ -122,6 +132,8 @@ def benchmark(
     synchronize: Callable[[], object] = _nothing,
     quiet: Callable[[], bool] | None = None,
     least: int = 3,
+    tries: int = _TRIES,
+    patience: float | None = None,
 ) -> tuple[Timing, ...]:
     """Time all candidates in interleaved rounds.
 
@@ -133,6 +145,8 @@ def benchmark(
             is yes, for as long as threads of libraries spin. A sample begins with a call that does not count, and is taken again
             if the answer stays no.
         least: rounds that are made however long they take.
+        tries: how often a disturbed sample is taken.
+        patience: seconds that a sample waits for `quiet`; by default longer than threads of libraries spin.
 
     Returns:
         One `Timing` per candidate, in the given order.
@@ -142,11 +156,12 @@ def benchmark(
     disturbed = dict.fromkeys(candidates, 0)
     names = list(candidates)
     end = time.perf_counter() + seconds
+    wait = _PATIENCE if patience is None else patience
     number = 0
     while number < (rounds or least) or (rounds is None and number < 1000 and time.perf_counter() < end):
         # there and back again: no candidate always runs after the same neighbour
         for name in names if number % 2 == 0 else reversed(names):
-            found, free = _sample(candidates[name], repeats[name], synchronize, quiet)
+            found, free = _sample(candidates[name], repeats[name], synchronize, quiet, tries, wait)
             samples[name].append(found)
             disturbed[name] += not free
         number += 1
@@ -195,10 +210,12 @@ class Row:
 
     Attributes:
         median, p10, p90: seconds.
-        gbs, gflops: 10^9 bytes and operations per second, from the cost of the def; `None` where it has no closed form.
-        fraction: of the measured limit; 1 is the limit.
+        gbs, gflops: 10^9 bytes and operations per second of the shortest sample, from the cost of the def; `None` where it has no
+            closed form.
+        fraction: of the measured limit, of the shortest sample; 1 is the limit.
         agrees: whether the result is close to that of the function; `None` for the function itself.
         best: the shortest sample, in seconds.
+        disturbed: part of the samples during which somebody else used the processors.
     """
 
     name: str
@@ -210,30 +227,57 @@ class Row:
     fraction: float | None = None
     agrees: bool | None = None
     best: float | None = None
+    disturbed: float = 0.0
+
+
+NOISY = 5.0
+"""A 90th percentile of so many times the 10th one says more about the machine than about the candidate."""
+BUSY = 0.5
+"""The part of disturbed samples from which on it is told."""
+
+
+def doubts(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Why a reader should not trust the medians of a table, one line per reason."""
+    found: list[str] = []
+    for row in rows:
+        if row.p90 > NOISY * row.p10:
+            shortest = "" if row.best is None else f", compare {duration(row.best)}, its shortest sample"
+            found.append(
+                f"noisy: p90 of {row.name} is {row.p90 / row.p10:.0f} times p10, do not trust its median{shortest}"
+            )
+    busy = [f"{row.disturbed:.0%} of {row.name}" for row in rows if row.disturbed >= BUSY]
+    if busy:
+        found.append(f"busy: somebody else used the processors during these samples: {', '.join(busy)}")
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Rows of one measurement, in the order in which the candidates were given; prints as a table."""
+    """Rows of one measurement, in the order in which the candidates were given; prints as a table.
+
+    Attributes:
+        notes: what a reader has to know about the measurement, printed below the table.
+    """
 
     rows: tuple[Row, ...]
     limits: Limits | None = None
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = self._cells()
         widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-        return "\n".join(
-            "  ".join(_align(cell, widths[i], i) for i, cell in enumerate(line)).rstrip() for line in lines
-        )
+        table = ("  ".join(_align(cell, widths[i], i) for i, cell in enumerate(line)).rstrip() for line in lines)
+        return "\n".join([*table, *doubts(self.rows), *self.notes])
 
     def _repr_html_(self) -> str:
         head, *lines = self._cells()
         row = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in line) + "</tr>" for line in lines)
-        return f"<table><thead><tr>{row}</tr></thead><tbody>{body}</tbody></table>"
+        below = "".join(f"<div>{html.escape(line)}</div>" for line in (*doubts(self.rows), *self.notes))
+        return f"<table><thead><tr>{row}</tr></thead><tbody>{body}</tbody></table>{below}"
 
     def _cells(self) -> list[list[str]]:
-        head = ["name", "median", "p10", "p90", "GB/s", "GFLOP/s", "of limit", "result"]
+        head = ["name", "best", "median", "p10", "p90", "GB/s", "GFLOP/s", "of limit", "result"]
         return [head, *(_row_cells(row) for row in self.rows)]
 
 
@@ -243,7 +287,7 @@ def _align(cell: str, width: int, column: int) -> str:
 
 def _row_cells(row: Row) -> list[str]:
     agreement = {None: "", True: "equal", False: "DIFFERS"}[row.agrees]
-    times = [duration(value) for value in (row.median, row.p10, row.p90)]
+    times = ["" if row.best is None else duration(row.best), *map(duration, (row.median, row.p10, row.p90))]
     rates = ["" if value is None else f"{value:.3g}" for value in (row.gbs, row.gflops)]
     return [row.name, *times, *rates, "" if row.fraction is None else f"{row.fraction:.0%}", agreement]
 
@@ -263,15 +307,16 @@ def rows_of(
     limits: Limits | None,
     agrees: Mapping[str, bool] | None = None,
 ) -> tuple[Row, ...]:
-    """Timings with rates: every candidate is credited with the work of the def, whatever it did."""
+    """Timings with rates: every candidate is credited with the work of the def, whatever it did, in its shortest sample."""
     rows: list[Row] = []
     for timing in timings:
-        gbs = None if nbytes is None else nbytes / timing.median / 1e9
-        gflops = None if flops is None else flops / timing.median / 1e9
+        gbs = None if nbytes is None else nbytes / timing.best / 1e9
+        gflops = None if flops is None else flops / timing.best / 1e9
         fraction = None
         if limits is not None and flops is not None and nbytes is not None:
-            fraction = roofline(flops, nbytes, limits) / timing.median
+            fraction = roofline(flops, nbytes, limits) / timing.best
         same = None if agrees is None else agrees.get(timing.name)
         median, p10, p90 = timing.median, timing.p10, timing.p90
-        rows.append(Row(timing.name, median, p10, p90, gbs, gflops, fraction, same, timing.best))
+        disturbed = timing.disturbed / len(timing.samples)
+        rows.append(Row(timing.name, median, p10, p90, gbs, gflops, fraction, same, timing.best, disturbed))
     return tuple(rows)

@@ -64,8 +64,9 @@ def test_wrong_failing_crashing_and_slow_candidates_are_dropped_and_named(tmp_pa
 
 
 def test_a_candidate_that_hangs_is_dropped_and_named(tmp_path):
-    log, *_ = planted(tmp_path, [DEFAULT, "hangs"], patience=0.1)
-    assert log.trials[1].dropped == "timed out: no answer in 124 ms"  # and sixty times the default's 0.4 ms
+    # the default answers in time also where others use the processors
+    log, *_ = planted(tmp_path, [DEFAULT, "hangs"], patience=3.0)
+    assert log.trials[1].dropped == "timed out: no answer in 3.02 s"  # and sixty times the default's 0.4 ms
     assert log.best is log.trials[0]
 
 
@@ -158,7 +159,7 @@ planted(Path({folder!r}), [DEFAULT, (1, 20_000), (2, 1), (1, 5_000), "hangs", (1
 @pytest.mark.parametrize("moment", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3)), 4])
 def test_a_search_that_is_killed_keeps_its_best(tmp_path, moment):
     code = KILLED.format(path=[str(Path(__file__).parent), str(ROOT)], moment=moment, folder=str(tmp_path))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == -9, done.stderr
     trials, best = map(int, done.stdout.split("\n")[moment - 1].split())
     assert trials == moment
@@ -205,7 +206,7 @@ def test_tune_stores_what_later_calls_and_processes_use(tmp_path):
     assert log.baseline > 0
     assert np.array_equal(f(x), 2 * x + 1)
     script = f"import numpy as np, tc_jupyter as tc\nx = np.ones((64, 64), 'f4')\nassert (tc.compile({SCALE!r}).scale(x) == 3).all()"
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=600)
 
 
 def test_a_stored_schedule_is_used(tmp_path):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import inspect
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+LIMIT = 120
+"""Seconds in which a state has to come. It says nothing about speed: a machine that is busy takes its time."""
 
 START = "%load_ext stand_in"
 FRONT = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
@@ -59,10 +65,10 @@ _CLOSE = """async () => {
 }"""
 
 # a promise of the next end of an execution of a cell
-_LISTEN = """index => {
+_LISTEN = """([index, limit]) => {
     const { model } = window.jupyterapp.shell.currentWidget.content.widgets[index];
     window.tcRan = new Promise((resolve, reject) => {
-        const late = setTimeout(() => reject(new Error(`cell ${index} did not run`)), 60000);
+        const late = setTimeout(() => reject(new Error(`cell ${index} did not run within ${limit} s`)), 1000 * limit);
         model.stateChanged.connect(function end(_, change) {
             if (change.name === 'executionCount' && change.newValue !== null) {
                 clearTimeout(late);
@@ -72,6 +78,27 @@ _LISTEN = """index => {
         });
     });
 }"""
+
+
+# what a reader of a failed test asks first
+_SEEN = """() => {
+    const app = window.jupyterapp, widget = app?.shell.currentWidget, short = text => text.replace(/\\s+/g, ' ').trim().slice(0, 300);
+    const shown = (name, selector) => [...document.querySelectorAll(selector)].filter(e => e.getClientRects().length)
+        .map(e => `${name}: ${short(e.innerText)}`);
+    const cells = [...document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell')].slice(0, 12).map(e => {
+        const marks = e.querySelectorAll('[class*=cm-lintRange]').length, prompt = e.querySelector('.jp-InputPrompt')?.innerText ?? '';
+        return `cell ${e.dataset.windowedListIndex} ${prompt} ${marks} marks: ${short(e.innerText)}`;
+    });
+    return [`in front: ${widget?.title.label}, kernel ${widget?.sessionContext?.session?.kernel?.status}`, ...cells,
+        ...[...document.querySelectorAll('[data-tc-state]')].map(e => `state ${e.dataset.tcState}`).slice(0, 12),
+        ...shown('panel', '[data-tc-panel]'), ...shown('inspector', '[data-tc-inspector]'),
+        ...shown('tooltip', '.cm-tooltip'), ...shown('dialog', '.jp-Dialog')];
+}"""
+
+
+def flat(text: str) -> str:
+    """Without the marks of code and the line breaks, which the page draws in its own way."""
+    return " ".join(text.replace("`", "").split())
 
 
 @dataclass
@@ -84,6 +111,40 @@ class App:
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     soiled: bool = False
+
+    def until(self, test: Callable[[], Any], what: str = "") -> None:
+        """Wait for a state that is no state of one element; what is waited for is told in words, or else by the test itself."""
+        end = time.monotonic() + LIMIT
+        while not test():
+            assert time.monotonic() < end, f"not within {LIMIT} s: {what or inspect.getsource(test).strip()}"
+            self.page.wait_for_timeout(50)  # the page goes on meanwhile
+
+    def again(self, act: Callable[[], Any], test: Callable[[], Any], what: str) -> None:
+        """Act until the state comes: where a page moves under the pointer, what it does meets nothing.
+
+        Every try waits twice as long as the one before, which tells a page that is slow from one that was missed.
+        """
+        end, patience = time.monotonic() + LIMIT, 2.0
+        while True:
+            act()
+            late = time.monotonic() + patience
+            while time.monotonic() < late:
+                if test():
+                    return
+                self.page.wait_for_timeout(50)
+            assert time.monotonic() < end, f"not within {LIMIT} s: {what}"
+            patience *= 2
+
+    def seen(self) -> str:
+        """What the page shows, for the report of a test that failed: a picture, cells, states, tooltips, the console."""
+        picture = Path(os.environ.get("TC_SHOTS", self.server.folder.parent)) / f"{self.kind}-{time.time_ns()}.png"
+        lines = [f"page {self.page.url}", *(f"console: {text}" for text in self.errors)]
+        try:
+            self.page.screenshot(path=picture, timeout=20_000)
+            lines += [f"picture {picture}", *self.page.evaluate(_SEEN)]
+        except Exception as problem:  # the report of the failure is worth more than a second one
+            lines.append(f"the page does not answer: {problem}")
+        return "\n".join(lines)
 
     @property
     def loaded(self) -> bool:
@@ -103,10 +164,10 @@ class App:
                 "name => window.jupyterapp.commands.execute('docmanager:open', { path: name }).then(() => null)", name
             )
         else:
-            self._go(self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}"))
+            self.go(self.server.url + (f"/lab/tree/{name}?reset" if self.kind == "lab" else f"/notebooks/{name}"))
         self.shown()
 
-    def _go(self, url: str) -> None:
+    def go(self, url: str) -> None:
         """Load a page; on a machine under heavy load Chromium itself gives a first request up now and then, so twice."""
         from playwright.sync_api import Error
 
@@ -149,8 +210,18 @@ class App:
         return f"open({name!r}).close()"
 
     def release(self, name: str) -> None:
-        """Let the cell go on; an error where none waits."""
-        os.close(os.open(self.server.folder / name, os.O_WRONLY | os.O_NONBLOCK))
+        """Let the cell go on, as soon as it waits."""
+
+        def opened() -> bool:
+            try:
+                os.close(os.open(self.server.folder / name, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError as problem:
+                if problem.errno != errno.ENXIO:  # nobody reads yet
+                    raise
+                return False
+            return True
+
+        self.until(opened, f"a cell that waits for {name}")
 
     def panel(self, tab: str = "Ranges") -> Any:
         """The side panel, with a view chosen."""
@@ -161,10 +232,8 @@ class App:
 
     def shown(self) -> None:
         """Wait until the notebook in front has its cells."""
-        self.page.wait_for_selector(f"{FRONT} .jp-Cell .cm-content", timeout=60_000)
-        self.page.wait_for_function(
-            "() => window.jupyterapp?.shell.currentWidget?.content.widgets?.length > 0", timeout=60_000
-        )
+        self.page.wait_for_selector(f"{FRONT} .jp-Cell .cm-content")
+        self.page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.content.widgets?.length > 0")
         self.page.evaluate(
             "() => Promise.all([window.jupyterapp.restored, window.jupyterapp.shell.currentWidget.revealed])"
         )
@@ -189,7 +258,7 @@ class App:
 
     def run_and_wait(self, index: int) -> None:
         self.focus(index)
-        self.page.evaluate(_LISTEN, index)
+        self.page.evaluate(_LISTEN, [index, LIMIT])
         self.page.keyboard.press("Control+Enter")
         self.page.evaluate("() => window.tcRan")
 
@@ -197,7 +266,6 @@ class App:
         """Wait until the kernel of the notebook in front is idle."""
         self.page.wait_for_function(
             "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'",
-            timeout=60_000,
         )
 
     def type_(self, text: str) -> None:
@@ -221,19 +289,23 @@ class App:
         """Run a command of the application by its id."""
         self.page.evaluate("name => window.jupyterapp.commands.execute(name)", name)
 
-    def hover(self, index: int, needle: str) -> Any:
-        """Move the pointer over the first occurrence of `needle` and return the tooltip; the text may move away meanwhile."""
-        from playwright.sync_api import TimeoutError as Late
+    def hover(self, index: int, needle: str, *words: str, whole: str | None = None) -> Any:
+        """Move the pointer over the first occurrence of `needle` until tooltips say all `words`, or the last one says `whole`.
 
+        What a kernel that is late answers stands in the tooltip of the next time.
+        """
         tip = self.page.locator(".cm-tooltip-hover")
-        for attempt in range(3):
-            self.point(index, needle)
-            try:
-                tip.first.wait_for(timeout=10_000)
-                break
-            except Late:
-                if attempt == 2:
-                    raise
+
+        def said() -> bool:
+            texts = [flat(text) for text in tip.all_inner_texts()]
+            if whole is not None:
+                return texts[-1:] == [flat(whole)]
+            return bool(texts) and all(any(flat(word) in text for text in texts) for word in words)
+
+        wanted = whole if whole is not None else ", ".join(words) or "anything"
+        self.again(
+            lambda: self.point(index, needle), said, f"a tooltip over {needle!r} of cell {index} that says {wanted}"
+        )
         return tip
 
     def point(self, index: int, needle: str) -> None:

@@ -12,13 +12,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_app import App, Server
+from browser_app import LIMIT, App, Server
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "tc_jupyter" / "labextension"
@@ -60,11 +59,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = _missing()
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
+            if item.get_closest_marker("always") is None:
+                item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.xdist_group("browsers"))  # two at a time are late for what they wait for
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
@@ -109,10 +111,10 @@ def _serve(
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp / "work")
     ready, log = threading.Event(), tmp / "server.log"
     threading.Thread(target=_read, args=(process, log, ready), daemon=True).start()
-    if ready.wait(60) and process.poll() is None:
+    if ready.wait(LIMIT) and process.poll() is None:
         return process, Server(f"http://127.0.0.1:{port}", tmp / "work")
     _stop(process)
-    raise RuntimeError(log.read_text()[-2000:])
+    raise RuntimeError(f"{app} did not say within {LIMIT} s that it is running, but:\n{log.read_text()[-2000:]}")
 
 
 def _read(process: subprocess.Popen[bytes], log: Path, ready: threading.Event) -> None:
@@ -162,13 +164,15 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS, headless=True)
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS, headless=True, timeout=1000 * LIMIT)
         yield browser
         browser.close()
 
 
 def _new_app(kind: str, server: Server, chromium: Any) -> App:
-    page = chromium.new_context(viewport={"width": 1400, "height": 900}).new_page()
+    context = chromium.new_context(viewport={"width": 1400, "height": 900})
+    context.set_default_timeout(1000 * LIMIT)
+    page = context.new_page()
     app = App(kind, server, page)
     page.on("console", lambda m: app.errors.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda e: app.errors.append(str(e)))
@@ -182,8 +186,6 @@ def _used(app: App) -> Iterator[App]:
     app.errors.clear()
     app.requests.clear()
     yield app
-    if os.environ.get("TC_SHOTS") and (app.soiled or os.environ.get("TC_SHOTS_ALL")):
-        app.page.screenshot(path=os.path.join(os.environ["TC_SHOTS"], f"{app.kind}-{int(time.time())}.png"))
     if not app.soiled:
         assert app.own_errors() == []
         assert app.external() == []
@@ -198,8 +200,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.failed:
         for value in getattr(item, "funcargs", {}).values():
-            if isinstance(value, App):
+            if isinstance(value, App) and not value.soiled:
                 value.soiled = True
+                report.sections.append((f"what {value.kind} showed", value.seen()))
     return report
 
 

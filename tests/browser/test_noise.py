@@ -11,7 +11,7 @@ def test_the_plain_application_logs_what_is_allowed(plain: App) -> None:
     plain.open(plain.server.notebook("plain.ipynb", ["x = 1", SLIDER]))
     plain.idle()
     plain.run_and_wait(1)
-    plain.cell(1).locator(".widget-slider").wait_for(timeout=20_000)
+    plain.cell(1).locator(".widget-slider").wait_for()
     assert plain.page.locator("[data-tc-status]").count() == 0
     plain.page.reload()
     plain.shown()

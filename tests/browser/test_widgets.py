@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +30,7 @@ def shown(app: App, name: str, source: str, make: str = MAKE) -> Any:
     app.run_and_wait(0)
     app.run_and_wait(1)
     root = app.page.locator(".tcw").first
-    root.wait_for(timeout=30_000)
+    root.wait_for()
     return root
 
 
@@ -54,13 +53,6 @@ def expected_dots(n: int, k: int) -> dict[int, tuple[int, str]]:
     return {e: (loops.count(e), colour_of(e)) for e in set(loops)}
 
 
-def until(page: Any, test: Any, seconds: float = 15, what: str = "it") -> None:
-    end = time.monotonic() + seconds
-    while not test():
-        assert time.monotonic() < end, f"{what} did not happen"
-        page.wait_for_timeout(50)
-
-
 def point(app: App, root: Any, x: float, y: float, said: str) -> None:
     """Move the pointer over a place of the lattice.
 
@@ -68,14 +60,12 @@ def point(app: App, root: Any, x: float, y: float, said: str) -> None:
     arrives, and the view rightly ignores the event that Chromium makes up for it. So: measure anew until the view answers.
     """
 
-    def tried() -> bool:
+    def move() -> None:
         box = root.locator("[data-lattice]").bounding_box()
         app.page.mouse.move(box["x"] + x - 3, box["y"] + y)
         app.page.mouse.move(box["x"] + x, box["y"] + y)
-        app.page.wait_for_timeout(100)
-        return said in root.locator("[data-readout]").inner_text()
 
-    until(app.page, tried)
+    app.again(move, lambda: said in root.locator("[data-readout]").inner_text(), f"a readout that says {said!r}")
 
 
 def code_lines(kind: str) -> list[int | None]:
@@ -90,9 +80,10 @@ def clean(app: App) -> None:
     assert app.own_errors() == []
 
 
+@pytest.mark.always
 def test_iteration_space_by_mouse_and_keyboard(app: App) -> None:
     root = shown(app, "space.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
-    assert dots(root) == expected_dots(8, 3)
+    app.until(lambda: dots(root) == expected_dots(8, 3))
     from tc_jupyter.notebook.widgets.iteration_space import IterationSpace, Layout
 
     layout = Layout(IterationSpace(function(CONV), N=8, K=3).space())
@@ -104,11 +95,11 @@ def test_iteration_space_by_mouse_and_keyboard(app: App) -> None:
     root.locator("[data-lattice]").focus()
     for key in ("Home", "ArrowRight", "ArrowDown"):
         app.page.keyboard.press(key)
-    until(app.page, lambda: readout.inner_text().startswith("i = 1, k = 2: writes A(1); reads B(3)"))
+    app.until(lambda: readout.inner_text().startswith("i = 1, k = 2: writes A(1); reads B(3)"))
     root.locator("[data-control='size:N']").focus()
     for _ in range(4):
         app.page.keyboard.press("ArrowRight")
-    until(app.page, lambda: dots(root) == expected_dots(12, 3))
+    app.until(lambda: dots(root) == expected_dots(12, 3))
     assert root.locator("[data-field='size:N']").input_value() == "12"
     clean(app)
 
@@ -135,11 +126,11 @@ def test_many_points_on_a_canvas(lab: App) -> None:
     field = root.locator("[data-field='size:N']")
     field.fill("2000000000000")
     field.press("Enter")
-    until(lab.page, lambda: "whole number" in root.inner_text())
+    lab.until(lambda: "whole number" in root.inner_text())
     field = root.locator("[data-field='size:N']")
     field.fill("1000000")
     field.press("Enter")
-    until(lab.page, lambda: "thinned" in root.inner_text())
+    lab.until(lambda: "thinned" in root.inner_text())
     shot(lab, "canvas")
     clean(lab)
 
@@ -148,18 +139,18 @@ def test_reload_and_restart_show_the_right_picture(lab: App) -> None:
     root = shown(lab, "restart.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
     root.locator("[data-control='size:N']").focus()
     lab.page.keyboard.press("ArrowRight")
-    until(lab.page, lambda: dots(root) == expected_dots(9, 3))
-    until(lab.page, lambda: dots(lab.page.locator("[data-tc-card-content=static]")) == expected_dots(9, 3))
+    lab.until(lambda: dots(root) == expected_dots(9, 3))
+    lab.until(lambda: dots(lab.page.locator("[data-tc-card-content=static]")) == expected_dots(9, 3))
     assert root.locator("[data-control='size:N']").evaluate("e => e === document.activeElement")
     lab.command("docmanager:save")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     static = lab.page.locator("[data-tc-card-content=static] [data-tc-view=iteration_space]")
-    static.wait_for(state="visible", timeout=30_000)
-    assert dots(lab.page.locator("[data-tc-card-content=static]")) == expected_dots(9, 3)
+    static.wait_for(state="visible")
+    lab.until(lambda: dots(lab.page.locator("[data-tc-card-content=static]")) == expected_dots(9, 3))
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     lab.open("restart.ipynb")
-    static.wait_for(state="visible", timeout=30_000)
-    assert dots(lab.page.locator("[data-tc-card-content=static]")) == expected_dots(9, 3)
+    static.wait_for(state="visible")
+    lab.until(lambda: dots(lab.page.locator("[data-tc-card-content=static]")) == expected_dots(9, 3))
     assert lab.page.get_by_text(re.compile("model not found", re.I)).count() == 0
     clean(lab)
 
@@ -181,9 +172,9 @@ def test_ranges_by_mouse_and_keyboard(app: App) -> None:
     root.locator("[data-control='size:K']").focus()
     for _ in range(6):
         app.page.keyboard.press("ArrowRight")
-    until(app.page, lambda: root.locator("[data-holds=true]").count() > 0 and "empty" in root.inner_text())
+    app.until(lambda: root.locator("[data-holds=true]").count() > 0 and "empty" in root.inner_text())
     app.page.keyboard.press("ArrowRight")
-    until(app.page, lambda: root.locator("[data-holds=false]").count() > 0)
+    app.until(lambda: root.locator("[data-holds=false]").count() > 0)
     assert root.locator("[data-witness=i]").get_attribute("aria-label").startswith("range of i: it would begin at 0")
     assert root.locator("math").first.text_content() == "0≤i<N−K+1"
     shot(app, "ranges")
@@ -197,7 +188,7 @@ def test_a_card_that_asks_first(app: App) -> None:
     app.run_and_wait(0)
     app.run_and_wait(1)
     root = app.page.locator("[data-tc-card-content=live] .tcw")
-    root.wait_for(timeout=30_000)
+    root.wait_for()
     assert "N - K + 1" not in root.inner_text()
     for answer, said in (
         ("0, N", "you say"),
@@ -210,7 +201,7 @@ def test_a_card_that_asks_first(app: App) -> None:
         app.page.keyboard.press("Control+a")
         app.page.keyboard.type(answer)
         app.page.keyboard.press("Enter")
-        until(app.page, lambda said=said: said in root.inner_text())
+        app.until(lambda said=said: said in root.inner_text())
     assert "3 of 3 predicted, 4 answers" in root.inner_text()
     assert "checked at call" in root.inner_text()
     clean(app)
@@ -223,15 +214,15 @@ def test_schedule_edits_by_mouse_and_keyboard(app: App) -> None:
     root.locator("[data-field=factor]").fill("2")
     root.locator("[data-field=factor]").press("Enter")
     root.locator("[data-control=apply]").click()
-    until(app.page, lambda: "split('C', 'j', factor=2)" in python.inner_text())
+    app.until(lambda: "split('C', 'j', factor=2)" in python.inner_text())
     root.locator("[data-control=primitive]").select_option(label="compute_at")
     root.locator("[data-control=other]").wait_for()
     root.locator("[data-control=stage]").select_option(label="B")
-    until(app.page, lambda: root.locator("[data-control=second]").count() == 1)
+    app.until(lambda: root.locator("[data-control=second]").count() == 1)
     root.locator("[data-control=second]").select_option(label="j.outer")
     root.locator("[data-control=apply]").focus()
     app.page.keyboard.press("Enter")
-    until(app.page, lambda: "compute_at('B', 'C', 'j.outer')" in python.inner_text())
+    app.until(lambda: "compute_at('B', 'C', 'j.outer')" in python.inner_text())
     f = function(TWO)
     from tc_jupyter.notebook.widgets.execution import execution
 
@@ -242,26 +233,27 @@ def test_schedule_edits_by_mouse_and_keyboard(app: App) -> None:
     visit = root.locator("[data-control=visit]")
     visit.focus()
     app.page.keyboard.press("ArrowRight")
-    until(app.page, lambda: "visit 2 of 8" in root.inner_text())
+    app.until(lambda: "visit 2 of 8" in root.inner_text())
     assert root.locator("[data-exact]").get_attribute("data-exact") == str(need.elements_per_visit[1])
     shot(app, "schedule")
     found = execution(bounds, "B")
     step = root.locator("[data-control=time]")
     step.focus()
     app.page.keyboard.press("End")
-    until(app.page, lambda: f"step {found.steps} of {found.steps}" in root.inner_text())
+    app.until(lambda: f"step {found.steps} of {found.steps}" in root.inner_text())
     assert f"1 point ({', '.join(map(str, found.points[-1].tolist()))})" in root.inner_text()
     root.locator("[data-control=undo]").click()
-    until(app.page, lambda: "compute_at" not in python.inner_text())
+    app.until(lambda: "compute_at" not in python.inner_text())
     root.locator("[data-control=redo]").click()
-    until(app.page, lambda: "compute_at" in python.inner_text())
-    root.locator("[data-control=primitive]").select_option(label="compute_inline")
-    root.locator("[data-control=stage]").select_option(label="C")
-    app.page.wait_for_timeout(300)
+    app.until(lambda: "compute_at" in python.inner_text())
+    for control, label in (("primitive", "compute_inline"), ("stage", "C")):
+        before = root.get_attribute("data-answer")
+        root.locator(f"[data-control={control}]").select_option(label=label)
+        app.until(lambda before=before: root.get_attribute("data-answer") != before, f"an answer to {label}")
     root.locator("[data-control=apply]").click()
     root.locator("[data-refused]").wait_for()
     root.locator("[data-control=plain]").click()
-    until(app.page, lambda: "compute_at" not in python.inner_text())
+    app.until(lambda: "compute_at" not in python.inner_text())
     root = shown(app, "refused.ipynb", "tc.view(st, 'schedule', N=9)", MAKE_STENCIL)
     root.locator("[data-control=primitive]").select_option(label="compute_with")
     root.locator("[data-control=second]").wait_for()
@@ -275,18 +267,18 @@ def test_schedule_edits_by_mouse_and_keyboard(app: App) -> None:
 def test_code_and_benchmark(app: App) -> None:
     root = shown(app, "code.ipynb", "tc.view(two, 'code')", MAKE_TWO.replace(TWO, BOTH))
     made = root.locator("[data-listing=made] [data-line='2']").first
-    made.hover()
-    until(app.page, lambda: root.locator("[data-listing=source] [data-line='2'][data-linked]").count() == 1)
+    linked = root.locator("[data-listing=source] [data-line='2'][data-linked]")
+    app.again(lambda: (app.page.mouse.move(5, 5), made.hover()), lambda: linked.count() == 1, "the line of the cell")
     app.page.mouse.move(5, 5)
     made.focus()
     for _ in range(2):  # the first line that is made is of this statement: up to the cell, there to the line before
         app.page.keyboard.press("ArrowUp")
-    until(app.page, lambda: root.locator("[data-listing=source] [data-line='2'][data-linked]").count() == 0)
+    app.until(lambda: linked.count() == 0)
     shown_kind = root.locator("[data-control=kind]")
     for label, kind in (("assembly", "asm"), ("PTX", "ptx"), ("CUDA C++", "cuda")):
         shown_kind.select_option(label=label)
         count = len([n for n in code_lines(kind) if n is not None])
-        until(app.page, lambda count=count: root.locator("[data-listing=made] [data-line]").count() == count, 30)
+        app.until(lambda count=count: root.locator("[data-listing=made] [data-line]").count() == count)
     assert "registers" in root.inner_text()
     root.locator("[data-execution]").first.wait_for()
     shot(app, "code")
@@ -297,8 +289,8 @@ def test_code_and_benchmark(app: App) -> None:
         MAKE_TWO,
     )
     root.locator("[data-control=run]").click()
-    root.locator("svg[data-chart=roofline]").wait_for(timeout=60_000)
-    until(app.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
+    root.locator("svg[data-chart=roofline]").wait_for()
+    app.until(lambda: root.locator("[data-control=run]").is_enabled())
     assert "✓ equal" in root.inner_text()
     assert root.locator("[data-samples]").count() == 2
     clean(app)
@@ -313,16 +305,16 @@ def test_a_sweep_is_drawn_saved_as_files_and_kept_in_the_notebook(app: App) -> N
     root.locator("[data-control=steps]").focus()
     for _ in range(2):
         app.page.keyboard.press("ArrowLeft")
-    until(app.page, lambda: root.locator("[data-field=steps]").input_value() == "3")
+    app.until(lambda: root.locator("[data-field=steps]").input_value() == "3")
     root.locator("[data-control=run]").focus()
     app.page.keyboard.press("Enter")
     line = root.locator("[data-sweep=conv][data-count='3']")
-    line.wait_for(timeout=60_000)
-    until(app.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
-    rows = root.locator("table[aria-label='median times over N'] tbody tr")
+    line.wait_for()
+    app.until(lambda: root.locator("[data-control=run]").is_enabled())
+    rows = root.locator("table[aria-label='shortest and median times over N'] tbody tr")
     assert [row.split("\t")[0] for row in rows.all_inner_texts()] == ["64", "256", "1024"]
     shot(app, "sweep")
-    for kind, begins in (("csv", b"name,median"), ("svg", b"<svg xmlns"), ("png", b"\x89PNG")):
+    for kind, begins in (("csv", b"name,best,median"), ("svg", b"<svg xmlns"), ("png", b"\x89PNG")):
         with app.page.expect_download() as found:
             root.locator(f"[data-save={kind}]").click()
         assert found.value.suggested_filename == f"benchmark.{kind}"
@@ -333,7 +325,7 @@ def test_a_sweep_is_drawn_saved_as_files_and_kept_in_the_notebook(app: App) -> N
     app.command("docmanager:save")
     app.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     static = app.page.locator("[data-tc-card-content=static] [data-sweep=conv]")
-    static.wait_for(state="visible", timeout=30_000)
+    static.wait_for(state="visible")
     clean(app)
 
 
@@ -343,18 +335,18 @@ def test_live_card_opens_views_and_reopens_static(app: App) -> None:
     app.run_and_wait(0)
     app.run_and_wait(1)
     live = app.page.locator("[data-tc-card-content=live] .tcw")
-    live.wait_for(timeout=30_000)
+    live.wait_for()
     live.locator("[data-key='conv.iteration_space']").click()
-    until(app.page, lambda: len(dots(live)) > 0)
+    app.until(lambda: len(dots(live)) > 0)
     live.locator("[data-lattice]").focus()
     app.page.keyboard.press("End")
-    until(app.page, lambda: "writes A(" in live.locator("[data-readout]").inner_text())
+    app.until(lambda: "writes A(" in live.locator("[data-readout]").inner_text())
     live.locator("[data-key='conv.schedule']").click()
     live.locator("[data-python]").wait_for()
     shot(app, "card")
     app.command("docmanager:save")
     app.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
-    app.page.locator("[data-tc-card-content=static] [data-tc=card]").wait_for(state="visible", timeout=30_000)
+    app.page.locator("[data-tc-card-content=static] [data-tc=card]").wait_for(state="visible")
     assert app.page.get_by_text(re.compile("model not found", re.I)).count() == 0
     clean(app)
 
@@ -374,14 +366,14 @@ def test_dark_theme_narrow_window_and_no_kernel(lab: App) -> None:
     assert root.evaluate(CONTRAST) > 7
     lab.page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
     lab.page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
-    until(lab.page, lambda: root.evaluate(CONTRAST) > 7)
+    lab.until(lambda: root.evaluate(CONTRAST) > 7)
     assert root.locator("[data-readout]").evaluate(CONTRAST) > 7
     shot(lab, "dark")
     lab.page.evaluate(
         "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' })"
     )
     lab.page.set_viewport_size({"width": 520, "height": 800})
-    assert dots(root) == expected_dots(8, 3)
+    lab.until(lambda: dots(root) == expected_dots(8, 3))
     shot(lab, "narrow")
     clean(lab)
 
@@ -397,14 +389,14 @@ def test_a_busy_kernel_is_told(lab: App) -> None:
     lab.run_and_wait(0)
     lab.run_and_wait(1)
     root = lab.page.locator(".tcw").first
-    root.wait_for(timeout=30_000)
+    root.wait_for()
     lab.run(2)
     lab.cell(2).locator(".jp-InputPrompt", has_text="[*]:").wait_for()
     root.locator("[data-control='size:N']").focus()
     lab.page.keyboard.press("ArrowRight")
-    until(lab.page, lambda: "kernel is busy" in root.inner_text() or dots(root) == expected_dots(9, 3))
+    lab.until(lambda: "kernel is busy" in root.inner_text() or dots(root) == expected_dots(9, 3))
     lab.release("busy-view")
-    until(lab.page, lambda: dots(root) == expected_dots(9, 3))
+    lab.until(lambda: dots(root) == expected_dots(9, 3))
     assert "kernel is busy" not in root.inner_text()
     clean(lab)
 
@@ -412,8 +404,8 @@ def test_a_busy_kernel_is_told(lab: App) -> None:
 def test_tuning_and_partitions(app: App) -> None:
     root = shown(app, "tuning.ipynb", "tc.view(conv, 'tuning', N=1000, K=5, seconds=3)")
     root.locator("[data-control=run]").click()
-    root.locator("[data-trial]").first.wait_for(timeout=60_000)
-    until(app.page, lambda: root.locator("[data-control=run]").is_enabled(), 60)
+    root.locator("[data-trial]").first.wait_for()
+    app.until(lambda: root.locator("[data-control=run]").is_enabled())
     assert "candidates; best" in root.inner_text()
     shot(app, "tuning")
     sac = "int[.] f() { return { iv -> 1 | [0] <= iv < [5]; iv -> 2 | [6] <= iv < [10] }; }"
@@ -439,7 +431,7 @@ def test_an_open_rank_is_chosen_by_mouse_and_keyboard(app: App) -> None:
     app.run_and_wait(0)
     app.run_and_wait(1)
     live = app.page.locator("[data-tc-card-content=live] .tcw")
-    live.wait_for(timeout=30_000)
+    live.wait_for()
     live.locator("[data-key='edge.partitions']").click()
 
     def cells() -> list[list[str]]:
@@ -449,31 +441,31 @@ def test_an_open_rank_is_chosen_by_mouse_and_keyboard(app: App) -> None:
     def expected(*extents: int) -> list[list[str]]:
         return [["0", "A"] if inside else ["1", "B"] for inside in edge(np.zeros(extents, np.int32)).ravel()]
 
-    until(app.page, lambda: cells() == expected(8))
+    app.until(lambda: cells() == expected(8))
     rank = live.locator("[data-control=rank]")
     rank.focus()
     app.page.keyboard.press("ArrowRight")
-    until(app.page, lambda: cells() == expected(8, 8))
+    app.until(lambda: cells() == expected(8, 8))
     assert rank.evaluate("e => e === document.activeElement")
     live.locator("[data-control='size:a_1']").focus()
     for _ in range(3):
         app.page.keyboard.press("ArrowLeft")
-    until(app.page, lambda: cells() == expected(8, 5))
+    app.until(lambda: cells() == expected(8, 5))
     shot(app, "ranks")
     box = rank.bounding_box()
     app.page.mouse.click(box["x"] + 3, box["y"] + box["height"] / 2)  # the left end is rank 0: one cell
-    until(app.page, lambda: cells() == expected())
+    app.until(lambda: cells() == expected())
     field = live.locator("[data-field=rank]")
     for typed in ("-2", "99999999999999", ""):
         field.fill(typed)
         field.press("Enter")
-        until(app.page, lambda: "a rank is a whole number from 0 to 8" in live.inner_text())
+        app.until(lambda: "a rank is a whole number from 0 to 8" in live.inner_text())
         field.fill("0")
         field.press("Enter")
-        until(app.page, lambda: "a rank is" not in live.inner_text())
+        app.until(lambda: "a rank is" not in live.inner_text())
     field.fill("3")
     field.press("Enter")
-    until(app.page, lambda: "drawn at [.., .., 4]" in live.inner_text())
+    app.until(lambda: "drawn at [.., .., 4]" in live.inner_text())
     clean(app)
 
 
@@ -487,13 +479,13 @@ def test_fifty_cards(app: App) -> None:
     app.command("notebook:run-all-cells")
     app.page.wait_for_function("() => document.querySelectorAll('.jp-InputPrompt').length > 3")
     last = app.cell(51).locator(".jp-InputPrompt")
-    until(app.page, lambda: (last.scroll_into_view_if_needed(), "52" in last.inner_text())[1], 90)
+    app.until(lambda: (last.scroll_into_view_if_needed(), "52" in last.inner_text())[1])
     for number in (50, 25, 1):
         app.cell(number).scroll_into_view_if_needed()
         live = app.cell(number).locator("[data-tc-card-content=live] .tcw")
-        live.wait_for(timeout=30_000)
+        live.wait_for()
         live.locator(f"[data-key='conv{number - 1}.ranges']").click()
-        live.get_by_text("at these sizes").first.wait_for(timeout=30_000)
+        live.get_by_text("at these sizes").first.wait_for()
     app.command("docmanager:save")
     clean(app)
     app.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
@@ -501,12 +493,12 @@ def test_fifty_cards(app: App) -> None:
     app.errors.clear()  # of widgets that were still loading when the page was left
     for number in (1, 25, 50):
         app.cell(number).scroll_into_view_if_needed()
-        app.cell(number).locator("[data-tc-card-content=static] [data-tc=card]").wait_for(timeout=30_000)
+        app.cell(number).locator("[data-tc-card-content=static] [data-tc=card]").wait_for()
     app.cell(51).scroll_into_view_if_needed()
     app.focus(51)
     app.page.keyboard.press("End")
     app.page.keyboard.type(" + 41")
-    until(app.page, lambda: app.text(51) == "x = 1 + 41")
+    app.until(lambda: app.text(51) == "x = 1 + 41")
     clean(app)
 
 
@@ -598,7 +590,7 @@ def examine(app: App, number: int, name: str) -> None:
     """What holds for the view in every cell."""
     app.cell(number).scroll_into_view_if_needed()
     root = app.cell(number).locator(".tcw").first
-    root.wait_for(timeout=30_000)
+    root.wait_for()
     root.evaluate("r => r.querySelectorAll('details').forEach(d => { d.open = true; })")
     unsaid = root.locator("svg:not([aria-label]):not([aria-hidden]), canvas:not([aria-label]):not([aria-hidden])")
     assert unsaid.count() == 0, name
@@ -617,7 +609,7 @@ def examine(app: App, number: int, name: str) -> None:
             control.focus()
             return control.evaluate(seen)
 
-        until(app.page, focused, 5, f"focus in {name}")
+        app.until(focused, f"focus in {name}")
 
 
 def test_large_programs_and_a_narrow_window_degrade_in_words(lab: App) -> None:
@@ -635,8 +627,8 @@ def test_large_programs_and_a_narrow_window_degrade_in_words(lab: App) -> None:
     for number in range(1, len(views) + 1):
         lab.cell(number).scroll_into_view_if_needed()
         root = lab.cell(number).locator(".tcw").first
-        root.wait_for(timeout=30_000)
-        until(lab.page, lambda root=root: len(root.inner_text()) > 100, 60, f"view {number}")
+        root.wait_for()
+        lab.until(lambda root=root: len(root.inner_text()) > 100, f"view {number}")
         assert "failed" not in root.inner_text()
         assert root.evaluate(CLIPPED) == []
         field = root.locator("[data-field^='size:']").first
@@ -644,7 +636,9 @@ def test_large_programs_and_a_narrow_window_degrade_in_words(lab: App) -> None:
             before = root.get_attribute("data-answer")
             field.fill(typed)
             field.press("Enter")
-            until(lab.page, lambda root=root, before=before: root.get_attribute("data-answer") != before, 60, typed)
+            lab.until(
+                lambda root=root, before=before: root.get_attribute("data-answer") != before, f"an answer to {typed!r}"
+            )
             assert ("whole number" in root.inner_text()) == refused, f"{typed!r} in view {number}"
             assert "this view failed" not in root.inner_text()
     shot(lab, "large-narrow")
@@ -656,22 +650,21 @@ def test_a_dead_kernel_is_told_and_the_last_state_stays(lab: App) -> None:
     root = shown(lab, "dead.ipynb", "tc.view(conv, 'iteration_space', N=8, K=3)")
     root.locator("[data-control='size:N']").focus()
     lab.page.keyboard.press("ArrowRight")
-    until(lab.page, lambda: dots(root) == expected_dots(9, 3))
+    lab.until(lambda: dots(root) == expected_dots(9, 3))
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     drawn = lab.page.locator("[data-tc-card-content]:visible")
-    until(lab.page, lambda: dots(drawn) == expected_dots(9, 3))
+    lab.until(lambda: dots(drawn) == expected_dots(9, 3))
     live = lab.page.locator("[data-tc-card-content=live] [data-control='size:N']")
     if live.count():
         live.focus()
         lab.page.keyboard.press("ArrowRight")
-        until(
-            lab.page,
+        lab.until(
             lambda: (
                 "no kernel" in lab.page.locator(".tcw-said").inner_text()
                 or "busy" in lab.page.locator(".tcw-said").inner_text()
             ),
         )
-    assert dots(drawn) == expected_dots(9, 3)
+    lab.until(lambda: dots(drawn) == expected_dots(9, 3))
     clean(lab)
 
 
@@ -686,8 +679,8 @@ def test_without_widgets_the_static_view_is_there(lab: App) -> None:
     for number in range(3):
         lab.run_and_wait(number)
     static = lab.page.locator("[data-tc-card-content=static]")
-    static.nth(1).wait_for(timeout=30_000)
-    assert dots(static.first) == expected_dots(8, 3)
+    static.nth(1).wait_for()
+    lab.until(lambda: dots(static.first) == expected_dots(8, 3))
     assert lab.page.locator(".tcw").count() == 0
     assert lab.page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
     clean(lab)
@@ -711,7 +704,7 @@ def test_an_exported_page_is_complete_without_a_network(lab: App, tmp_path: Path
         shown(lab, "export.ipynb", cells[0])
         lab.command("docmanager:save")
         path = lab.server.folder / "export.ipynb"
-        until(lab.page, lambda: "data-dots" in path.read_text())
+        lab.until(lambda: "data-dots" in path.read_text())
         book = nbformat.read(path, as_version=4)
     page, _ = (TcHTMLExporter() if kind == "tc_html" else HTMLExporter()).from_notebook_node(book)
     saved = tmp_path / "export.html"
@@ -722,7 +715,7 @@ def test_an_exported_page_is_complete_without_a_network(lab: App, tmp_path: Path
     lab.page.route("http*://*/**", lambda route: (asked.append(route.request.url), route.abort()))
     try:
         lab.page.goto(f"file://{saved}")
-        assert dots(lab.page) == expected_dots(8, 3)
+        lab.until(lambda: dots(lab.page) == expected_dots(8, 3))
         assert lab.page.locator("[data-tc=card]").count() == (1 if kind.endswith("ran") else 0)
         assert all(re.search("mathjax|require", url) or url.startswith(lab.server.url) for url in asked), asked
         assert lab.page.locator("button, input, .tcw").count() == 0

@@ -396,6 +396,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("names", NAMES, ids=lambda each: each[0])
 def test_equal_layers_compute_what_numpy_does(made, names):
     text = chain(4, *names)

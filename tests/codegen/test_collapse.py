@@ -144,6 +144,7 @@ REDUCTIONS = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_over_neighbouring_dimensions(name):
     text, one_loop = REDUCTIONS[name]

@@ -65,6 +65,7 @@ REGISTERS = {
 }
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -113,6 +114,7 @@ def product_error(
     return float(np.abs(c - reference).max() / np.abs(reference).max()), [finding.kind for finding in result.findings]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("m, n, k", [(128, 128, 32), (200, 132, 36), (1, 4, 4), (130, 128, 8)])
 @pytest.mark.parametrize("depth", [8, 16])
 def test_product_on_ordinary_cores(depth, m, n, k):
@@ -124,6 +126,7 @@ def test_product_on_ordinary_cores(depth, m, n, k):
 TOLERANCE = {F16: 1e-3, BF16: 1e-2, F32: 1e-3, DType.INT8: 0.0}
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("shape", [(128, 128, 64), (200, 144, 80), (16, 16, 16)])
 @pytest.mark.parametrize("columns_first", [False, True])
 @pytest.mark.parametrize("dtype", [F16, BF16, F32, DType.INT8])
@@ -133,6 +136,7 @@ def test_product_on_tensor_cores(dtype, columns_first, shape):
     assert error <= TOLERANCE[dtype]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("warps", [(2, 2), (2, 4)])
 def test_stages_and_warps(stages, warps):
@@ -150,6 +154,7 @@ def test_matrix_operands_are_read_without_bank_conflicts():
     assert all(site.wavefronts == 4 * site.requests for site in loads)
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("threads, per_thread, rows", [(32, 8, 4), (256, 1, 1), (8, 4, 16), (64, 2, 2)])
 @pytest.mark.parametrize("m, n", [(5, 30), (16, 32), (1, 1)])
 def test_softmax_reads_once(threads, per_thread, rows, m, n):

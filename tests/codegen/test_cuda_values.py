@@ -107,6 +107,7 @@ def pairs(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(some, some.size), np.tile(some, some.size)
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("target", list(DType))
 @pytest.mark.parametrize("source", list(DType))
 def test_casts(source, target):
@@ -134,6 +135,7 @@ def test_integer_operators(dtype, sign):
     compare(made, {"A": a, "B": b, "O": np.zeros_like(a)}, {"N": a.size})
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_division_by_constants(dtype):
     a = samples(dtype)
@@ -203,6 +205,7 @@ def test_comparisons(dtype, sign):
     compare(made, {"A": a, "B": b, "O": np.zeros(a.size, bool)}, {"N": a.size})
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("reduce", ["+", "*", "min", "max"])
 @pytest.mark.parametrize("dtype", list(DType))
 @pytest.mark.parametrize("atomic", [False, True])
@@ -245,6 +248,7 @@ FUNCTIONS = """acos acosh asin asinh atan atanh cos cosh cospi sin sinh sinpi ta
 sqrt rsqrt cbrt rcbrt erf erfc erfcx normcdf lgamma tgamma j0 j1 y0 y1 fabs ceil floor round trunc sigmoid relu abs sign""".split()  # noqa: SIM905
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions(function):
     a = np.array([0.1, 0.25, 0.5, 0.9, 1.0, 1.3, 2.5, 5.0], np.float32)

@@ -78,6 +78,7 @@ def test_the_limits_of_a_class_hold_for_all_its_sizes():
     assert seen == {15, 31, 63}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("dtype", ["float", "double", "int32"])
 def test_batches_of_all_numbers_of_columns(dtype):
     pytest.importorskip("llvmlite")

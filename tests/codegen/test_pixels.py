@@ -59,6 +59,7 @@ def shuffled(builder, known):
     return results
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("values", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", ["float", "double", "int32", "uint8", "float16"])
 def test_rows_of_all_lengths(dtype, values):

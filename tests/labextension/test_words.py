@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 def editor() -> dict[str, dict[str, list[str]]]:
     return json.loads(
-        subprocess.run([str(NODE), str(WORDS)], capture_output=True, text=True, check=True, timeout=60).stdout
+        subprocess.run([str(NODE), str(WORDS)], capture_output=True, text=True, check=True, timeout=600).stdout
     )
 
 

@@ -374,14 +374,14 @@ def test_a_real_kernel_answers():
             kind = message["header"]["msg_type"]
             (opened if kind in ("comm_open", "comm_msg", "comm_close") else shown).append(message)
 
-        client.execute_interactive("%load_ext tc_jupyter", timeout=60, output_hook=look)
+        client.execute_interactive("%load_ext tc_jupyter", timeout=600, output_hook=look)
         (comm,) = [m["content"] for m in opened if m["header"]["msg_type"] == "comm_open"]
         assert comm["data"] == {"v": 1, "package": tc.__version__}
         sent = client.session.msg("comm_msg", {"comm_id": comm["comm_id"], "data": HEAD})
         client.shell_channel.send(sent)
         reply = None
         while reply is None:
-            message = client.get_iopub_msg(timeout=60)
+            message = client.get_iopub_msg(timeout=600)
             if message["header"]["msg_type"] == "comm_msg":
                 reply = message["content"]["data"]
             elif message["header"]["msg_type"] in ("stream", "error"):
@@ -389,7 +389,7 @@ def test_a_real_kernel_answers():
         assert reply["id"] == HEAD["id"]
         assert reply["analysis"]["functions"][0]["name"] == "scale"
         assert [m for m in shown if m["header"]["msg_type"] in ("stream", "error")] == []
-        client.execute_interactive("%reload_ext tc_jupyter\n%unload_ext tc_jupyter", timeout=60, output_hook=look)
+        client.execute_interactive("%reload_ext tc_jupyter\n%unload_ext tc_jupyter", timeout=600, output_hook=look)
         kinds = [m["header"]["msg_type"] for m in opened]
         assert kinds == ["comm_open", "comm_close", "comm_open", "comm_close"]
     finally:

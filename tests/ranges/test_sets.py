@@ -220,12 +220,12 @@ def test_a_set_of_a_thread_that_reached_its_limit():
         context.set_max_operations(1)
         made[0].raw.count_val()
         ready.set()
-        done.wait(60)
+        done.wait(300)
         context.set_max_operations(0)
 
     worker = threading.Thread(target=other)
     worker.start()
-    assert ready.wait(60)
+    assert ready.wait(300)
     try:
         assert worked_out(lambda: made[0].count({"N": 4})) is Answer.UNKNOWN
     finally:

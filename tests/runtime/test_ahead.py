@@ -94,13 +94,13 @@ def test_it_ends_with_what_was_begun_also_after_an_error():
 
     def make(_: str) -> bytes:
         started.set()
-        done.wait(60)
+        done.wait(300)
         return b""
 
     def leave() -> None:
         with Ahead(make) as work:
             work.begin("a")
-            started.wait(60)
+            started.wait(300)
             raise KeyError
 
     outside = threading.Timer(0, done.set)
@@ -170,7 +170,7 @@ def test_what_a_thread_makes_after_an_interrupted_wait_is_finished_too(monkeypat
 
     def make(text: str) -> bytes:
         begun.set()
-        going_on.wait(60)
+        going_on.wait(300)
         order.append(text)
         return b""
 
@@ -179,7 +179,7 @@ def test_what_a_thread_makes_after_an_interrupted_wait_is_finished_too(monkeypat
     work.begin("a")
     thread = work._thread
     assert thread is not None
-    assert begun.wait(60)
+    assert begun.wait(300)
     join = thread.join
 
     def interrupted(timeout: float | None = None) -> None:

@@ -80,7 +80,9 @@ print(t.run(loaded, [3.0, 1.0]))
         text = script.format(tests=os.path.dirname(__file__), forbidden=forbidden, folder=str(tmp_path / "c"))
         text = text.replace("t.Path(", "__import__('pathlib').Path(")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TC_JUPYTER_CACHE": str(tmp_path / "c")}
-        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, env=environment)
+        done = subprocess.run(
+            [sys.executable, "-c", text], capture_output=True, text=True, timeout=600, env=environment
+        )
         assert done.stdout.strip() == "[0.6931471824645996, 0.0]", done.stderr
 
 

@@ -31,7 +31,7 @@ def stop():
     # once, in the middle of what the other thread does
     if not inside.is_set():
         inside.set()
-        go.wait(60)
+        go.wait(300)
 
 def stopped(holder, name):
     old = getattr(holder, name)
@@ -67,7 +67,7 @@ def fork_inside(work, after=None):
     # a thread works and is stopped on its way; it goes on when the fork begins, and no sooner
     thread = threading.Thread(target=work)
     thread.start()
-    assert inside.wait(60)
+    assert inside.wait(300)
     os.register_at_fork(before=go.set)  # the last one registered comes first
     status = child(after or work)
     thread.join()
@@ -121,7 +121,7 @@ def passes(script: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", START + script],
         env=environment,
-        timeout=100,
+        timeout=600,
         capture_output=True,
         text=True,
         check=False,
@@ -199,11 +199,11 @@ def test_a_gate_lets_threads_in_together_and_again(gate):
 
     def work():
         with gate, gate:
-            both.wait(60)
+            both.wait(300)
 
     threads = [in_thread(work) for _ in range(2)]
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert gate._inside == {}
 
 
@@ -219,7 +219,7 @@ def test_nobody_enters_during_a_fork(gate):
     with gate:  # the thread that forks may
         assert not entered.is_set()
     gate.after_fork()
-    thread.join(60)
+    thread.join(300)
     assert entered.is_set()
 
 
@@ -230,10 +230,10 @@ def one_inside(gate):
     def work():
         with gate:
             inside.set()
-            leave.wait(60)
+            leave.wait(300)
 
     thread = in_thread(work)
-    assert inside.wait(60)
+    assert inside.wait(300)
     return thread, leave
 
 
@@ -243,7 +243,7 @@ def test_a_fork_does_not_wait_for_ever(gate, monkeypatch):
     gate.before_fork()
     gate.after_fork()
     leave.set()
-    thread.join(60)
+    thread.join(300)
     assert gate._inside == {}
 
 
@@ -257,7 +257,7 @@ def test_a_child_forgets_threads_that_it_does_not_have(gate, monkeypatch):
     assert gate._inside == {}
     gate._inside[thread.ident] = 1  # here the thread does exist, and leaves
     leave.set()
-    thread.join(60)
+    thread.join(300)
 
 
 def test_one_that_is_interrupted_at_the_door_is_not_inside(gate):

@@ -559,6 +559,6 @@ def test_functions_are_freed_in_any_order():
     """The C library fills memory that is freed with a pattern; a function that read its record there would take that for flags."""
     environment = {**os.environ, "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"}
     done = subprocess.run(
-        [sys.executable, "-c", FREED], capture_output=True, text=True, timeout=120, env=environment, check=False
+        [sys.executable, "-c", FREED], capture_output=True, text=True, timeout=600, env=environment, check=False
     )
     assert (done.returncode, done.stdout) == (0, "freed\n"), done.stderr

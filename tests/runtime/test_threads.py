@@ -213,7 +213,7 @@ def asleep(number: int, cpu: int | None = None) -> None:
     """Return once a worker sleeps, and has said that it ran on that processor: it says so after its flag is up."""
     pool = threads.pool()
     flag = pool._word(threads._WORKERS + number * threads._LINE)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while (flag.value == 0 or cpu not in (None, pool.workers[number - 1].slept_on)) and time.monotonic() < end:
         os.sched_yield()
     assert flag.value == 1
@@ -398,7 +398,7 @@ print(sum(numbers))
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert (done.returncode, done.stdout.strip()) == (0, "64"), done.stderr
@@ -526,12 +526,16 @@ def test_without_a_clock_the_caller_looks_after_every_claim(monkeypatch):
 
 
 def test_how_often_the_caller_looks():
-    pool = threads.Pool()
-    start, first = time.perf_counter(), pool.code.ticks()
-    while time.perf_counter() - start < 0.01:
-        pool.code.pause(1000)
-    ticks, seconds = pool.code.ticks() - first, time.perf_counter() - start
-    assert 0.2 < (pool._look / ticks) / (threads._LOOK_SECONDS / seconds) < 5
+    def deviation():
+        pool = threads.Pool()
+        start, first = time.perf_counter(), pool.code.ticks()
+        while time.perf_counter() - start < 0.01:
+            pool.code.pause(1000)
+        ticks, seconds = pool.code.ticks() - first, time.perf_counter() - start
+        return (pool._look / ticks) / (threads._LOOK_SECONDS / seconds)
+
+    # somebody else may take the processor between a look at one clock and at the other
+    assert 0.2 < sorted(deviation() for _ in range(5))[2] < 5
 
 
 def test_an_interrupt_after_a_brief_job_waits_for_nothing(code, monkeypatch):
@@ -572,7 +576,7 @@ def test_a_thread_that_runs_beside_the_pool_is_seen(code):
     thread.start()
     started.wait()
     try:
-        last = time.monotonic() + 60
+        last = time.monotonic() + 300
         while not threads.others_run() and time.monotonic() < last:
             pass
         assert threads.others_run() or time.monotonic() < last

@@ -8,7 +8,7 @@ import pytest
 
 from tc_jupyter.runtime import peak, timing
 from tc_jupyter.runtime.cpus import _quota, available_cpus
-from tc_jupyter.runtime.timing import Benchmark, Limits, Row, Timing, benchmark, duration, roofline, rows_of
+from tc_jupyter.runtime.timing import Benchmark, Limits, Row, Timing, benchmark, doubts, duration, roofline, rows_of
 
 
 def test_percentiles():
@@ -56,7 +56,7 @@ def test_a_sample_waits_for_the_threads_of_the_last_candidate(monkeypatch):
     assert (found.disturbed, next(answers)) == (0, True)
 
 
-def test_limits_are_measured():
+def test_limits_are_measured(monkeypatch):
     pytest.importorskip("llvmlite")
     found = peak.bandwidth(1)
     assert found is not None
@@ -67,6 +67,7 @@ def test_limits_are_measured():
     assert probe is not None
     probe.shortest = 0.0
     assert probe() is False
+    monkeypatch.setattr(peak.threads, "others_run", lambda: False)  # those of another library may spin still
     probe.shortest = float("inf")
     assert probe() is True
 
@@ -97,7 +98,7 @@ def test_the_roofline_takes_the_slower_of_arithmetic_and_memory():
 
 
 def test_rates_come_from_the_work_of_the_def():
-    timing = Timing("x", (0.5, 0.5, 0.5))
+    timing = Timing("x", (0.5, 30.0, 30.0))  # somebody else took the processor twice
     (row,) = rows_of([timing], 1e9, 2e9, Limits(4e9, 8e9, ""), {"x": True})
     assert row.gflops == 2
     assert row.gbs == 4
@@ -112,7 +113,30 @@ def test_tables_name_what_differs_and_escape_html():
     table = Benchmark((Row("<f>", 1e-3, 9e-4, 2e-3), Row("peer", 2.0, 1.0, 3.0, agrees=False)))
     assert "DIFFERS" in str(table)
     assert len(str(table).splitlines()) == 3
+    assert str(table).splitlines()[0].split()[:3] == ["name", "best", "median"]
     assert "&lt;f&gt;" in table._repr_html_()
+
+
+def test_a_table_says_which_medians_are_not_to_be_trusted():
+    steady = Timing("steady", tuple(1e-3 + n * 1e-5 for n in range(11)))
+    shaken = Timing("torch", (5e-4,) * 5 + (3e-2,) * 6, disturbed=6)
+    table = Benchmark(rows_of([steady, shaken], None, None, None), notes=("a note",))
+    below = str(table).splitlines()[3:]
+    assert below == [
+        "noisy: p90 of torch is 60 times p10, do not trust its median, compare 500 µs, its shortest sample",
+        "busy: somebody else used the processors during these samples: 55% of torch",
+        "a note",
+    ]
+    assert all(f"<div>{line}</div>" in table._repr_html_() for line in below)
+    assert doubts(rows_of([steady], None, None, None)) == ()
+
+
+def test_disturbed_samples_of_a_measurement_that_somebody_waits_for_are_counted_once():
+    asked = []
+    (found,) = benchmark({"a": lambda: None}, rounds=4, quiet=lambda: asked.append(1) or False, tries=1, patience=0.0)
+    assert (len(found.samples), found.disturbed) == (4, 4)
+    assert rows_of([found], None, None, None)[0].disturbed == 1.0
+    assert len(asked) >= 4
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def test_float32_product_has_no_bank_conflicts():
     assert all(site.wavefronts_per_request == 2 for site in stores)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("shape", [(128, 128, 128), (200, 136, 72), (8, 8, 8)])
 def test_half_product_on_tensor_cores(shape, stages):
@@ -88,6 +89,7 @@ SGEMM_MUTANTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name, old, new, kind", SGEMM_MUTANTS, ids=[mutant[0] for mutant in SGEMM_MUTANTS])
 def test_mutants_of_the_float32_product(name, old, new, kind):
     """`kind` None: the mutant is found by some check or by the result."""
@@ -117,6 +119,7 @@ HGEMM_MUTANTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name, old, new, expected_kinds", HGEMM_MUTANTS, ids=[mutant[0] for mutant in HGEMM_MUTANTS])
 def test_mutants_of_the_half_product(name, old, new, expected_kinds):
     simulation, c, expected = run_hgemm(mutate(HGEMM, old, new), 200, 136, 136)

@@ -8,7 +8,7 @@ Worked example:
 
     v = tc.view(conv, "benchmark", N=100_000, K=16, against={"numpy": lambda B, W: np.convolve(B, W[::-1], "valid")})
     v.picture.run()              # or the button
-    v.picture.export()           # {"name": [...], "median": [...], ...} for pandas.DataFrame
+    v.picture.export()           # {"name": [...], "best": [...], "median": [...], ...} for pandas.DataFrame
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tc_jupyter.compiler.definition import engine_of
 from tc_jupyter.function import Function, OpenRanks, close, gpu_available
 from tc_jupyter.program import DType, Program
 from tc_jupyter.ranges import from_expr
-from tc_jupyter.runtime import cuda
-from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, cpu_limits, duration, rows_of
+from tc_jupyter.runtime import cuda, libraries, peak
+from tc_jupyter.runtime.timing import MOMENT, Limits, Row, Timing, benchmark, cpu_limits, doubts, duration, rows_of
 
 from .background import BackgroundPicture
 from .charts import MARKS, METRICS, distribution_svg, roofline_svg, sweep_svg
@@ -48,11 +48,13 @@ class Measured:
 
     Attributes:
         timings: seconds of every sample, by name.
+        disturbed: samples during which somebody else used the processors, by name.
         dropped: why a candidate could not be measured, by name.
     """
 
     sizes: Mapping[str, int]
     timings: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    disturbed: dict[str, int] = field(default_factory=dict[str, int])
     agrees: dict[str, bool] = field(default_factory=dict[str, bool])
     dropped: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -203,8 +205,10 @@ class BenchmarkView(BackgroundPicture):
         wait = cuda.synchronize if gpu_available() else (lambda: None)
         while spent < whole and not self.stopping.is_set() and calls:
             part = min(_SLICE * len(calls), whole - spent)
-            for timing in benchmark(calls, part, synchronize=wait):
+            quiet = None if self.limits is None else peak.quiet()
+            for timing in benchmark(calls, part, None, wait, quiet, least=1, tries=1, patience=MOMENT):
                 found.timings.setdefault(timing.name, []).extend(timing.samples)
+                found.disturbed[timing.name] = found.disturbed.get(timing.name, 0) + timing.disturbed
             spent += part
             self.progress = min(1.0, (number + spent / whole) / points)
             self.changed()
@@ -251,7 +255,7 @@ class BenchmarkView(BackgroundPicture):
             return ()
         analysis = self.known.found
         counts = cost_of(analysis.program, analysis.ranges).at(self.known.all_numbers(found.sizes))
-        timings = [Timing(name, tuple(samples)) for name, samples in found.timings.items()]
+        timings = [Timing(name, tuple(each), found.disturbed.get(name, 0)) for name, each in found.timings.items()]
         return rows_of(timings, counts.flops, counts.bytes, self.limits, found.agrees)
 
     def specification(self) -> dict[str, Any]:
@@ -261,7 +265,7 @@ class BenchmarkView(BackgroundPicture):
 
     def export(self) -> dict[str, list[Any]]:
         """Columns of the table, ready for a data frame: sizes, then seconds, 10^9 bytes and operations per second."""
-        names = ("name", "median", "p10", "p90", "gbs", "gflops", "fraction", "agrees")
+        names = ("name", "best", "median", "p10", "p90", "gbs", "gflops", "fraction", "agrees", "disturbed")
         rows = [(found.sizes, row) for found in self.results for row in self._rows(found)]
         sizes = tuple(self.sizes)
         columns = {name: [getattr(row, name) for _, row in rows] for name in names}
@@ -309,6 +313,7 @@ class BenchmarkView(BackgroundPicture):
         rows = self._rows(last)
         at = ", ".join(f"{name} = {value}" for name, value in last.sizes.items())
         parts = [f"<div>at {code(at)}</div>" if at else "", _table(rows)]
+        parts += [words(line, "⚠", BAD) for line in self._notes(results)]
         if len(results) > 1:
             series: dict[str, list[tuple[int, Row]]] = {}
             for found in results:
@@ -323,15 +328,22 @@ class BenchmarkView(BackgroundPicture):
             parts.append(self._roofline(rows, last.sizes))
         return parts
 
+    def _notes(self, results: list[Measured]) -> list[str]:
+        """What a reader has to know about the measurement, each line once."""
+        found = [line for each in results for line in doubts(self._rows(each))]
+        others = any(name != self.function.__name__ for each in results for name in each.timings)
+        return [*dict.fromkeys(found), *(libraries.slowed_note() if others else ())]
+
     def _text(self, results: list[Measured]) -> str:
         lines: list[str] = []
         for found in results:
             at = ", ".join(f"{name} = {value}" for name, value in found.sizes.items())
             lines += [f"at {at}"] if len(results) > 1 else []
             lines += [
-                f"{r.name}: {duration(r.median)} ({duration(r.p10)} to {duration(r.p90)})" for r in self._rows(found)
+                f"{r.name}: best {duration(r.best or r.p10)}, median {duration(r.median)} ({duration(r.p10)} to {duration(r.p90)})"
+                for r in self._rows(found)
             ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes(results)])
 
     def _controls(self) -> tuple[Control, ...]:
         assert self.known is not None
@@ -406,14 +418,14 @@ def _table(rows: tuple[Row, ...]) -> str:
     cells = [
         [
             f"{MARKS[n % len(MARKS)]} {code(row.name)}",
-            duration(row.median), duration(row.p10), duration(row.p90),
+            "-" if row.best is None else duration(row.best), duration(row.median), duration(row.p10), duration(row.p90),
             "-" if row.gbs is None else f"{row.gbs:.3g}", "-" if row.gflops is None else f"{row.gflops:.3g}",
             "-" if row.fraction is None else f"{row.fraction:.0%}",
             {None: "", True: f'<span style="color:{GOOD}">✓</span> equal', False: f'<span style="color:{BAD}">✗</span> DIFFERS'}[row.agrees],
         ]
         for n, row in enumerate(rows)
     ]  # fmt: skip
-    return table(["name", "median", "p10", "p90", "GB/s", "GFLOP/s", "of limit", "result"], cells, "timings")
+    return table(["name", "best", "median", "p10", "p90", "GB/s", "GFLOP/s", "of limit", "result"], cells, "timings")
 
 
 def _sweep_table(name: str, series: Mapping[str, Sequence[tuple[int, Row]]]) -> str:
@@ -421,11 +433,12 @@ def _sweep_table(name: str, series: Mapping[str, Sequence[tuple[int, Row]]]) -> 
     values = sorted({value for found in series.values() for value, _ in found})
     at = {who: {value: row for value, row in found} for who, found in series.items()}
     rows = [[str(value), *(_cell(found.get(value)) for found in at.values())] for value in values]
-    return table([name, *series], rows, f"median times over {name}")
+    return table([name, *series], rows, f"shortest and median times over {name}")
 
 
 def _cell(row: Row | None) -> str:
     if row is None:
         return "-"
     rates = "" if row.gflops is None else f", {row.gflops:.3g} GFLOP/s"
-    return f"{duration(row.median)}{rates}"
+    shortest = "" if row.best is None else f"{duration(row.best)}, median "
+    return f"{shortest}{duration(row.median)}{rates}"

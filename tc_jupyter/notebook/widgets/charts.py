@@ -39,7 +39,7 @@ def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
             f'fill="{ACCENT}" fill-opacity=".35" stroke="{LINE}"/>'
             f'<path d="M{place(timing.median):.1f} {y}v20" stroke="currentColor" stroke-width="2.5"/>'
         )
-        said.append(f"{name}: median {duration(timing.median)}, {len(values)} samples")
+        said.append(f"{name}: best {duration(timing.best)}, median {duration(timing.median)}, {len(values)} samples")
     y = 14 + len(samples) * 30
     for exponent in range(math.floor(low), math.ceil(high) + 1):
         for digit in (1, 2, 5):

@@ -29,11 +29,11 @@ def test_a_search_is_shown_and_can_be_stopped():
     tried = threading.Event()
     picture.on_change(tried.set)
     picture.apply({"run": True})
-    assert tried.wait(60)
+    assert tried.wait(300)
     thread = picture._thread
     picture.apply({"stop": True})
     if thread is not None:
-        thread.join(60)
+        thread.join(300)
     assert picture.log is not None
     html = picture.content().html
     timed = [trial for trial in picture.log.trials if trial.seconds is not None]
