@@ -70,11 +70,13 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="measure against what else is installed")
     bench.add_argument(
-        "--suite", choices=("cpu", "borders", "operands", "gpu", "compile", "sac", "tuning"), default="compile"
+        "--suite", choices=("cpu", "borders", "operands", "plain", "gpu", "compile", "sac", "tuning"), default="compile"
     )
     bench.add_argument("--only", default=None, metavar="TEXT", help="workloads whose name contains this")
     bench.add_argument("--json", metavar="FILE", help="write the numbers to a file")
-    bench.add_argument("--threads", type=int, metavar="N", help="suites cpu, borders and operands: only with N threads")
+    bench.add_argument(
+        "--threads", type=int, metavar="N", help="suites cpu, borders, operands and plain: only with N threads"
+    )
     bench.add_argument(
         "--compiled", action="store_true", help="suites cpu, borders and operands: measure torch.compile too"
     )

@@ -120,7 +120,7 @@ def run(json_file: str | None, only: str, thread_count: int | None, compiled: bo
     names = [workload.name for workload in workloads(suite)]
     if not any(only in name for name in names):
         return none_named(suite, only, names)
-    machine = f"{platform.platform()}, Python {platform.python_version()}, {_processor()}, {time.strftime('%Y-%m-%d')}"
+    machine = f"{platform.platform()}, Python {platform.python_version()}, {processor()}, {time.strftime('%Y-%m-%d')}"
     head = [machine, f"peers: {_peers(compiled)}"]
     for line in head:
         print(line)
@@ -143,7 +143,8 @@ def none_named(suite: str, only: str, names: Sequence[str]) -> int:
     return 2
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the processor and the width of its vectors."""
     from tc_jupyter.runtime.cpu import cpu_target  # noqa: PLC0415  (needs LLVM)
 
     target = cpu_target()
@@ -195,18 +196,26 @@ class Measured:
 
 
 def _child(count: int, only: str, compiled: bool, suite: str = "cpu") -> Measured:
-    """The results of a process whose libraries use `count` threads and choose their kernels themselves; it prints its own lines."""
+    """The results of a process whose libraries use `count` threads."""
+    found = in_child("cpu_suite", (only, count, compiled, suite), count)
+    return Measured(found["kernels"], tuple(result_of(entry) for entry in found["entries"]))
+
+
+def in_child(module: str, arguments: tuple[Any, ...], count: int) -> Any:
+    """What `module.measure_to(file, *arguments)` writes as JSON.
+
+    It runs in a process whose libraries use `count` threads and choose their kernels themselves, and prints its own lines.
+    """
     environment = {**libraries.unslowed(), **dict.fromkeys(_VARIABLES, str(count))}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "entries.json"
-        measured = f"measure_to({str(target)!r}, {only!r}, {count}, {compiled}, {suite!r})"
-        code = f"{_PIN.format(count)}from tc_jupyter.cpu_suite import measure_to; {measured}"
+        call = f"measure_to{(str(target), *arguments)!r}"
+        code = f"{_PIN.format(count)}from tc_jupyter.{module} import measure_to; {call}"
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
         )
         subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-        found = json.loads(target.read_text())
-    return Measured(found["kernels"], tuple(result_of(entry) for entry in found["entries"]))
+        return json.loads(target.read_text())
 
 
 def measure_to(file: str, only: str, thread_count: int, compiled: bool, suite: str = "cpu") -> None:

@@ -41,7 +41,7 @@ LOOPS = "numba"
 HALIDE_THREADS = 2
 """Threads that the times of Halide were recorded on."""
 _MODULES = {INTO: "torch"}
-_KEYS = {"name", "suite", "sizes", "awkward", "data", "reference", "length", "magnitude", "halide"}
+_KEYS = {"name", "suite", "sizes", "awkward", "data", "reference", "length", "magnitude", "halide", "unequal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Workload:
             of another machine: `0.41 torch`. It says nothing of other numbers of threads, since some of these libraries use one
             thread only: `0.061 torch` of the moments of 4096 x 4096 would be 3.0 ms on one thread of a machine that needs 4.9 ms to
             read the matrix once. That of the group convolution was recorded at 28 x 28.
+        unequal: of several defs those whose values differ from the others' where an element is infinite or NaN.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Workload:
     length: str = "1"
     magnitude: str = ""
     halide: tuple[float, str] | None = None
+    unequal: frozenset[str] = frozenset()
 
 
 def parse_workload(text: str) -> Workload:
@@ -108,6 +110,7 @@ def parse_workload(text: str) -> Workload:
         length=first.get("length", "1"),
         magnitude=first.get("magnitude", ""),
         halide=(float(factor), against) if factor else None,
+        unequal=frozenset(first.get("unequal", "").split()),
     )
 
 

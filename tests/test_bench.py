@@ -13,10 +13,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 import tc_jupyter.bench as bench
-from tc_jupyter import cpu_suite, workloads
+from tc_jupyter import cpu_suite, plain_suite, workloads
 from tc_jupyter.function import compile
 from tc_jupyter.runtime import libraries
+from tests.c_compiler import needs_compiler
 
 HEADER = """# name: a
 # suite: cpu gpu
@@ -262,3 +264,35 @@ def test_a_name_that_no_line_has(suite, capsys):
 def test_names_of_the_suite_compile_begin_its_lines():
     text = Path(bench.__file__).read_text(encoding="utf-8")
     assert all(f'"{name}' in text.split("Measure = ", 1)[1] for name in bench.COMPILED)
+
+
+def test_every_spelling_of_a_plain_program_computes_the_same():
+    """At a few elements; what is measured is as large as it says."""
+    from tc_jupyter.compiler.plain import plain_c
+
+    names = [program.name for program in plain_suite.programs()]
+    assert len(names) == len(set(names)) >= 60
+    for program in plain_suite.programs():
+        found = tc.analyze(program.text)
+        assert found.ok, program.name
+        assert program.unequal <= set(found.functions), program.name
+        assert len({tuple(each.program.parameters) for each in found.functions.values()}) == 1, program.name
+        for each in found.functions.values():
+            assert f"int {plain_c(each).name}(" in plain_c(each).text
+
+
+def test_a_summary_names_the_slowest():
+    fast = plain_suite.Spelled("a", "one", 2, 1.0, 2.0, 1.0, True)
+    slow = plain_suite.Spelled("a", "other", 2, 3.0, 2.0, 3.0, True)
+    lines = plain_suite.summary([fast, slow])
+    assert "1 of 2 above 1.1 of their loops, 1 above 1.25" in lines[1]
+    assert "a: other" in lines[2]
+
+
+@needs_compiler
+def test_a_plain_program_is_measured_against_its_loops(tmp_path):
+    program = replace(plain_suite.programs()[0], sizes=({"M": 8, "K": 7, "N": 5},))
+    found = list(plain_suite.measure(program, 1, tmp_path, seconds=0.01))
+    assert [each.spelling for each in found] == ["as_choice", "as_number", "as_mask"]
+    assert all(each.agrees and each.time > 0 and each.loops > 0 for each in found)
+    assert [each.over_spelling is None for each in found] == [False, True, False]

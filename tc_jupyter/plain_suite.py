@@ -1,0 +1,218 @@
+"""The suite `plain`: programs as people write them, in several spellings, against the loops of a C compiler.
+
+Every def of a program computes the same. Each is timed in turns with its own loops in C (`f.source("c")`, compiled for this
+processor) and with the other spellings, on one number of threads per process. A spelling that gives other values where an element
+is infinite or NaN is compared with its own loops only.
+
+Worked example of a program in `suites/plain/*.tc`:
+
+    # name: scaled product
+    # sizes: M=256 K=256 N=256
+    # data: A = rng.integers(0, 9, (M, K))
+    # unequal: other
+    def inside(...) -> (C) { ... }
+    def other(...) -> (C) { ... }
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tc_jupyter.compiler.plain import plain_c
+from tc_jupyter.cpu_suite import QUIET, in_child, none_named, processor
+from tc_jupyter.function import Function, close, compile
+from tc_jupyter.runtime import threads
+from tc_jupyter.runtime.timing import benchmark, duration
+from tc_jupyter.workloads import Workload, make_data, parse_workload
+
+_MATHEMATICS = ("-ffast-math", "-fno-finite-math-only", "-fwrapv")
+FLAGS = ("-std=gnu99", "-O3", "-march=native", *_MATHEMATICS, "-fopenmp", "-shared", "-fPIC")
+"""What the loops are compiled with; tests for NaN stay."""
+SECONDS = 1.0
+"""How long one program is measured."""
+LEAST_ROUNDS = 9
+TARGETS = {"loops": 1.1, "spelling": 1.25}
+"""Aims: time over that of the C loops, and over that of the fastest spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """One spelling on one number of threads: shortest times in seconds; over the fastest spelling if its values are equal."""
+
+    program: str
+    spelling: str
+    threads: int
+    time: float
+    loops: float
+    over_spelling: float | None
+    agrees: bool
+
+    @property
+    def over_loops(self) -> float:
+        """Its time over that of its C loops."""
+        return self.time / self.loops
+
+    @property
+    def text(self) -> str:
+        """As one line of the table."""
+        spelling = "" if self.over_spelling is None else f"{self.over_spelling:6.2f}"
+        wrong = "" if self.agrees else "  DIFFERS"
+        times = f"{duration(self.time):>8} {duration(self.loops):>8}"
+        return f"{self.program + ': ' + self.spelling:64} {times}  {self.over_loops:6.2f}  {spelling}{wrong}"
+
+
+def programs() -> tuple[Workload, ...]:
+    """All programs of the suite, in the order of the files."""
+    folder = files("tc_jupyter") / "suites" / "plain"
+    texts = [each.read_text(encoding="utf-8") for each in sorted(folder.iterdir(), key=lambda each: each.name)]
+    return tuple(parse_workload(part) for text in texts for part in re.split(r"(?m)^(?=# name:)", text) if part.strip())
+
+
+def run(json_file: str | None, only: str, thread_count: int | None) -> int:
+    """Measure, print a line per spelling and the summary.
+
+    Returns:
+        0; 1 if spellings or loops give different results; 2 if there is no C compiler, or `only` names no program.
+    """
+    if compiler() is None:
+        print("tc-jupyter: the suite `plain` needs a C compiler: `gcc` or `clang` on the path", file=sys.stderr)
+        return 2
+    names = [program.name for program in programs()]
+    if not any(only in name for name in names):
+        return none_named("plain", only, names)
+    head = f"{processor()}, {version()}, {' '.join(FLAGS[1:6])}"
+    print(head)
+    counts = dict.fromkeys((threads.get_threads(), 1) if thread_count is None else (thread_count,))
+    found = [Spelled(**entry) for count in counts for entry in in_child("plain_suite", (only, count), count)]
+    for line in summary(found):
+        print(line)
+    if json_file is not None:
+        entries = [asdict(each) for each in found]
+        Path(json_file).write_text(json.dumps({"suite": "plain", "head": [head], "entries": entries}, indent=1))
+    return 1 if any(not each.agrees for each in found) else 0
+
+
+def measure_to(file: str, only: str, thread_count: int) -> None:
+    """Measure with this process's threads and write the results to a file."""
+    threads.set_threads(thread_count)
+    print(f"\n{thread_count} thread{'s' * (thread_count > 1)}")
+    print(f"{'':64} {'shortest':>8} {'C loops':>8}  {'over C':>6}  over the fastest spelling", flush=True)
+    entries: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for program in programs():
+            if only in program.name:
+                for each in measure(program, thread_count, Path(folder)):
+                    print(each.text, flush=True)
+                    entries.append(asdict(each))
+    Path(file).write_text(json.dumps(entries))
+
+
+def measure(program: Workload, thread_count: int, folder: Path, seconds: float = SECONDS) -> Iterator[Spelled]:
+    """Time all spellings of a program and their loops in turns, about `seconds` for each.
+
+    Yields:
+        One result per spelling, in the order of the text.
+    """
+    module = compile(program.text, target="cpu", allow=QUIET)
+    functions = dict(module.items())
+    (sizes,) = program.sizes
+    arrays = make_data(program, next(iter(functions.values())), sizes)
+    calls: dict[str, Callable[[], object]] = {}
+    agrees: dict[str, bool] = {}
+    expected: Any = None
+    for name, function in functions.items():
+        result = function(*arrays.values())
+        results = result if isinstance(result, tuple) else (result,)
+        loops, written = c_call(function, arrays, results, sizes, folder)
+        loops()
+        expected = results if expected is None else expected
+        agrees[name] = all(map(close, results, written)) and all(map(close, expected, results))
+        calls[name] = _call(function, tuple(arrays.values()), result)
+        calls[f"{name} in C"] = loops
+    timings = {each.name: each.best for each in benchmark(calls, seconds * len(functions), least=LEAST_ROUNDS)}
+    equal = [timings[name] for name in functions if name not in program.unequal]
+    for name in functions:
+        over = timings[name] / min(equal) if len(equal) > 1 and name not in program.unequal else None
+        yield Spelled(
+            program.name, name, thread_count, timings[name], timings[f"{name} in C"], over, bool(agrees[name])
+        )
+
+
+def _call(function: Function, values: tuple[Any, ...], out: Any) -> Callable[[], object]:
+    return lambda: function(*values, out=out)
+
+
+def c_call(
+    function: Function,
+    arrays: Mapping[str, Any],
+    results: Sequence[np.ndarray[Any, Any]],
+    sizes: Mapping[str, int],
+    folder: Path,
+) -> tuple[Callable[[], object], list[np.ndarray[Any, Any]]]:
+    """The loops of a def in C as a call on these arrays, and the arrays that it writes."""
+    made = plain_c(function.analysis)
+    written = [np.empty_like(result) for result in results]
+    values = {**arrays, **dict(zip(function.program.results, written, strict=True))}
+    entry = getattr(ctypes.CDLL(str(_compiled(made.text, folder))), made.name)
+    passed: list[Any] = []
+    for argument in made.parameters:
+        assert argument.dtype is not None
+        if argument.kind == "buffer":
+            passed.append(ctypes.c_void_p(np.asarray(values[argument.name]).ctypes.data))
+        elif argument.kind == "size":
+            passed.append(ctypes.c_int64(sizes[argument.name]))
+        else:
+            kind: Any = np.ctypeslib.as_ctypes_type(np.dtype(argument.dtype.value))
+            passed.append(kind(np.asarray(values[argument.name]).item()))
+    return lambda: entry(*passed), written
+
+
+def _compiled(text: str, folder: Path) -> Path:
+    number = len(list(folder.glob("*.so")))
+    source, library = folder / f"loops{number}.c", folder / f"loops{number}.so"
+    source.write_text(text, encoding="utf-8")
+    subprocess.run([str(compiler()), *FLAGS, str(source), "-o", str(library), "-lm"], check=True)
+    return library
+
+
+def compiler() -> str | None:
+    """The C compiler on the path."""
+    return shutil.which("gcc") or shutil.which("clang")
+
+
+def version() -> str:
+    """The first line of what the C compiler says of itself."""
+    said = subprocess.run([str(compiler()), "--version"], capture_output=True, text=True, check=True).stdout
+    return said.partition("\n")[0]
+
+
+def summary(found: Sequence[Spelled]) -> list[str]:
+    """Per number of threads: means, how many miss the aims, and the slowest ten."""
+    lines: list[str] = []
+    for count in dict.fromkeys(each.threads for each in found):
+        own = [each for each in found if each.threads == count]
+        mean = math.exp(sum(math.log(each.over_loops) for each in own) / len(own))
+        slow = [each for each in own if each.over_loops > TARGETS["loops"]]
+        uneven = [each for each in own if (each.over_spelling or 0) > TARGETS["spelling"]]
+        lines += [
+            "",
+            f"{count} thread{'s' * (count > 1)}: geometric mean over C {mean:.2f}; {len(slow)} of {len(own)} above "
+            f"{TARGETS['loops']} of their loops, {len(uneven)} above {TARGETS['spelling']} of the fastest spelling",
+        ]
+        worst = sorted(own, key=lambda each: max(each.over_loops, (each.over_spelling or 0) / 1.14), reverse=True)
+        lines += [f"  {each.text}" for each in worst[:10]]
+    return lines
