@@ -1,4 +1,4 @@
-"""The suite `cpu`: workloads against what else is installed, on one thread and on all, and the summary that the README quotes.
+"""The suite `cpu`: workloads against what else is installed, on one thread and on all, and the summary.
 
 The numbers of threads of other libraries are set by their environment variables, so every number of threads has a process of its
 own; in it all candidates of a workload take turns. A sample counts only if a short run of multiply-adds before and after it says
@@ -377,7 +377,7 @@ def summary(results: Sequence[Result]) -> list[str]:
 
 
 def markdown(runs: Sequence[Sequence[Result]]) -> str:
-    """The table of the README: per workload and number of threads the shortest time, and the ratio of every run."""
+    """The table of the page of measurements: per workload and number of threads the shortest time, and the ratio of every run."""
     first = [each for each in runs[0] if each.named]
     counts = list(dict.fromkeys(each.threads for each in first))
     lines = [
@@ -416,7 +416,7 @@ def _means(runs: Sequence[Sequence[Result]], counts: Sequence[int]) -> Iterator[
 
 
 def main(files: Sequence[str]) -> int:
-    """Print the README's table of files that `--json` wrote, one per run: `python -m tc_jupyter.cpu_suite FILE FILE`.
+    """Print the table of files that `--json` wrote, one per run: `python -m tc_jupyter.cpu_suite FILE FILE`.
 
     Above it stands what the runs say of the machine, the versions, and the kernels of the peers, each line once.
     """
