@@ -51,6 +51,8 @@ def pytest_runtest_logreport(report):
 
 def pytest_terminal_summary(terminalreporter):
     """Where the time goes; on two cores the run lasts half of the sum, and a bit for starting."""
+    if not _seconds:
+        return
     terminalreporter.section("seconds by folder")
     parts = [f"{folder} {seconds:.0f}" for folder, seconds in _seconds.most_common()]
     terminalreporter.write_line(f"{sum(_seconds.values()):.0f} in all: {', '.join(parts)}")
