@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from pathlib import Path
 
@@ -26,6 +27,17 @@ def pytest_cmdline_main(config):
     """Several cases live in one file: one process rewrites them."""
     if config.getoption("--update-golden"):
         config.option.numprocesses = 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Thousands of tests are made, and stay: no collection of garbage looks at them, neither now nor while they run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
