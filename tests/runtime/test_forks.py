@@ -129,7 +129,7 @@ def passes(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_child_forked_while_a_thread_is(point):
     passes(POINTS[point])
