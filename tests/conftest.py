@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def pytest_cmdline_main(config):
         config.option.numprocesses = 0
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Thousands of tests are made, and stay: no collection of garbage looks at them, neither now nor while they run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Of a test that is marked `some(n)` plain `pytest` runs the first and then every n-th case; the others are slow."""
@@ -51,6 +63,8 @@ def pytest_runtest_logreport(report):
 
 def pytest_terminal_summary(terminalreporter):
     """Where the time goes; on two cores the run lasts half of the sum, and a bit for starting."""
+    if not _seconds:
+        return
     terminalreporter.section("seconds by folder")
     parts = [f"{folder} {seconds:.0f}" for folder, seconds in _seconds.most_common()]
     terminalreporter.write_line(f"{sum(_seconds.values()):.0f} in all: {', '.join(parts)}")

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import CompileError
@@ -41,6 +43,21 @@ class Sketch:
     results: list[str] = field(default_factory=list)
     guards: bool = True
     sizes: tuple[str, ...] = SIZES
+
+
+def drawn(few: int, many: int, *strategies):
+    """A property of `few` drawn examples in plain `pytest`, and of `many` in the slow run."""
+
+    def decorate(check):
+        @pytest.mark.parametrize("count", [few, pytest.param(many, marks=pytest.mark.slow)])
+        def test(count):
+            limited = settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+            limited(given(*strategies)(check))()
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return decorate
 
 
 @st.composite

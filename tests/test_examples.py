@@ -10,9 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-LONG = [
-    path if path.stem in ("quickstart", "sac") else pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS
-]
+LONG = [path if path.stem == "quickstart" else pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS]
 LONGEST = 300
 """Seconds for one cell, far above what any needs."""
 

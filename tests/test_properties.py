@@ -161,7 +161,7 @@ def many(start: int, count: int) -> None:
     each()
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(13)
 @pytest.mark.parametrize("start", range(24))
 def test_cpu_engine_computes_what_the_interpreter_computes(start):
     """3,000 programs, in parts that run beside each other."""

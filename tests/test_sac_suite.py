@@ -12,6 +12,7 @@ def test_there_are_examples_of_ranks_1_to_4():
     assert {f"update of the inner region, rank {rank}" for rank in (2, 3, 4)} <= {each.name for each in EXAMPLES}
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
 def test_the_three_forms_agree(example):
     pytest.importorskip("llvmlite")

@@ -52,8 +52,11 @@ class Server:
 # what the applications log by themselves; `test_noise.py` sees it without the front end
 OWN_NOISE = {"lab": (), "notebook": ("Cannot read properties of undefined (reading 'schema')",)}
 
-# and what they log where a page is left, or a kernel goes, before its debugger has answered
-CANCELLED = "Could not restore the debugger state: Canceled future for "
+# and what they log where a page is left, or a kernel goes, before its debugger or the subshell of a comm has answered
+CANCELLED = (
+    "Could not restore the debugger state: Canceled future for ",
+    "Error: Canceled future for create_subshell_request message before replies were done",
+)
 
 
 # close what is open without asking, stop the kernels

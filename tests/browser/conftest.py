@@ -1,5 +1,6 @@
 """JupyterLab and Notebook in a real Chromium, with private configuration and the front end as it is built in this checkout.
 
+Without Chromium, or something else that they need, the tests skip; with `TC_BROWSER=needed` that is an error.
 With `TC_BROWSER_PYTHON=/path/to/python` the servers run in another environment, for instance one where a wheel is installed, and its
 own copy of the front end and of the package is tested.
 """
@@ -62,6 +63,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = _missing()
+    if reason is not None and os.environ.get("TC_BROWSER") == "needed":
+        raise pytest.UsageError(f"the browser tests cannot run: {reason}")
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)

@@ -124,9 +124,12 @@ def test_live_widget_is_mounted_and_falls_back(app: App) -> None:
     card = app.page.locator("[data-tc-card]")
     card.locator(".widget-slider").wait_for()
     assert card.get_by_text("static").is_hidden()
-    app.page.evaluate("() => { window.jupyterapp.shell.currentWidget.sessionContext.restartKernel() }")
+    app.page.evaluate(
+        "() => { window.tcRestarted = window.jupyterapp.shell.currentWidget.sessionContext.restartKernel() }"
+    )
     card.get_by_text("static").wait_for()
     assert card.locator(".widget-slider").count() == 0
+    app.page.evaluate("() => window.tcRestarted.then(() => null)")
 
 
 def test_a_flood_of_diagnostics_is_cut_and_counted(app: App) -> None:

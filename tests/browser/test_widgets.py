@@ -402,9 +402,10 @@ def test_a_busy_kernel_is_told(lab: App) -> None:
 
 
 def test_tuning_and_partitions(app: App) -> None:
-    root = shown(app, "tuning.ipynb", "tc.view(conv, 'tuning', N=1000, K=5, seconds=3)")
+    root = shown(app, "tuning.ipynb", "tc.view(conv, 'tuning', N=1000, K=5, seconds=600)")
     root.locator("[data-control=run]").click()
     root.locator("[data-trial]").first.wait_for()
+    root.locator("[data-control=stop]").click()
     app.until(lambda: root.locator("[data-control=run]").is_enabled())
     assert "candidates; best" in root.inner_text()
     shot(app, "tuning")

@@ -21,7 +21,7 @@ from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.schedule import default_schedule, infer_symbolic, schedule_of
 from tc_jupyter.schedule.inline import inject_inline
 from tests.running import in_bounds, number, program_of
-from tests.strategies import arguments, programs, random_schedule, sizes
+from tests.strategies import arguments, drawn, programs, random_schedule, sizes
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 
@@ -118,8 +118,7 @@ def test_values(name, bits):
     run_both(CASES[name], arguments(found[0], 1, SIZES), SIZES, bits)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs(), sizes(), st.integers(0, 1000))
+@drawn(20, 60, programs(), sizes(), st.integers(0, 1000))
 def test_random_programs(text, numbers, seed):
     found = program_of(text)
     assume(found is not None and in_bounds(*found, numbers))
@@ -127,8 +126,7 @@ def test_random_programs(text, numbers, seed):
     run_both(text, arguments(found[0], seed, numbers), numbers)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs(), sizes(), st.integers(0, 1000), st.data())
+@drawn(12, 40, programs(), sizes(), st.integers(0, 1000), st.data())
 def test_random_schedules(text, numbers, seed, data):
     """Splits, caches, vectors, local and shared storage, in one thread and on GPU axes."""
     found = program_of(text)

@@ -117,7 +117,7 @@ def test_a_step_computes_the_product_on_the_cpu(name):
         np.testing.assert_array_equal(on_cpu(schedule, arrays, numbers, contiguous), expected(text, arrays))
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(7)
 @pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 @pytest.mark.parametrize(
     ("name", "transposed"), [*product(STEPS, (False,)), *((name, True) for name in STEPS if name.startswith("mma"))]

@@ -57,6 +57,7 @@ def test_an_expression_is_computed_once_for_the_loops_that_it_depends_on():
     assert work_of(kernel, {"K": 0}) == Work()
 
 
+@pytest.mark.some(3)
 @needs_nvrtc
 @pytest.mark.parametrize(
     "name, shapes",

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.
 LOST = ("barrier", "wait", "wait for one group less", "commit", "start value")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["product", "half product", "transpose", "total"])
 def test_lost_barriers_waits_and_start_values(name):
     """Without one of them the simulator has a finding, or the result is wrong."""

@@ -24,6 +24,7 @@ extern "C" __global__ void __launch_bounds__(1024) spilling(float* x, int n) {
 """
 
 
+@pytest.mark.some(3)
 @needs_nvrtc
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
 def test_the_file_says_what_ptxas_said(arch):

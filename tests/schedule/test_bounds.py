@@ -4,14 +4,14 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import interpret as interpreter
 from tc_jupyter.schedule import schedule_of
 from tests.running import default, in_bounds, kernels_of, number, program_of
-from tests.strategies import arguments, programs, random_schedule, sizes
+from tests.strategies import arguments, drawn, programs, random_schedule, sizes
 
 COMMON = "def f() -> (D) { C(i,j) = 5 where i in 0:5, j in 0:16    D(i,j) = C(i,j) * 2 }"
 FOURTH = "def f() -> (D) { C(i,j) = 5 where i in 0:5, j in 0:16    D(di,dj,dk) = C(dj,dk) * 2 where di in 0:4 }"
@@ -181,8 +181,7 @@ def watch(schedule, arrays, numbers):
     return visits
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs(dtypes=("int32",), chain=True), st.data(), sizes())
+@drawn(40, 120, programs(dtypes=("int32",), chain=True), st.data(), sizes())
 def test_region_is_what_consumers_read(text, data, numbers):
     """Element for element where `exact` is true, a superset otherwise: recorded by running the loops."""
     found = program_of(text)

@@ -414,6 +414,7 @@ def data(function, sizes: dict[str, int]) -> list[np.ndarray]:
     return arrays
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_templates_compute_what_the_interpreter_computes_around_their_tiles(name):
     text, lists = TEMPLATES[name]
@@ -601,6 +602,7 @@ def test_the_length_of_rows_belongs_to_the_class_where_windows_go_in_wider_steps
     assert dict(hints)["W"] == kept
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("channels", [3, 20, 32])
 @pytest.mark.parametrize("width", [64, 65, 113, 128, 200, 511, 514])
 def test_strided_windows_of_long_rows(width, channels):
@@ -631,6 +633,7 @@ def test_products_of_up_to_256_rows_are_read_where_they_lie(name, rows, columns,
     assert ("X.cache" in schedule.stages) == (kernels > 1)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", BATCHES)
 @pytest.mark.parametrize("rows, columns", [(65, 65), (77, 40), (100, 1), (255, 33), (256, 100), (70, 255), (129, 17)])
 def test_products_of_up_to_256_rows(name, rows, columns):

@@ -144,6 +144,7 @@ def numbers_for(schedule, sizes):
     return arrays
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_agree_with_the_interpreter_of_the_plain_program(form, isa, monkeypatch):
@@ -237,6 +238,7 @@ TWO = """def f(int8(M,K) A, int8(K,N) B) -> (C, D) {{
     D(i,j) +=! int32(A(i,k)) * int32(B(k,j)) }}"""
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("start", [1, 4, 5])
 @pytest.mark.parametrize("index", ["k in {}:K", "i in {}:M"])
 def test_sums_that_share_copies_and_begin_elsewhere(start, index):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import CompileError
@@ -10,7 +10,7 @@ from tc_jupyter.ranges import sets
 from tc_jupyter.schedule import schedule_of
 from tests.running import default, in_bounds, kernels_of, program_of, run
 from tests.schedule.test_bounds import COMMON, DISJOINT, EXAMPLES, FUSED, fused
-from tests.strategies import arguments, programs, random_schedule, sizes
+from tests.strategies import arguments, drawn, programs, random_schedule, sizes
 
 STENCIL = "def f(float(N,M) X) -> (Y) { T(i,j) = 2*X(i,j)  Y(i,j) = T(i,j) + T(i,j+1) }"
 STRIDED = "def f(float(N) X) -> (Y) { T(i) = exp(X(i))  Y(i) = T(2*i) + T(2*i+4) }"
@@ -124,8 +124,7 @@ def test_values_stay_right(text):
         assert not (values == 77).any(), name
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs(dtypes=("int32",)), st.data(), sizes())
+@drawn(35, 100, programs(dtypes=("int32",)), st.data(), sizes())
 def test_sets_are_what_the_enumeration_finds(text, data, numbers):
     found = program_of(text)
     assume(found is not None)
@@ -143,8 +142,7 @@ def test_sets_are_what_the_enumeration_finds(text, data, numbers):
                 assert points == expected, (text, schedule.to_python(), name, numbers)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs(dtypes=("int32",), chain=True), st.data(), sizes())
+@drawn(30, 80, programs(dtypes=("int32",), chain=True), st.data(), sizes())
 def test_loops_over_sets_compute_the_same(text, data, numbers):
     found = program_of(text)
     assume(found is not None)
@@ -158,8 +156,7 @@ def test_loops_over_sets_compute_the_same(text, data, numbers):
         np.testing.assert_array_equal(values, expected[name], err_msg=f"{text}\n{changed.to_python()}\n{numbers}")
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs(dtypes=("int32",)), st.data(), sizes())
+@drawn(40, 120, programs(dtypes=("int32",)), st.data(), sizes())
 def test_exact_is_at_most_the_box_and_that_at_most_tvms(text, data, numbers):
     found = program_of(text)
     assume(found is not None)

@@ -21,6 +21,7 @@ from tests.running import number, program_of
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", CASES)
 def test_values_without_findings(name, bits):
@@ -70,6 +71,7 @@ BUDGETED = ("sm_80", "sm_90")
 """Where nothing may spill."""
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     "arch", [arch if arch in BUDGETED else pytest.param(arch, marks=pytest.mark.slow) for arch in ARCHITECTURES]
 )
@@ -148,6 +150,7 @@ def test_stencils_that_stay_plain(text):
     assert all(stage.storage.scope != "shared" for stage in schedule.graph.stages if not stage.storage.pad)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("text", [
     "def f(float(B,C,H,W) X, float(C,3,3) K) -> (Y) { Y(b,c,i,j) +=! X(b,c,i+u,j+v)*K(c,u,v) }",
     "def f(float(B,D,H,W) X) -> (Y) { Y(b,i,j,k) = X(b,i-1,j,k)+X(b,i+1,j,k)+X(b,i,j-1,k)+X(b,i,j+1,k)+X(b,i,j,k-1) }",

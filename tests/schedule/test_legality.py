@@ -17,7 +17,7 @@ from tc_jupyter.schedule.infer_bound import scope_of, variable, view_shift
 from tc_jupyter.schedule.legality import check_with, default_lineage, outside_read
 from tc_jupyter.schedule.visits import evaluate, reached
 from tests.running import default, in_bounds, program_of, run
-from tests.strategies import arguments
+from tests.strategies import arguments, drawn
 
 MOST = 5
 """Sizes of the brute-force check."""
@@ -194,8 +194,7 @@ def test_refusals_have_witnesses_and_none_was_legal():
     assert MEASURED["refused and legal"] / refused == 0.0, MEASURED
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(pairs(), st.data())
+@drawn(15, 60, pairs(), st.data())
 def test_a_place_that_does_not_serve_a_consumer_is_refused_with_one_of_its_reads(text, data):
     found = program_of(text)
     assume(found is not None)

@@ -147,6 +147,7 @@ def rows(kind, operator, shape):
     return x, {"+": np.sum, "min": np.min, "max": np.max}[operator](x, axis=(1, 2))
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("chain", TWICE)
 @pytest.mark.parametrize(("kind", "operator"), [("int32", "+"), ("float32", "+"), ("float32", "max"), ("int32", "min")])
 def test_nothing_is_read_of_partial_results_that_nobody_writes(chain, kind, operator):
@@ -158,6 +159,7 @@ def test_nothing_is_read_of_partial_results_that_nobody_writes(chain, kind, oper
         np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": 3, "M": m, "L": length})["Y"], expected)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("chain", TWICE)
 @pytest.mark.parametrize(("kind", "operator"), [("int32", "+"), ("float32", "max")])
 def test_machine_code_reads_nothing_that_nobody_writes(chain, kind, operator):

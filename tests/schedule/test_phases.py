@@ -91,6 +91,7 @@ def test_an_unknown_stage_is_refused():
 # --- thread axes -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("scope", "elements", "path"),
     [

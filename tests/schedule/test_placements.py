@@ -209,14 +209,14 @@ def measure(seeds):
 
 
 def test_refused_places_were_illegal():
-    measured = measure(range(400))
+    measured = measure(range(150))
     assert measured["refused: None"] == 0, measured
-    assert measured["accepted"] >= 30, measured
+    assert measured["accepted"] >= 10, measured
     reasons = ("result", "outside", "overwritten", "too late")
     assert min(measured[f"refused: {reason}"] for reason in reasons) >= 1, measured
 
 
 @pytest.mark.slow
 def test_refused_places_were_illegal_many():
-    measured = measure(range(1000, 3000))
+    measured = measure(range(1000, 3250))
     assert measured["refused: None"] <= 1, measured

@@ -291,6 +291,7 @@ def test_huge_expressions_give_messages(text):
     assert len(render(parsed.diagnostics, source)) < 5000
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     "piece",
     [

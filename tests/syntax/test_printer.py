@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import SourceText
 from tc_jupyter.syntax import expression_text, fingerprint, parse_tc, to_text, tree
+from tests.strategies import drawn
 
 
 def parse(text: str) -> tree.Unit:
@@ -73,8 +73,7 @@ DEFS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(DEFS, min_size=1, max_size=3).map(tuple).map(tree.Unit))
+@drawn(100, 1000, st.lists(DEFS, min_size=1, max_size=3).map(tuple).map(tree.Unit))
 def test_printing_and_parsing_are_inverse(unit):
     text = to_text(unit)
     again = parse(text)
