@@ -18,12 +18,14 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
+from tc_jupyter.compiler.agreement import allowances, close, largest
 from tc_jupyter.compiler.build import Build
 from tc_jupyter.compiler.cost import Counts, cost_of
 from tc_jupyter.compiler.definition import (
@@ -45,7 +47,7 @@ from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import cpu, cuda
 from tc_jupyter.runtime.arguments import fail, parameters_of
-from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
+from tc_jupyter.runtime.arrays import host_array
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.timing import Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target, candidates
@@ -248,7 +250,7 @@ class Function:
 
     # the call --------------------------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Compute the results.
 
         Args:
@@ -386,7 +388,7 @@ class Function:
         parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
         return inspect.Signature(parameters)
 
-    def shapes(self, *arrays: Any, **sizes: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, /, *arrays: Any, **sizes: int) -> dict[str, tuple[int, ...]]:
         """The shape of every result at given sizes, or for example arrays.
 
         Raises:
@@ -398,7 +400,7 @@ class Function:
             numbers = definition.numbers_at(self._sizes(arrays, sizes))
         return {name: tuple(numbers.shapes[name]) for name in definition.program.results}
 
-    def cost(self, *arrays: Any, **sizes: int) -> Counts:
+    def cost(self, /, *arrays: Any, **sizes: int) -> Counts:
         """Operations and bytes: SymPy expressions over the sizes, or numbers for all sizes or the arrays of a call.
 
         Raises:
@@ -415,7 +417,7 @@ class Function:
 
     # what is generated -----------------------------------------------------------------------------------------------------------
 
-    def source(self, kind: str, *arrays: Any, **sizes: int) -> str:
+    def source(self, kind: str, /, *arrays: Any, **sizes: int) -> str:
         """Generated text.
 
         Args:
@@ -443,7 +445,7 @@ class Function:
         made = self._build(cuda.cuda_target(), arrays)
         return "\n\n".join(cuda_text(source, kind, made.target) for source in made.sources)
 
-    def kernels(self, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
+    def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
 
         Raises:
@@ -455,7 +457,7 @@ class Function:
         made = self._build(cuda.cuda_target(), arrays, sizes)
         return launches(made, numbers, gpu_available())
 
-    def resources(self, *arrays: Any, **sizes: int) -> tuple[KernelResources, ...]:
+    def resources(self, /, *arrays: Any, **sizes: int) -> tuple[KernelResources, ...]:
         """Registers, shared memory, spills and occupancy of every CUDA kernel; needs NVRTC, but no GPU.
 
         Raises:
@@ -577,11 +579,11 @@ class Function:
             TypeError: a size is given instead of arrays.
         """
         arrays = self._arguments("benchmark", arrays, named)
-        expected = self(*arrays)
+        expected, judge = self(*arrays), self.judge(*arrays)
         candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
         agrees: dict[str, bool] = {}
         for name, peer in (against or {}).items():
-            agrees[name] = close(expected, peer(*arrays))
+            agrees[name] = judge(expected, peer(*arrays))
             candidates[name] = lambda peer=peer: peer(*arrays)
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
@@ -590,6 +592,19 @@ class Function:
         timings = benchmark(candidates, seconds, synchronize=cuda.synchronize if on_gpu else lambda: None)
         limits = None if on_gpu else cpu_limits()
         return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits)
+
+    def judge(self, *arrays: Any) -> Callable[[Any, Any], bool]:
+        """What says whether two results for these arguments agree: integers exactly, floats up to the rounding of their sums.
+
+        Args:
+            arrays: the arguments of a call, in their order.
+        """
+        definition = self._known(arrays)
+        inputs = definition.inputs(arrays)
+        sizes, program = definition.numbers_at(inputs.sizes).sizes, definition.program
+        sized = {name: largest(value) for name, value in zip(program.parameters, arrays, strict=True)}
+        tf32 = self._options.tf32 and engine_of(self._options.target, inputs.device) == "cuda"
+        return partial(close, allowed=allowances(program, definition.found.ranges, sizes, sized, tf32))
 
     def tune(
         self,
@@ -640,7 +655,7 @@ class Function:
         plain = Function(self._definition, self._options, self._source)
         # arrays of the layout that a call makes code for: 64-bit indices on the CPU
         built = replace(layout, index_bits=ROW_MAJOR.index_bits if engine == "cuda" else 64)
-        job = ScheduleJob(plain.definition, close, host, steps, engine, built)
+        job = ScheduleJob(plain.definition, self.judge(*host), host, steps, engine, built)
         builder = job if self.is_open else replace(job, arrays=())
         costs = [(estimate(each, sizes, target), each) for each in found]
         ended = stopped or (lambda: False)
@@ -734,18 +749,3 @@ def document(found: FunctionAnalysis) -> str:
     if checked:
         lines += ["", "Checked at the call:", *(f"    {text}" for text in dict.fromkeys(checked))]
     return "\n".join(lines)
-
-
-def close(expected: Any, found: Any) -> bool:
-    """Whether two results agree up to rounding: arrays of any library, or tuples of them."""
-    if isinstance(expected, tuple):
-        pairs = zip(cast("tuple[Any, ...]", expected), found, strict=False)
-        return isinstance(found, (tuple, list)) and len(found) == len(expected) and all(close(a, b) for a, b in pairs)
-    try:
-        first, second = (np.asarray(host_array(value), np.float64) for value in (expected, found))
-    except (ArgumentProblem, TypeError, ValueError):
-        return False
-    if first.shape != second.shape:
-        return False
-    scale = float(np.max(np.abs(first[np.isfinite(first)]), initial=0.0))
-    return bool(np.allclose(first, second, rtol=1e-3, atol=1e-4 * scale + 1e-30, equal_nan=True))

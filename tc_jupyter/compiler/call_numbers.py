@@ -18,7 +18,7 @@ from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
 from tc_jupyter.loops.lower import PointCheck as LoopCheck
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, children, walk
-from tc_jupyter.ranges import to_python
+from tc_jupyter.ranges import python_code, to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
 from tc_jupyter.ranges.data import DataCheck, PointCheck, check_data
 from tc_jupyter.ranges.data import failure as point_failure
@@ -45,7 +45,7 @@ class CallNumbers:
         extents = {name: value for name, value in found.ranges.sizes.items() if name not in self.numbers.names}
         extents |= found.conditions.definitions
         self._names = tuple(extents)
-        text = "".join(f"{to_python(value)}, " for value in extents.values())
+        text = "".join(f"{python_code(to_python(value))}, " for value in extents.values())
         self._extents = compile(f"({text})", f"<extents of {found.program.name}>", "eval")
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
@@ -55,7 +55,8 @@ class CallNumbers:
             return bound
         known = dict(sizes)
         if self._names:
-            known.update(zip(self._names, eval(self._extents, {"min": min, "max": max}, known), strict=True))
+            values = {python_code(name): value for name, value in known.items()}
+            known.update(zip(self._names, eval(self._extents, {"min": min, "max": max}, values), strict=True))
         return Numbers(known, bound.shapes, bound.origins)
 
     def scan(

@@ -457,7 +457,7 @@ def numbered(text: str, values: Mapping[str, int]) -> str:
         value = values.get(match.group(0))
         return match.group(0) if value is None else str(value) if value >= 0 else f"({value})"
 
-    return re.sub(r"(?<![\w.])[A-Za-z_]\w*(?:\.\d+)?(?!\w|\()", number, text)
+    return re.sub(r"(?<![\w.])\d*[A-Za-z_]\w*(?:\.\d+)?(?!\w|\()", number, text)
 
 
 def condition_numbers(condition: SizeExpr, values: Mapping[str, int]) -> str:
