@@ -36,12 +36,14 @@ class CallNumbers:
 
     Attributes:
         items: the checks on data; their positions are their numbers.
+        at_zero: checks for calls with a size of 0, whose numbers follow.
     """
 
     def __init__(self, found: FunctionAnalysis) -> None:
         self.program = found.program
         self.numbers: Bind = make_bind(found.program, found.ranges, found.conditions)
         self.items = self.numbers.data
+        self.at_zero = tuple(self.numbers.at_zero.values())
         extents = {name: value for name, value in found.ranges.sizes.items() if name not in self.numbers.names}
         extents |= found.conditions.definitions
         self._names = tuple(extents)
@@ -63,10 +65,13 @@ class CallNumbers:
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]
     ) -> Diagnostic | None:
         """Run one check on data before its kernel."""
+        hosts = _Hosts(tensors, scalars)
+        if number >= len(self.items):
+            whole = all(numbers.sizes[name] for name in self.program.sizes)
+            return None if whole else check_data(self.at_zero[number - len(self.items)], hosts, numbers.sizes)
         item = self.items[number]
         if isinstance(item, DataCheck) and self._passes_on_device(item, numbers, tensors):
             return None
-        hosts = _Hosts(tensors, scalars)
         problem = check_data(item, hosts, numbers.sizes)
         if problem is None:
             return None
@@ -124,7 +129,7 @@ class CallNumbers:
         """The checks to run before a kernel."""
         return tuple(
             number
-            for number, item in enumerate(self.items)
+            for number, item in enumerate((*self.items, *self.at_zero))
             if number not in inside and item.statement in kernel.statements
         )
 
