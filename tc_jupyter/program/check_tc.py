@@ -588,7 +588,7 @@ class _DefChecker:
         return len(self.scope.diagnostics) == count
 
     def cast_where_written(self, name: str, dtype: DType) -> Fix | None:
-        """Cast the values of what computed an `int64` tensor: statements of this def, or of the def in this cell that was called."""
+        """Cast the values of what computed an `int64` tensor: statements of this def, or of the called one in this cell."""
         tensor = self.draft.tensors.get(name)
         if tensor is None or tensor.dtype is not INT64 or tensor.kind == "input":
             return None

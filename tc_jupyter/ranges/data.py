@@ -350,6 +350,7 @@ _FUNCTIONS = {
     "trunc": "trunc",
     "abs": "abs",
     "sign": "sign",
+    "rounded": "positive",
     "round": "rint",
 }
 

@@ -141,7 +141,7 @@ def _call_span(expr: Call, numbers: Numbers) -> Span:
         low, high = span(expr.arguments[0], numbers)
         if expr.function == "abs":
             return (max(low, -high, 0), max(-low, high))
-        if expr.function in ("ceil", "floor", "round", "trunc"):
+        if expr.function in ("ceil", "floor", "round", "rounded", "trunc"):
             return (low, high)
         if expr.function == "sign":
             return (-1, 1)
