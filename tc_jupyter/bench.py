@@ -25,7 +25,7 @@ import numpy as np
 from tc_jupyter import cpu_suite, plain_suite, sac_suite
 from tc_jupyter.compiler import analyze
 from tc_jupyter.cpu_suite import QUIET
-from tc_jupyter.function import Function, close, compile, gpu_available
+from tc_jupyter.function import Function, compile, gpu_available
 from tc_jupyter.program import Statement
 from tc_jupyter.runtime import cuda, libraries
 from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, doubts, duration, rows_of
@@ -407,7 +407,7 @@ def tuning_gain(workload: Workload, seconds: float) -> dict[str, Any]:
     own = tuple(make_data(workload, before, workload.sizes[0]).values())
     expected = before(*own)
     log = searched.tune(*own, seconds=seconds)
-    if not close(expected, after(*own)):
+    if not before.judge(*own)(expected, after(*own)):
         raise AssertionError(f"{workload.name}: the tuned schedule gives another result")
     default, tuned = benchmark({"default": lambda: before(*own), "tuned": lambda: after(*own)}, 4.0)
     return {
@@ -429,17 +429,17 @@ def measure_workload(
     own = moved(arrays, "cupy")
     candidates: dict[str, Callable[[], Any]] = {"tc_jupyter": lambda: function(*own.values())}
     agrees: dict[str, bool] = {}
-    expected = candidates["tc_jupyter"]()
+    expected, judge = candidates["tc_jupyter"](), function.judge(*own.values())
     for library in ("torch", "cupy"):
         if library not in workload.peers or not installed(library):
             continue
         peer = peer_call(library, workload.peers[library], moved(arrays, library))
         candidates[library] = peer
-        agrees[library] = close(expected, peer())
+        agrees[library] = judge(expected, peer())
         if library == "torch":
             fast = import_module("torch").compile(peer)
             candidates["torch.compile"] = fast
-            agrees["torch.compile"] = close(expected, fast())
+            agrees["torch.compile"] = judge(expected, fast())
     timings = benchmark(candidates, seconds=2.0, synchronize=cuda.synchronize)
     counts = function.cost(**dict(sizes))
     rows = rows_of(timings, counts.flops, counts.bytes, limits, agrees)

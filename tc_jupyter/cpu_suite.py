@@ -22,7 +22,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from tc_jupyter.function import Function, close, compile
+from tc_jupyter.compiler.agreement import close
+from tc_jupyter.function import Function, compile
 from tc_jupyter.runtime import libraries, peak, threads
 from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, doubts, duration, rows_of
 from tc_jupyter.workloads import (
@@ -277,7 +278,7 @@ def measure(
     values = tuple(arrays.values())
     expected = function(*values)
     error = deviation(workload, arrays, sizes, expected)
-    candidates, agrees = _candidates(workload, arrays, expected, compiled)
+    candidates, agrees = _candidates(workload, arrays, expected, compiled, function.judge(*values))
     timings = benchmark(
         {"tc_jupyter": lambda: function(*values), **candidates},
         seconds=SECONDS,
@@ -308,7 +309,11 @@ def measure(
 
 
 def _candidates(
-    workload: Workload, arrays: Mapping[str, Any], expected: Any, compiled: bool
+    workload: Workload,
+    arrays: Mapping[str, Any],
+    expected: Any,
+    compiled: bool,
+    judge: Callable[[Any, Any], bool] = close,
 ) -> tuple[dict[str, Callable[[], Any]], dict[str, bool]]:
     """The calls of the peers that are installed, and whether each gives the same result."""
     calls: dict[str, Callable[[], Any]] = {}
@@ -318,7 +323,7 @@ def _candidates(
         calls[library] = peer_call(library, expression, moved(arrays, library), expected)
     if compiled and "torch" in calls:
         calls["torch.compile"] = import_module("torch").compile(calls["torch"])
-    return calls, {name: close(expected, call()) for name, call in calls.items()}
+    return calls, {name: judge(expected, call()) for name, call in calls.items()}
 
 
 def _with_halide(rows: Sequence[Row], workload: Workload) -> tuple[Row, ...]:

@@ -14,16 +14,20 @@ Worked example:
 from __future__ import annotations
 
 import inspect
+import re
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakSet
 
 import numpy as np
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
+from tc_jupyter.compiler.agreement import allowances, close, largest
 from tc_jupyter.compiler.build import Build
 from tc_jupyter.compiler.cost import Counts, cost_of
 from tc_jupyter.compiler.definition import (
@@ -45,8 +49,8 @@ from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
 from tc_jupyter.ranges.latex import range_latex, to_sympy
 from tc_jupyter.runtime import cpu, cuda, libraries, peak
-from tc_jupyter.runtime.arguments import fail, parameters_of
-from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
+from tc_jupyter.runtime.arguments import call_error, fail, parameters_of
+from tc_jupyter.runtime.arrays import host_array
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.timing import MOMENT, Benchmark, benchmark, cpu_limits, rows_of
 from tc_jupyter.schedule import Schedule, Step, Target, candidates
@@ -243,13 +247,98 @@ class Function:
         self._source = source
         self._call = definition.dispatcher()
         self._write: Callable[..., Any] | None = None
+        self._stale: Diagnostic | None = None
+        self._outdated = ""
+        self._callers: WeakSet[Function] = WeakSet()
+        self._follow()
         name = definition.name
         self.__name__ = self.__qualname__ = python_name(name)
         self.__doc__ = document(definition.found) if isinstance(definition, Definition) else definition.text
 
+    # callees that are defined again ----------------------------------------------------------------------------------------------
+
+    @property
+    def stale(self) -> Diagnostic | None:
+        """Why this cannot be called: a def that it calls was defined again, and does not fit any more (TC615)."""
+        return self._stale
+
+    @property
+    def callees(self) -> dict[str, Function]:
+        """The functions of earlier cells that the text calls, by the names that it uses."""
+        definition = self._definition
+        known = {name: each for name, each in (self._options.known or {}).items() if isinstance(each, Function)}
+        used = {name: each for name, each in known.items() if re.search(rf"\b{name}\s*\(", self._options.text)}
+        if not isinstance(definition, Definition):
+            return used
+        called = {site.callee for site in definition.program.calls}
+        return {name: each for name, each in used.items() if each.written_name in called}
+
+    def _follow(self) -> None:
+        """Be told when a function is defined again that this one calls."""
+        if self._options.follows:
+            for callee in (self._options.known or {}).values():
+                if isinstance(callee, Function):
+                    callee._callers.add(self)
+
+    def _relink(self, successors: Mapping[Function, Function]) -> None:
+        """Know other functions from now on."""
+        known = dict(self._options.known or {})
+        for name, each in known.items():
+            now = successors.get(each)
+            known[name] = now if now is not None and name in (now.__name__, now.written_name) else each
+        self._options = replace(self._options, known=known)
+        self._follow()
+
+    def _rebuild(self, redefined: str) -> None:
+        """Compile the text again, which calls what is known now; where that is not possible, every call says why."""
+        analysis = _analysis(self._options)
+        error = next((each for each in analysis.diagnostics if each.is_error), None)
+        if error is not None:
+            message = f"`{self.written_name}` calls `{redefined}`, which was defined again: {error.message}"
+            help = (
+                f"run the cell of `{self.written_name}` again with a call that fits, or define `{redefined}` as before"
+            )
+            self._stale = Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
+            self._call = self._write = self._refuse
+            return
+        fresh = module_of(analysis, self._options)[self.written_name]
+        steps = self._definition.steps if isinstance(self._definition, Definition) else None
+        if steps is not None:
+            fresh = Function(Definition(fresh.analysis, self._options, steps), self._options, fresh.source_text)
+        self._source, self.__doc__, self._write, self._stale = fresh.source_text, fresh.__doc__, None, None
+        self._definition, self._call = fresh._definition, fresh._call
+        for callee in fresh.callees.values():
+            callee._callers.discard(fresh)
+
+    def _outdate(self, redefined: str) -> None:
+        """Compile the text again when it is asked for; nobody may ever do that."""
+        self._outdated = redefined
+        self._call, self._write = self._call_renewed, self._write_renewed
+
+    def _renew(self) -> None:
+        """Do what `_outdate` put off. Threads that come at the same time each do it, and the results are alike."""
+        if redefined := self._outdated:
+            with MAKING:
+                self._rebuild(redefined)
+            self._outdated = ""
+
+    def _call_renewed(self, *args: Any) -> Any:
+        self._renew()
+        return self._call(*args)
+
+    def _write_renewed(self, args: tuple[Any, ...], out: Any) -> Any:
+        self._renew()
+        return (self._write or self._writer())(args, out)
+
+    def _refuse(self, *args: Any) -> NoReturn:
+        """What a call does while a callee does not fit."""
+        del args
+        assert self._stale is not None
+        raise call_error(self._stale, self._source)
+
     # the call --------------------------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Compute the results.
 
         Args:
@@ -320,7 +409,10 @@ class Function:
         Raises:
             OpenRanks: nothing tells the ranks.
         """
+        self._renew()
         definition = self._definition
+        if self._stale is not None:
+            self._refuse()
         if isinstance(definition, Definition):
             return definition
         if arrays:
@@ -348,7 +440,10 @@ class Function:
 
     def program_for(self, arguments: Sequence[ArgumentType]) -> Program | tuple[Diagnostic, ...]:
         """The program for arguments of these types, or why there is none: how functions of other cells call this one."""
+        self._renew()
         definition = self._definition
+        if self._stale is not None:
+            return (self._stale,)
         return definition.program if isinstance(definition, Definition) else definition.program_for(arguments)
 
     @property
@@ -387,7 +482,7 @@ class Function:
         parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
         return inspect.Signature(parameters)
 
-    def shapes(self, *arrays: Any, **sizes: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, /, *arrays: Any, **sizes: int) -> dict[str, tuple[int, ...]]:
         """The shape of every result at given sizes, or for example arrays.
 
         Raises:
@@ -399,7 +494,7 @@ class Function:
             numbers = definition.numbers_at(self._sizes(arrays, sizes))
         return {name: tuple(numbers.shapes[name]) for name in definition.program.results}
 
-    def cost(self, *arrays: Any, **sizes: int) -> Counts:
+    def cost(self, /, *arrays: Any, **sizes: int) -> Counts:
         """Operations and bytes: SymPy expressions over the sizes, or numbers for all sizes or the arrays of a call.
 
         Raises:
@@ -416,7 +511,7 @@ class Function:
 
     # what is generated -----------------------------------------------------------------------------------------------------------
 
-    def source(self, kind: str, *arrays: Any, **sizes: int) -> str:
+    def source(self, kind: str, /, *arrays: Any, **sizes: int) -> str:
         """Generated text.
 
         Args:
@@ -446,7 +541,7 @@ class Function:
         made = self._build(cuda.cuda_target(), arrays)
         return "\n\n".join(cuda_text(source, kind, made.target) for source in made.sources)
 
-    def kernels(self, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
+    def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
         """What a call on a GPU launches: `(cupy.RawKernel or None without a GPU, name, grid, block, shared bytes, argument order)`.
 
         Raises:
@@ -458,7 +553,7 @@ class Function:
         made = self._build(cuda.cuda_target(), arrays, sizes)
         return launches(made, numbers, gpu_available())
 
-    def resources(self, *arrays: Any, **sizes: int) -> tuple[KernelResources, ...]:
+    def resources(self, /, *arrays: Any, **sizes: int) -> tuple[KernelResources, ...]:
         """Registers, shared memory, spills and occupancy of every CUDA kernel; needs NVRTC, but no GPU.
 
         Raises:
@@ -583,11 +678,11 @@ class Function:
             TypeError: a size is given instead of arrays.
         """
         arrays = self._arguments("benchmark", arrays, named)
-        expected = self(*arrays)
+        expected, judge = self(*arrays), self.judge(*arrays)
         candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
         agrees: dict[str, bool] = {}
         for name, peer in (against or {}).items():
-            agrees[name] = close(expected, peer(*arrays))
+            agrees[name] = judge(expected, peer(*arrays))
             candidates[name] = lambda peer=peer: peer(*arrays)
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
@@ -604,6 +699,19 @@ class Function:
         limits = None if on_gpu else cpu_limits()
         notes = libraries.slowed_note() if against else ()
         return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits, notes)
+
+    def judge(self, *arrays: Any) -> Callable[[Any, Any], bool]:
+        """What says whether two results for these arguments agree: integers exactly, floats up to the rounding of their sums.
+
+        Args:
+            arrays: the arguments of a call, in their order.
+        """
+        definition = self._known(arrays)
+        inputs = definition.inputs(arrays)
+        sizes, program = definition.numbers_at(inputs.sizes).sizes, definition.program
+        sized = {name: largest(value) for name, value in zip(program.parameters, arrays, strict=True)}
+        tf32 = self._options.tf32 and engine_of(self._options.target, inputs.device) == "cuda"
+        return partial(close, allowed=allowances(program, definition.found.ranges, sizes, sized, tf32))
 
     def tune(
         self,
@@ -654,7 +762,7 @@ class Function:
         plain = Function(self._definition, self._options, self._source)
         # arrays of the layout that a call makes code for: 64-bit indices on the CPU
         built = replace(layout, index_bits=ROW_MAJOR.index_bits if engine == "cuda" else 64)
-        job = ScheduleJob(plain.definition, close, host, steps, engine, built)
+        job = ScheduleJob(plain.definition, self.judge(*host), host, steps, engine, built)
         builder = job if self.is_open else replace(job, arrays=())
         costs = [(estimate(each, sizes, target), each) for each in found]
         ended = stopped or (lambda: False)
@@ -665,6 +773,74 @@ class Function:
             self._definition = Definition(definition.found, self._options, self._definition.steps, definition.verify)
             self._call = self._definition.dispatcher()
         return log
+
+
+def redefine(old: Mapping[str, Function], new: Mapping[str, Function]) -> tuple[Function, ...]:
+    """Let the callers of functions that are defined again call the new ones, and their callers, too.
+
+    Args:
+        old, new: functions by the names that a notebook has for them; callers among them are compiled at once, others when needed.
+
+    Returns:
+        The callers that were compiled, or are stale; callees first.
+    """
+    successors = {each: new[name] for name, each in old.items() if name in new and new[name] is not each}
+    changed = {each for each, now in successors.items() if not _is_same(each, now)}
+    present = {*old.values(), *new.values()}
+    rebuilt: list[Function] = []
+    with MAKING:
+        for caller in _callers_first_to_last(successors):
+            before = caller.callees
+            caller._relink(successors)  # pyright: ignore[reportPrivateUsage]
+            known = caller.options.known or {}
+            # a callee that is known by another name than its successor stays what it was
+            moved = {name for name, each in before.items() if each not in successors or known[name] is not each}
+            reasons = [before[name] for name in moved if before[name] in changed]
+            if not reasons:
+                continue
+            changed.add(caller)
+            if caller in present:
+                caller._rebuild(reasons[0].written_name)  # pyright: ignore[reportPrivateUsage]
+                rebuilt.append(caller)
+            else:
+                caller._outdate(reasons[0].written_name)  # pyright: ignore[reportPrivateUsage]
+    return tuple(rebuilt)
+
+
+def _is_same(one: Function, other: Function) -> bool:
+    """Whether two functions compute the same by the same statements."""
+    if one.is_open or other.is_open or one.stale or other.stale:
+        return False
+    return one.program == other.program
+
+
+def _callers_first_to_last(functions: Iterable[Function]) -> tuple[Function, ...]:
+    """Everything that calls the functions, also through others, in an order in which callees come first."""
+    order: dict[Function, None] = {}
+
+    def visit(function: Function) -> None:
+        for caller in tuple(function._callers):  # pyright: ignore[reportPrivateUsage]
+            if caller not in order:
+                visit(caller)
+                order[caller] = None
+
+    for function in functions:
+        visit(function)
+    return tuple(reversed(order))
+
+
+def cycle(function: Function, name: str) -> tuple[str, ...]:
+    """How a function calls the one of that name again through functions of earlier cells; empty if it does not."""
+    waiting = [(callee, (function.written_name, each)) for each, callee in function.callees.items()]
+    seen: set[Function] = set()
+    while waiting:
+        at, path = waiting.pop()
+        if path[-1] == name:
+            return path
+        if at not in seen:
+            seen.add(at)
+            waiting += [(callee, (*path, each)) for each, callee in at.callees.items()]
+    return ()
 
 
 def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Function:
@@ -748,18 +924,3 @@ def document(found: FunctionAnalysis) -> str:
     if checked:
         lines += ["", "Checked at the call:", *(f"    {text}" for text in dict.fromkeys(checked))]
     return "\n".join(lines)
-
-
-def close(expected: Any, found: Any) -> bool:
-    """Whether two results agree up to rounding: arrays of any library, or tuples of them."""
-    if isinstance(expected, tuple):
-        pairs = zip(cast("tuple[Any, ...]", expected), found, strict=False)
-        return isinstance(found, (tuple, list)) and len(found) == len(expected) and all(close(a, b) for a, b in pairs)
-    try:
-        first, second = (np.asarray(host_array(value), np.float64) for value in (expected, found))
-    except (ArgumentProblem, TypeError, ValueError):
-        return False
-    if first.shape != second.shape:
-        return False
-    scale = float(np.max(np.abs(first[np.isfinite(first)]), initial=0.0))
-    return bool(np.allclose(first, second, rtol=1e-3, atol=1e-4 * scale + 1e-30, equal_nan=True))

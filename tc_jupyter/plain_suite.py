@@ -34,7 +34,7 @@ import numpy as np
 
 from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.cpu_suite import QUIET, in_child, none_named, processor
-from tc_jupyter.function import Function, close, compile
+from tc_jupyter.function import Function, compile
 from tc_jupyter.runtime import threads
 from tc_jupyter.runtime.timing import benchmark, duration
 from tc_jupyter.workloads import Workload, make_data, parse_workload
@@ -140,7 +140,8 @@ def measure(program: Workload, thread_count: int, folder: Path, seconds: float =
         loops, written = c_call(function, arrays, results, sizes, folder)
         loops()
         expected = results if expected is None else expected
-        agrees[name] = all(map(close, results, written)) and all(map(close, expected, results))
+        judge = function.judge(*arrays.values())
+        agrees[name] = judge(results, tuple(written)) and judge(expected, results)
         calls[name] = _call(function, tuple(arrays.values()), result)
         calls[f"{name} in C"] = loops
     timings = {each.name: each.best for each in benchmark(calls, seconds * len(functions), least=LEAST_ROUNDS)}

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tc_jupyter.compiler.agreement import close
 from tc_jupyter.compiler.function_analysis import analyze_program
 from tc_jupyter.diagnostics import SourceText
-from tc_jupyter.function import close, compile
+from tc_jupyter.function import compile
 from tc_jupyter.program import ArgumentType, DType
 from tc_jupyter.program.check_sac import bind_call, check_sac
 from tc_jupyter.runtime.timing import Timing, benchmark

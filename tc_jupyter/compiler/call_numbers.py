@@ -18,7 +18,7 @@ from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
 from tc_jupyter.loops.lower import PointCheck as LoopCheck
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, children, walk
-from tc_jupyter.ranges import to_python
+from tc_jupyter.ranges import python_code, to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
 from tc_jupyter.ranges.data import DataCheck, PointCheck, check_data
 from tc_jupyter.ranges.data import failure as point_failure
@@ -36,16 +36,18 @@ class CallNumbers:
 
     Attributes:
         items: the checks on data; their positions are their numbers.
+        at_zero: checks for calls with a size of 0, whose numbers follow.
     """
 
     def __init__(self, found: FunctionAnalysis) -> None:
         self.program = found.program
         self.numbers: Bind = make_bind(found.program, found.ranges, found.conditions)
         self.items = self.numbers.data
+        self.at_zero = tuple(self.numbers.at_zero.values())
         extents = {name: value for name, value in found.ranges.sizes.items() if name not in self.numbers.names}
         extents |= found.conditions.definitions
         self._names = tuple(extents)
-        text = "".join(f"{to_python(value)}, " for value in extents.values())
+        text = "".join(f"{python_code(to_python(value))}, " for value in extents.values())
         self._extents = compile(f"({text})", f"<extents of {found.program.name}>", "eval")
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
@@ -55,17 +57,21 @@ class CallNumbers:
             return bound
         known = dict(sizes)
         if self._names:
-            known.update(zip(self._names, eval(self._extents, {"min": min, "max": max}, known), strict=True))
+            values = {python_code(name): value for name, value in known.items()}
+            known.update(zip(self._names, eval(self._extents, {"min": min, "max": max}, values), strict=True))
         return Numbers(known, bound.shapes, bound.origins)
 
     def scan(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]
     ) -> Diagnostic | None:
         """Run one check on data before its kernel."""
+        hosts = _Hosts(tensors, scalars)
+        if number >= len(self.items):
+            whole = all(numbers.sizes[name] for name in self.program.sizes)
+            return None if whole else check_data(self.at_zero[number - len(self.items)], hosts, numbers.sizes)
         item = self.items[number]
         if isinstance(item, DataCheck) and self._passes_on_device(item, numbers, tensors):
             return None
-        hosts = _Hosts(tensors, scalars)
         problem = check_data(item, hosts, numbers.sizes)
         if problem is None:
             return None
@@ -123,7 +129,7 @@ class CallNumbers:
         """The checks to run before a kernel."""
         return tuple(
             number
-            for number, item in enumerate(self.items)
+            for number, item in enumerate((*self.items, *self.at_zero))
             if number not in inside and item.statement in kernel.statements
         )
 

@@ -85,6 +85,7 @@ class Options:
     Attributes:
         specialize: sizes that are fixed on purpose, or `True` for all of them, per call.
         tf32: matrix products of `float32` may round their operands to TF32 on a GPU.
+        follows: a function of `known` that is defined again is called anew, as Python does (cells of a notebook).
     """
 
     text: str
@@ -97,6 +98,7 @@ class Options:
     known: Mapping[str, Any] | None = None
     name: str = "cell"
     tf32: bool = False
+    follows: bool = False
 
 
 class Definition:

@@ -120,6 +120,7 @@ OVERLAP = Code("TC611", "overlap", _E, "`out=` shares memory with another array 
 OUT_OF_MEMORY = Code("TC612", "out-of-memory", _E, "a result or temporary does not fit into memory")
 GRADIENT_DROPPED = Code("TC613", "gradient-dropped", _W, "an argument requires a gradient, the results carry none")
 SIZE_MISSING = Code("TC614", "size-missing", _E, "a size is not given")
+STALE_CALLER = Code("TC615", "stale-caller", _E, "a def that it calls was defined again, and does not fit any more")
 DECLARED_TYPE = Code("TC651", "declared-type", _E, "an array does not match its declared type")
 SELECTION_OUT_OF_BOUNDS = Code("TC652", "selection-out-of-bounds", _E, "a selection leaves the array")
 PARTITION_TOO_LARGE = Code("TC653", "partition-too-large", _E, "a partition leaves the result")

@@ -422,7 +422,21 @@ def _fma(a: float, b: float, c: float) -> float:
 
 
 _EXACT = frozenset(
-    {"abs", "sign", "ceil", "floor", "round", "trunc", "isnan", "isinf", "isfinite", "fma", "relu", "nextafter"}
+    {
+        "abs",
+        "sign",
+        "ceil",
+        "floor",
+        "round",
+        "rounded",
+        "trunc",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "fma",
+        "relu",
+        "nextafter",
+    }
 )
 """Functions whose arguments keep their own type."""
 
@@ -485,6 +499,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": _whole(lambda x: float(np.ceil(x))),
     "floor": _whole(lambda x: float(np.floor(x))),
     "round": _whole(_round_half_away),
+    "rounded": lambda value: value,
     "trunc": _whole(lambda x: float(np.trunc(x))),
     "sigmoid": _sigmoid,
     "relu": _relu,

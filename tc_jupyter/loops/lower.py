@@ -396,8 +396,13 @@ class _Nest:
         return Read(place.buffer.name, _packed_expr(positions, place.layout), read.dtype, read.span)
 
     def _affine(self, subscript: Expr, scope: Scope) -> SizeExpr | None:
-        """The subscript as a size expression, or `None` where it depends on data."""
-        if any(isinstance(node, Read) and not self._is_scalar(node.tensor) for node in walk(subscript)):
+        """The subscript as a size expression, or `None` where it depends on data, or a size may be 0.
+
+        Size expressions are simplified for sizes of 1 and more: `max(N - 1, 0)` is `N - 1` there.
+        """
+        if self.bounds.whole or any(
+            isinstance(node, Read) and not self._is_scalar(node.tensor) for node in walk(subscript)
+        ):
             return None
         value = from_expr(subscript, scope)
         return None if any(isinstance(atom, Datum | Choice | Opaque) for atom in value.atoms()) else value

@@ -9,7 +9,8 @@ Worked example: after a cell `%%tc` with `def scale(float(N) X, float a) -> (Y) 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -19,8 +20,8 @@ from traitlets.config import Configurable
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
 from tc_jupyter.compiler.definition import Options
-from tc_jupyter.diagnostics import CompileError, explain
-from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, module_of
+from tc_jupyter.diagnostics import CompileError, Diagnostic, Span, codes, explain
+from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module_of, redefine
 from tc_jupyter.runtime import doctor
 from tc_jupyter.runtime.nvrtc import BackendError
 
@@ -80,13 +81,17 @@ class TcMagics(Magics, Configurable):
         analysis = analyze(cell, language=language, strict=strict, allow=allow, known=known)
         if not analysis.ok:
             raise self._error(analysis) from None
-        called = {name: function for name, function in known.items() if name in cell}
-        options = Options(cell, language, target, strict, allow, known=called)
+        own = {*analysis.functions, *analysis.open_functions}
+        called = {name: function for name, function in known.items() if name in cell and name not in own}
+        options = Options(cell, language, target, strict, allow, known=called, follows=True)
         if given.check:
             return Report(analysis, options, "not asked: --check defines nothing", {})
         module = module_of(analysis, options)
+        self._refuse_cycles(analysis, module)
         self._say_replaced(module)
+        earlier = {name: value for name, value in self._namespace().items() if isinstance(value, Function)}
         self._bind(module)
+        self._say_rebuilt(redefine(earlier, module))
         if not given.quiet:
             return Report(analysis, options, doctor.engine(target), module, self.predict)
         if analysis.diagnostics:
@@ -109,6 +114,29 @@ class TcMagics(Magics, Configurable):
             if name in namespace and not isinstance(namespace[name], Function):
                 kind = type(namespace[name]).__name__
                 print(f"`{name}` was a value of type `{kind}` in this notebook; it is now the function of this cell")
+
+    def _refuse_cycles(self, analysis: Analysis, functions: Mapping[str, Function]) -> None:
+        """Look at what functions of earlier cells call.
+
+        Raises:
+            CompileError: a def that is defined again calls itself through functions of earlier cells.
+        """
+        for name, function in functions.items():
+            path = cycle(function, name) if name in self._namespace() else ()
+            if len(path) > 2:
+                message = "defs would call each other: " + " -> ".join(f"`{each}`" for each in path)
+                found = analysis.functions.get(function.written_name)
+                span = found.program.span if found is not None else Span(0, 0)
+                raise self._error(replace(analysis, diagnostics=(Diagnostic(codes.RECURSIVE_CALL, span, message),)))
+
+    def _say_rebuilt(self, callers: Sequence[Function]) -> None:
+        """Say which functions of earlier cells call the new ones, and which do not fit any more."""
+        fitting = [f"`{each.written_name}`" for each in callers if each.stale is None]
+        if fitting:
+            print(f"{', '.join(fitting)} of earlier cells: the next call uses what is defined here")
+        for each in callers:
+            if each.stale is not None:
+                print(f"{each.stale.message} (TC615)")
 
     def _bind(self, functions: Mapping[str, Function]) -> None:
         if self.shell is not None:
@@ -157,7 +185,8 @@ class TcMagics(Magics, Configurable):
     def _list(self, arguments: list[str]) -> None:
         del arguments
         lines = [
-            (f"{name} = " if name != function.__name__ else "") + function.signature
+            (f"{name} = " if name != function.__name__ else "")
+            + (function.signature if function.stale is None else f"stale: {function.stale.message} (TC615)")
             for name, function in self._functions().items()
         ]
         print("\n".join(lines) or "no functions yet: run a %%tc cell")

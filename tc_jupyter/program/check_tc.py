@@ -573,7 +573,10 @@ class _DefChecker:
             ):
                 message = f"{own} is `{formal.dtype.value}`, but `{argument.name}` is `{argument.dtype.value}`"
                 help = f"convert it in a statement before, with `{formal.dtype.value}(...)`"
-                self.scope.report(codes.TYPE_MISMATCH, argument.span, message, help=help)
+                fix = self.cast_where_written(argument.name, formal.dtype) if formal.dtype.is_integer else None
+                if fix is not None:
+                    help = f"an index as a value is `int64`: make it `{formal.dtype.value}` where it is computed"
+                self.scope.report(codes.TYPE_MISMATCH, argument.span, message, help=help, fix=fix)
             elif argument.computed and name in in_bounds:
                 message = f"`{program.name}` uses `{name}` in the bound of a range, so it cannot be computed"
                 self.scope.report(
@@ -583,6 +586,30 @@ class _DefChecker:
                     help="pass an integer scalar of the signature or a size",
                 )
         return len(self.scope.diagnostics) == count
+
+    def cast_where_written(self, name: str, dtype: DType) -> Fix | None:
+        """Cast the values of what computed an `int64` tensor: statements of this def, or of the called one in this cell."""
+        tensor = self.draft.tensors.get(name)
+        if tensor is None or tensor.dtype is not INT64 or tensor.kind == "input":
+            return None
+        node, own = self.node, name
+        for site in self.draft.calls:
+            if name in site.targets and site.callee in self.unit.defs:
+                node = self.unit.defs[site.callee]
+                own = node.results[site.targets.index(name)].name.name
+        values = [
+            each.value for each in node.statements if isinstance(each, tree.Comprehension) and each.target.name == own
+        ]
+        declared = any(result.name.name == own and result.type is not None for result in node.results)
+        calls = any(isinstance(each, tree.Apply) and each.function.name in self.unit.callable_names for each in values)
+        if not values or declared or calls:
+            return None
+        ends = [(span.start, f"{dtype.value}(") for span in (value.span for value in values)]
+        ends += [(value.span.end, ")") for value in values]
+        return Fix(
+            f"cast `{own}` of `{node.name.name}` to `{dtype.value}`",
+            tuple(Edit(Span(place, place), text) for place, text in sorted(ends)),
+        )
 
     def inline(self, program: Program, passed: list[Passed], targets: tuple[tree.Name, ...], span: Span) -> None:
         draft, name = self.draft, program.name

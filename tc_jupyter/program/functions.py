@@ -84,6 +84,7 @@ _ROUNDING = {
     "floor": "largest whole number <= x; integers are returned unchanged",
     "round": "nearest whole number, halves away from zero; integers are returned unchanged",
     "trunc": "x without its fraction; integers are returned unchanged",
+    "rounded": "x as rounded to its type: no sum around it takes a product exactly; integers are returned unchanged",
 }
 _TESTS = {
     "isnan": "whether x is not a number",

@@ -8,7 +8,7 @@ from .accesses import Access, Bound, Guard
 from .at_call import Bind, BoundNumbers, at_sizes, make_bind
 from .convert import Scope, from_expr, to_condition, to_expr
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
-from .display import condition_text, element_text, range_text, to_prose, to_python
+from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
 from .explain import Explanation, Step, explain, summary
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
 from .interval import Box, Interval, Limit, interval, solve
@@ -117,6 +117,7 @@ __all__ = [
     "to_expr",
     "to_latex",
     "to_prose",
+    "python_code",
     "to_python",
     "to_sympy",
 ]

@@ -17,13 +17,21 @@ from tc_jupyter.diagnostics import Diagnostic, Label, codes
 from tc_jupyter.program import Expr, Program, Size, Statement, walk
 
 from .accesses import Access, Bound, has_data
-from .data import DataCheck, PointCheck, condition_numbers, data_checks, numbered
+from .data import (
+    DataCheck,
+    PointCheck,
+    checks_at_zero,
+    condition_numbers,
+    data_checks,
+    depends_on_data,
+    numbered,
+)
 from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
 from .interval import Box
 from .preconditions import EqualityCheck, Precondition, Preconditions
 from .search import Numbers as Point
-from .search import Subscript, span, stays_inside, violation
+from .search import Subscript, leaves_everywhere, may_leave, span, stays_inside, violation
 from .size_expr import (
     Atom,
     Choice,
@@ -81,6 +89,7 @@ class Bind:
         text: the source of `function`.
         function: returns that tuple, or the number (an `int`) of an entry of `failures`.
         data: what remains to be checked on the data.
+        at_zero: the same where a size is 0.
     """
 
     program: Program
@@ -92,6 +101,7 @@ class Bind:
     function: Callable[..., Any]
     failures: tuple[Failure, ...]
     data: tuple[DataCheck | PointCheck, ...] = field(default=())
+    at_zero: Mapping[tuple[int, int], PointCheck] = field(default_factory=dict[tuple[int, int], PointCheck])
 
     def __call__(self, values: Mapping[str, int], check: bool = True) -> BoundNumbers | Diagnostic:
         """Numbers for given sizes and integer scalars, or what is wrong with them (TC601, TC602, TC603, TC605).
@@ -155,6 +165,7 @@ def make_bind(program: Program, ranges: Ranges, found: Preconditions) -> Bind:
         environment["bind"],
         tuple(writer.failures),
         data_checks(program, ranges, found),
+        checks_at_zero(program, ranges, found),
     )
     writer.bind = bind
     return bind
@@ -412,13 +423,11 @@ class _Writer:
         subscript = _subscript(self.ranges, access, dimension, values)
         if stays_inside(subscript, point):
             return False
-        guarded_by_data = any(
-            not guard.meaning.alternatives()[1] or any(map(has_data, guard.meaning.exprs())) for guard in access.guards
-        )
-        if has_data(access.index[dimension]) or guarded_by_data:
+        if depends_on_data(access, dimension):
             if not on_data:
                 # proved for sizes of 1 and more only: an access that cannot be shown to be safe is not made
-                return True
+                scanned = self.bind is not None and (id(access), dimension) in self.bind.at_zero
+                return leaves_everywhere(subscript, point) if scanned else may_leave(subscript, point)
             low, high = span(subscript.index, point)
             return not access.guards and (high < subscript.lower or low >= subscript.upper)
         try:

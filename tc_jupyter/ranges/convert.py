@@ -166,7 +166,7 @@ def _binary(expr: Binary, scope: Scope) -> SizeExpr:
 def _call(expr: Call, scope: Scope) -> SizeExpr:
     if (
         expr.dtype.is_integer
-        and expr.function in ("abs", "ceil", "floor", "round", "trunc")
+        and expr.function in ("abs", "ceil", "floor", "round", "rounded", "trunc")
         and len(expr.arguments) == 1
     ):
         value = from_expr(expr.arguments[0], scope)

@@ -33,9 +33,10 @@ from tc_jupyter.program import (
     Size,
     Statement,
     Unary,
+    walk,
 )
 
-from .accesses import Access
+from .accesses import Access, has_data
 from .convert import to_expr
 from .display import condition_text
 from .inference import IndexRange, Ranges
@@ -141,6 +142,33 @@ def data_checks(program: Program, ranges: Ranges, found: Preconditions) -> tuple
         datum = group[0].datum
         checks.append(point if datum is None else _data_check(ranges, group, datum, point))
     return tuple(checks)
+
+
+def checks_at_zero(program: Program, ranges: Ranges, found: Preconditions) -> dict[tuple[int, int], PointCheck]:
+    """Checks for calls with a size of 0: of accesses that were proved for sizes of 1 and more, and depend on arguments' elements.
+
+    Returns:
+        identity of the access, dimension -> check.
+    """
+    checks: dict[tuple[int, int], PointCheck] = {}
+    for item in found.items:
+        if item.bound is None or item.kind in ("DATA", "POINTWISE"):
+            continue
+        access, dimension = item.bound.access, item.bound.dimension
+        if not depends_on_data(access, dimension):
+            continue
+        parts = [access.read.indices[dimension], *(guard.condition for guard in access.guards)]
+        read = {node.tensor for part in parts for node in walk(part) if isinstance(node, Read)}
+        if read <= set(program.parameters):
+            checks[id(access), dimension] = point_check(program.statement(item.statement), ranges, access, dimension)
+    return checks
+
+
+def depends_on_data(access: Access, dimension: int) -> bool:
+    """Whether elements of tensors decide where an access is in a dimension, or whether it takes place."""
+    return has_data(access.index[dimension]) or any(
+        not guard.meaning.alternatives()[1] or any(map(has_data, guard.meaning.exprs())) for guard in access.guards
+    )
 
 
 def point_check(statement: Statement, ranges: Ranges, access: Access, dimension: int) -> PointCheck:
@@ -322,6 +350,7 @@ _FUNCTIONS = {
     "trunc": "trunc",
     "abs": "abs",
     "sign": "sign",
+    "rounded": "positive",
     "round": "rint",
 }
 
@@ -457,7 +486,7 @@ def numbered(text: str, values: Mapping[str, int]) -> str:
         value = values.get(match.group(0))
         return match.group(0) if value is None else str(value) if value >= 0 else f"({value})"
 
-    return re.sub(r"(?<![\w.])[A-Za-z_]\w*(?:\.\d+)?(?!\w|\()", number, text)
+    return re.sub(r"(?<![\w.])\d*[A-Za-z_]\w*(?:\.\d+)?(?!\w|\()", number, text)
 
 
 def condition_numbers(condition: SizeExpr, values: Mapping[str, int]) -> str:

@@ -6,6 +6,7 @@ Worked example: the condition `J - I - K + 1 >= 0` prints `I + K <= J + 1`; the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias, assert_never
 
@@ -30,6 +31,9 @@ from .size_expr import (
 Term: TypeAlias = tuple[Monomial, int]
 Order: TypeAlias = tuple[int, int, int, tuple[int, ...], str]
 
+DIGIT_MARK = "ø"
+"""No name of the language has this letter."""
+_DIGIT_NAME = re.compile(r"(?<![\w.])\d+[A-Za-z_]\w*")
 KINDS = {"index": 0, "extreme": 0, "size": 1, "scalar": 1, "symbol": 1}
 
 
@@ -42,6 +46,14 @@ def to_python(e: SizeExpr) -> str:
     if e.text is None:
         e.text = _text(e)
     return e.text
+
+
+def python_code(text: str) -> str:
+    """A text of `to_python` to be run: names that start with a digit get a letter that no name of the language has.
+
+    Worked example: `N - 4k` becomes `N - ø4k`.
+    """
+    return _DIGIT_NAME.sub(rf"{DIGIT_MARK}\g<0>", text)
 
 
 def _text(e: SizeExpr) -> str:

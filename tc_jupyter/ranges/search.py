@@ -141,7 +141,7 @@ def _call_span(expr: Call, numbers: Numbers) -> Span:
         low, high = span(expr.arguments[0], numbers)
         if expr.function == "abs":
             return (max(low, -high, 0), max(-low, high))
-        if expr.function in ("ceil", "floor", "round", "trunc"):
+        if expr.function in ("ceil", "floor", "round", "rounded", "trunc"):
             return (low, high)
         if expr.function == "sign":
             return (-1, 1)
@@ -200,6 +200,30 @@ def stays_inside(subscript: Subscript, numbers: Numbers) -> bool:
     """Whether the subscript is certain to stay inside, from one look at the whole box."""
     low, high = span(subscript.index, numbers)
     return subscript.lower <= low and high < subscript.upper
+
+
+def leaves_everywhere(subscript: Subscript, numbers: Numbers) -> bool:
+    """Whether every point of the box is certain to leave, from one look at it."""
+    return _outside(subscript, numbers) == (1, 1)
+
+
+def may_leave(subscript: Subscript, numbers: Numbers) -> bool:
+    """Whether some point of the box may leave: it does, or it depends on data, or the search did not end."""
+    if any(high < low for low, high in numbers.box.values()):
+        return False
+    stack: list[Mapping[str, tuple[int, int]]] = [numbers.box]
+    for _ in range(STEPS):
+        if not stack:
+            return False
+        box = stack.pop()
+        state = _outside(subscript, Numbers(numbers.values, box))
+        if state == (0, 0):
+            continue
+        halves = _halves(box)
+        if state == (1, 1) or halves is None:
+            return True
+        stack.extend(halves)
+    return True
 
 
 def violation(subscript: Subscript, numbers: Numbers) -> Mapping[str, int] | None:

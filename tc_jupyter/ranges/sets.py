@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, TypeVar, assert_never
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Select, Size, Unary, int64
 
 from .convert import from_expr, to_condition, to_expr
-from .display import to_python
+from .display import DIGIT_MARK, to_python
 from .interval import Box
 from .size_expr import (
     Extremum,
@@ -174,7 +174,7 @@ class _Builder:
         isl = _isl()
         self.space = isl.Space.set_alloc(_context(), len(self.params), len(self.dims))
         for name, place in self.params.items():
-            self.space = self.space.set_dim_name(isl.dim_type.param, place, name)
+            self.space = self.space.set_dim_name(isl.dim_type.param, place, _accepted(name))
         self.local = isl.LocalSpace.from_space(self.space)
 
     def _param(self, name: str, limits: Limits) -> None:
@@ -314,9 +314,19 @@ def _copied(value: Any, read: Callable[[Any, str], Any]) -> Any:
     return value
 
 
+def _accepted(name: str) -> str:
+    """A name of a parameter that the library takes: none starts with a digit."""
+    return DIGIT_MARK + name if name[0].isdigit() else name
+
+
+def _as_written(name: str) -> str:
+    """The name without the mark of `_accepted`."""
+    return name.removeprefix(DIGIT_MARK)
+
+
 def _params(value: Any) -> tuple[str, ...]:
     kind = _isl().dim_type.param
-    return tuple(value.get_dim_name(kind, place) for place in range(value.dim(kind)))
+    return tuple(_as_written(value.get_dim_name(kind, place)) for place in range(value.dim(kind)))
 
 
 def _with_params_fixed(value: Any, values: Mapping[str, int], symbols: Mapping[str, SizeExpr]) -> Any:
@@ -459,7 +469,7 @@ class IntegerSet:
         def query() -> Any:
             raw = self.here()
             for name in names:
-                place = raw.find_dim_by_name(kind, name)
+                place = raw.find_dim_by_name(kind, _accepted(name))
                 if place >= 0:
                     raw = raw.project_out(kind, place, 1)
             return raw
@@ -720,7 +730,7 @@ def _aff_expr(aff: Any, symbols: Mapping[str, SizeExpr], dims: Sequence[str] = (
             c = _scaled_coefficient(aff.get_coefficient_val(kind, place), denominator)
             if c:
                 if kind == isl.dim_type.param:
-                    name = aff.get_dim_name(isl.dim_type.param, place)
+                    name = _as_written(aff.get_dim_name(isl.dim_type.param, place))
                     variable = symbols.get(name) or size(name)
                 else:
                     variable = index(dims[place])
@@ -762,7 +772,7 @@ def _constraint_expr(made: Any, dims: tuple[str, ...], symbols: Mapping[str, Siz
     for place in range(made.dim(isl.dim_type.param)):
         c = int(made.get_coefficient_val(isl.dim_type.param, place).to_python())
         if c:
-            name = made.get_dim_name(isl.dim_type.param, place)
+            name = _as_written(made.get_dim_name(isl.dim_type.param, place))
             value = value + (symbols.get(name) or size(name)) * c
     for place in range(made.dim(isl.dim_type.set)):
         c = int(made.get_coefficient_val(isl.dim_type.set, place).to_python())

@@ -211,7 +211,10 @@ def _conversion(view: ArrayView, dtype: DType) -> str:
         return "pass the real and the imaginary part as two arrays"
     if view.library.name == "torch":
         return f"pass `.to(torch.{dtype.value})`"
-    return f'pass `.astype("{dtype.value}")`'
+    cure = f'pass `.astype("{dtype.value}")`'
+    if dtype is DType.INT32 and view.dtype is DType.INT64:
+        cure += "; a def whose result is made of indices gives `int64`, with `int32(...)` around its value `int32`"
+    return cure
 
 
 def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Number:

@@ -30,6 +30,7 @@ import numpy as np
 from tc_jupyter.codegen import Argument
 from tc_jupyter.diagnostics import CallError
 from tc_jupyter.program import DType
+from tc_jupyter.ranges import python_code
 
 from . import native_call, threads
 from .address import numpy_address
@@ -386,12 +387,16 @@ class _Variant:
         for number, runner in enumerate(self.runners):
             self.launch(number, runner)
         if self.trace:
-            return "\n".join([f"def run({arguments}):", *(f"    {line}" for line in self.lines), "    return locals()"])
+            return self.function(arguments, "return locals()")
         self.tell()
         if not self.into:
             results = ", ".join(n(f"r{k}") for k in range(len(self.plan.results)))
-            self.lines.append(f"return {results}")
-        return "\n".join([f"def run({arguments}):", *(f"    {line}" for line in self.lines)])
+            return self.function(arguments, f"return {results}")
+        return self.function(arguments)
+
+    def function(self, arguments: str, *last: str) -> str:
+        """The lines as a function; names of the user may start with a digit."""
+        return python_code("\n".join([f"def run({arguments}):", *(f"    {line}" for line in (*self.lines, *last))]))
 
     def read_sizes(self) -> None:
         """Extents into variables; a size that occurs again, or a constant, is compared."""

@@ -80,10 +80,15 @@ class StageBounds:
 
 @dataclass(frozen=True, slots=True)
 class SymbolicBounds:
-    """`StageBounds` of every stage, by name, and the graph they belong to (inlined stages have been substituted)."""
+    """`StageBounds` of every stage, by name, and the graph they belong to (inlined stages have been substituted).
+
+    Attributes:
+        whole: every stage computes all its elements, as for calls with a size of 0.
+    """
 
     graph: StageGraph
     stages: Mapping[str, StageBounds] = field(hash=False)
+    whole: bool = False
 
     def __getitem__(self, stage: str) -> StageBounds:
         return self.stages[stage]
@@ -108,7 +113,7 @@ def infer_symbolic(graph: StageGraph, tvm: bool = False, whole: bool = False) ->
         if stage.name not in found:
             for member, bounds in _family_bounds(graph, stage, found, tvm, whole).items():
                 found[member] = bounds
-    return SymbolicBounds(graph, found)
+    return SymbolicBounds(graph, found, whole)
 
 
 def _family_bounds(

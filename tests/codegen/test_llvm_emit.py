@@ -1004,3 +1004,39 @@ def test_a_length_that_is_a_scalar_is_not_known_before_the_loops():
     for n in (1, 4):
         got = f(np.arange(8).reshape(2, 4), n)
         np.testing.assert_array_equal(got, np.broadcast_to(2 * np.arange(8).reshape(2, 4), (n, 1, 1, 2, 4)))
+
+
+LOOK_UP = "A(i, max(min(Id(i), N - 1), 0))"
+"""The same for all lanes of `j`: where a mask has no lane, a jump leads around the read and its address."""
+
+
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"j != i ? {LOOK_UP} * 2 + A(0, max(min(Id(i), N - 1), 0)) : 1",
+        f"j != i ? ({LOOK_UP} >= 2 ? A(i, i) * A(i / 2, max(min(Id(i), N - 1), 0)) : 1) : A(i, j)",
+        "i != j ? A(max(0, min(j / max(Id(i), 1), N - 1)), 0) + A(max(0, min(Id(i), N - 1)), i) : 0",
+        "j > 1 || i > 0 ? A(0, max(0, min((j + 1) % (Id(i) + 1), N - 1))) + Id(i) : A(i, (j + i) % N)",
+    ],
+    ids=["again", "nested", "rows", "wrapped"],
+)
+def test_what_a_jump_leads_around_is_printed_again_behind_it(value, step):
+    text = f"def f(int(N, N) A, int(N) Id) -> (T) {{ T(i, j) = {value} where i in 0:N, j in 0:N }}"
+    ours, reference = tc.compile(text, target="cpu").f, tc.compile(text, target="interpreter").f
+    for n in (1, 4, 5, 6, 17, 33):
+        rng = np.random.default_rng(n)
+        a = np.repeat(rng.integers(0, 5, (n, n), np.int32), step, 1)[:, ::step]
+        out, ids = np.zeros((n, step * n), np.int32)[:, ::step], rng.integers(0, n, n, np.int32)
+        ours(a, ids, out=out)
+        np.testing.assert_array_equal(out, reference(a, ids))
+
+
+@pytest.mark.parametrize("n", [1, 5, 33])
+def test_a_quotient_with_a_jump_is_not_moved_before_other_jumps(n):
+    text = """def f(float(N) A, float s) -> (T) {
+        T(j) = (j > 2 ? A(0) : 1) + float(j) / s + (j > 3 ? A(N - 1) * (float(j) / s) : A(j)) where j in 0:N
+    }"""
+    a = np.arange(n, dtype=np.float32)
+    expected = tc.compile(text, target="interpreter").f(a, 4.0)
+    np.testing.assert_array_equal(tc.compile(text, target="cpu").f(a, 4.0), expected)

@@ -525,6 +525,19 @@ def _comparison(expr: Binary, scope: Scope) -> Text:
     return Text(f"{left.at(level + 1)} {expr.op} {right.at(level + 1)}", level)
 
 
+def _rounded(expr: Expr, text: Text, scope: Scope) -> Text:
+    """A value that is not fused with a sum around it, as no operation with a rounding of its own is."""
+    letter = "d" if expr.dtype is DType.FLOAT64 else "f"
+    match expr:
+        case Binary(op="*"):
+            left, right = (value(each, scope).text for each in (expr.left, expr.right))
+            return Text(f"__{letter}mul_rn({left}, {right})")
+        case Read() | Const():
+            return text
+        case _:
+            return Text(f"__{letter}add_rn({text.text}, {constant(-0.0, expr.dtype)})")
+
+
 def _call(expr: Call, scope: Scope) -> Text:
     name, operand_type = expr.function, expr.arguments[0].dtype
     arguments = [value(argument, scope) for argument in expr.arguments]
@@ -536,8 +549,10 @@ def _call(expr: Call, scope: Scope) -> Text:
             for argument in arguments[1:]:
                 total = extremum(name, expr.dtype, total, argument, scope)
             return total
-        case "ceil" | "floor" | "round" | "trunc" if not operand_type.is_float:
+        case "ceil" | "floor" | "round" | "rounded" | "trunc" if not operand_type.is_float:
             return first
+        case "rounded":
+            return _rounded(expr.arguments[0], first, scope)
         case "abs" if operand_type.is_float:
             return Text(f"fabs{suffix}({first.text})")
         case "abs" | "sign" if operand_type is DType.BOOL:

@@ -109,8 +109,9 @@ def index(value: int) -> Value:
 
 
 def clean(name: str) -> str:
-    """A name that LLVM accepts, as close to the given one as possible."""
-    return _UNSAFE.sub("_", name) or "_"
+    """A name that LLVM accepts, as close to the given one as possible: a number in front would be an unnamed value."""
+    plain = _UNSAFE.sub("_", name) or "_"
+    return f"t{plain}" if plain[0].isdigit() else plain
 
 
 def flatten(lines: Lines) -> Iterator[str]:

@@ -54,8 +54,7 @@ class Fetches(Memory):
         large = self.value(Binary(">", count, int64(self.target.l2_bytes // size), DType.BOOL))
         fetch, end = self.b.name("fetch"), self.b.name("fetched")
         self.b.branch_if(large, fetch, end)
-        self.b.label(fetch)
-        with self.scope():
+        with self.beside(fetch):
             last = plus(element_count(table.buffer.shape), int64(-1))
             place = minimum(plus(as_expr(where), int64(distance(lanes * size))), last)
             ahead = self.later(table, place, read)

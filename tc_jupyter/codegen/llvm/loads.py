@@ -71,8 +71,8 @@ class Loads(Fetches):
         assert isinstance(some, Value)
         yes, end, before = self.b.name("active"), self.b.name("end"), self.b.block
         self.b.branch_if(some, yes, end)
-        self.b.label(yes)
-        value = self.plain_load(storage, self.address(storage, offset), 1)
+        with self.beside(yes):
+            value = self.plain_load(storage, self.address(storage, offset), 1)
         loaded = self.b.block
         self.b.branch(end)
         self.b.label(end)
@@ -128,20 +128,18 @@ class Loads(Fetches):
         latest = arith.binary(self.b, "-", length, index(lanes))
         start, gain = self.address(storage, self.first_lane(offset)), self.value(as_expr(rows.gain))
         self.b.branch_if(arith.compare(self.b, "<=", place, latest), near, far)
-        self.b.label(near)
-        if not rows.moves:
-            together = arith.broadcast(self.b, self.uniform_load(storage, self.first_lane(offset)), lanes)
-        elif mask is None:
-            together = self.plain_load(storage, start, lanes)
-        else:
-            together = self.masked_load("load", f"ptr {start}", storage, mask)
+        with self.beside(near):
+            if not rows.moves:
+                together = arith.broadcast(self.b, self.uniform_load(storage, self.first_lane(offset)), lanes)
+            elif mask is None:
+                together = self.plain_load(storage, start, lanes)
+            else:
+                together = self.masked_load("load", f"ptr {start}", storage, mask)
         met = self.b.block
         self.b.branch(end)
-        self.b.label(far)
-        apart, last = (
-            self.lane_by_lane(storage, start, self.next_in_rows(place, length, gain, rows.moves), mask),
-            self.b.block,
-        )
+        with self.beside(far):
+            following = self.next_in_rows(place, length, gain, rows.moves)
+            apart, last = self.lane_by_lane(storage, start, following, mask), self.b.block
         self.b.branch(end)
         self.b.label(end)
         return self.b.phi(together, met, apart, last, storage.buffer.name)
@@ -175,13 +173,13 @@ class Loads(Fetches):
         first, wrap = self.first_neighbour(pieces.position, near, far)
         together = self.read_lanes(storage, start, first, mask)
         self.b.branch(end)
-        self.b.label(far)
-        if wrap is None:
-            apart = self.gather_lanes(storage, start, pieces.position, mask)
-        elif self.target.has_masks(storage.buffer.dtype.bits):
-            apart = self.around_the_end(storage, start, wrap, mask)
-        else:
-            apart = self.lane_by_lane(storage, start, self.next_wrapped(wrap), mask)
+        with self.beside(far):
+            if wrap is None:
+                apart = self.gather_lanes(storage, start, pieces.position, mask)
+            elif self.target.has_masks(storage.buffer.dtype.bits):
+                apart = self.around_the_end(storage, start, wrap, mask)
+            else:
+                apart = self.lane_by_lane(storage, start, self.next_wrapped(wrap), mask)
         last = self.b.block
         self.b.branch(end)
         self.b.label(end)
@@ -233,9 +231,9 @@ class Loads(Fetches):
         to_end = arith.compare(self.b, "<=", first, latest)
         wrap, before = self.b.name("wrap"), self.b.block
         self.b.branch_if(arith.logical(self.b, "and", from_start, to_end), near, wrap)
-        self.b.label(wrap)
-        size, safe = self.value(divisor), self.value(maximum(divisor, int64(1)))
-        rest = arith.floor_by(self.b, "%", first, size, safe)
+        with self.beside(wrap):
+            size, safe = self.value(divisor), self.value(maximum(divisor, int64(1)))
+            rest = arith.floor_by(self.b, "%", first, size, safe)
         found = self.b.block
         self.b.branch_if(arith.compare(self.b, "<=", rest, latest), near, far)
         self.b.label(near)

@@ -183,9 +183,10 @@ class State:
 
     @contextmanager
     def printing(self, place: Lines) -> Generator[None]:
-        """Print there instead of here."""
-        saved, self.b.lines = self.b.lines, place
+        """Print there instead of here, without jumps: blocks printed later would not begin where they believe."""
+        saved, self.b.lines, block = self.b.lines, place, self.b.block
         yield
+        assert self.b.block == block, "a jump was moved to another place"
         self.b.lines = saved
 
     def at(self, level: int) -> AbstractContextManager[None]:
@@ -200,6 +201,13 @@ class State:
         yield
         self.memo.pop()
         self.loads.pop()
+
+    @contextmanager
+    def beside(self, label: str) -> Generator[None]:
+        """Start a block that jumps lead around: results printed inside are not known behind it."""
+        self.b.label(label)
+        with self.scope():
+            yield
 
     @contextmanager
     def statement_scope(self) -> Generator[None]:
@@ -232,7 +240,7 @@ class State:
                 pass
             case Read() | Call():
                 names = None
-            case Binary(op="%") if expr.dtype.is_float:
+            case Binary(op="/" | "%") if expr.dtype.is_float:  # printed with jumps
                 names = None
             case _:
                 for child in children(expr):

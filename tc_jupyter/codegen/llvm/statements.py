@@ -86,17 +86,15 @@ class Statements(Stores):
         yes, end = self.b.name("if.then"), self.b.name("if.end")
         no = end if stmt.otherwise is None else self.b.name("if.else")
         self.b.branch_if(test, yes, no)
-        self.b.label(yes)
         known, tested = self.positive, stmt.condition
         if isinstance(tested, Binary) and tested.op == ">" and constant_value(tested.right) == 0:
             self.positive = known | {tested.left}  # as written: so do loops inside ask for their length
-        with self.scope():
+        with self.beside(yes):
             self.block(stmt.then)
         self.positive = known
         self.b.branch(end)
         if stmt.otherwise is not None:
-            self.b.label(no)
-            with self.scope():
+            with self.beside(no):
                 self.block(stmt.otherwise)
             self.b.branch(end)
         self.b.label(end)
@@ -106,12 +104,10 @@ class Statements(Stores):
         test = self.value(self.resolve(stmt.condition))
         good, bad, first, end = (self.b.name(hint) for hint in ("check.ok", "check.failed", "check.first", "check.end"))
         self.b.branch_if(test, good, bad)
-        self.b.label(good)
-        with self.scope():
+        with self.beside(good):
             self.block(stmt.body)
         self.b.branch(end)
-        self.b.label(bad)
-        with self.scope():
+        with self.beside(bad):
             pair = self.b.raw(f"cmpxchg ptr %errors, i64 0, i64 {stmt.number + 1} seq_cst monotonic", "pair")
             won = self.b.op(f"extractvalue {{ i64, i1 }} {pair}, 1", DType.BOOL, 1, "won")
             self.b.branch_if(won, first, end)

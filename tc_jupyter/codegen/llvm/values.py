@@ -228,8 +228,7 @@ class Values(Counters, ABC):
         self.b.branch_if(test, yes, no)
         ends: list[tuple[Value, str]] = []
         for label, side in ((yes, then), (no, otherwise)):
-            self.b.label(label)
-            with self.scope():
+            with self.beside(label):
                 value = arith.broadcast(self.b, self.value(side), lanes)
             ends.append((value, self.b.block))
             self.b.branch(end)

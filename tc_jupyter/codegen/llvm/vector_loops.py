@@ -88,12 +88,10 @@ class Function(Statements):
         long, short, end = (self.b.name(hint) for hint in ("long", "short", "row.end"))
         self.b.comment(f"{heading(stmt)}  (vectors of {lanes}, the last one overlaps{part})")
         self.b.branch_if(arith.compare(self.b, ">=", extent, index(lanes)), long, short)
-        self.b.label(long)
-        with self.scope():
+        with self.beside(long):
             self.overlapping(stmt, lanes, extent, end)
         self.b.branch(end)
-        self.b.label(short)
-        with self.scope():
+        with self.beside(short):
             if isinstance(stmt, Part):
                 whole = self.b.name("whole")
                 self.b.branch_if(arith.compare(self.b, "==", self.part(stmt), index(0)), whole, end)
@@ -209,8 +207,7 @@ class Function(Statements):
         body, end = self.b.name("tail"), self.b.name("tail.end")
         some = arith.compare(self.b, ">", count, index(0))
         self.b.branch_if(some, body, end)
-        self.b.label(body)
-        with self.scope():
+        with self.beside(body):
             self.lanes(stmt, limit, self.inside(self.resolve(stmt.extent), limit, count), count)
         self.b.branch(end)
         self.b.label(end)
@@ -219,12 +216,10 @@ class Function(Statements):
         """One full vector, or a serial loop."""
         yes, no, end = (self.b.name(hint) for hint in ("full", "part", "part.end"))
         self.b.branch_if(arith.compare(self.b, "==", count, index(limit)), yes, no)
-        self.b.label(yes)
-        with self.scope():
+        with self.beside(yes):
             self.lanes(stmt, limit, None)
         self.b.branch(end)
-        self.b.label(no)
-        with self.scope():
+        with self.beside(no):
             self.serial(replace(stmt, kind="serial"))
         self.b.branch(end)
         self.b.label(end)

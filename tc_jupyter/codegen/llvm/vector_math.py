@@ -115,7 +115,7 @@ def _integer(b: Builder, function: str, arguments: tuple[Value, ...], dtype: DTy
     """Functions that keep integers; any other sees `float32`."""
     x = arguments[0]
     zero = constant(0, x.dtype, x.lanes)
-    if function in ("ceil", "floor", "round", "trunc"):
+    if function in ("ceil", "floor", "round", "rounded", "trunc"):
         return x
     if function == "abs":
         return x if not x.dtype.is_signed else arith.select(b, arith.compare(b, "<", x, zero), arith.negate(b, x), x)
@@ -284,6 +284,11 @@ def _relu(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
     return arith.select(b, arith.compare(b, "<", a[0], zero), zero, a[0])
 
 
+def _rounded(b: Builder, a: tuple[Value, ...], t: Target) -> Value:
+    """Nothing is combined across the fence: a product in front of it is rounded."""
+    return arith.intrinsic(b, "arithmetic.fence", a[0])
+
+
 def _reciprocal(of: str) -> Emit:
     """`1 / f(...)`."""
 
@@ -351,6 +356,7 @@ _FORMULAS: dict[str, Emit] = {
     "isfinite": _against_inf("<"),
     "sign": _sign,
     "relu": _relu,
+    "rounded": _rounded,
     "rsqrt": _reciprocal("sqrt"),
     "rcbrt": _reciprocal("cbrt"),
     "rhypot": _reciprocal("hypot"),

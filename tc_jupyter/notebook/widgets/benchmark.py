@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tc_jupyter.compiler.cost import cost_of
 from tc_jupyter.compiler.definition import engine_of
-from tc_jupyter.function import Function, OpenRanks, close, gpu_available
+from tc_jupyter.function import Function, OpenRanks, gpu_available
 from tc_jupyter.program import DType, Program
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import cuda, libraries, peak
@@ -219,7 +219,7 @@ class BenchmarkView(BackgroundPicture):
         program = self.known.found.program
         own = self.arguments(found.sizes)
         arrays = dict(zip(program.parameters, own, strict=True))
-        expected = self.function(*own)
+        expected, judge = self.function(*own), self.function.judge(*own)
         calls: dict[str, Callable[[], Any]] = {}
         for name in self.chosen:
             try:
@@ -234,7 +234,7 @@ class BenchmarkView(BackgroundPicture):
                 continue
             calls[name] = call
             if name != self.function.__name__:
-                found.agrees[name] = close(expected, result)
+                found.agrees[name] = judge(expected, result)
         return calls
 
     def _refuse_long(self, sizes: Mapping[str, int]) -> None:

@@ -18,7 +18,7 @@ from tc_jupyter.schedule.reindexing import Operand, Sum, reads_by_data, value_of
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 
-_WORDS = "abs ceil copysign fabs fdim floor fma fmax fmin isfinite isinf isnan max min relu round sign trunc"
+_WORDS = "abs ceil copysign fabs fdim floor fma fmax fmin isfinite isinf isnan max min relu round rounded sign trunc"
 CHEAP = frozenset(_WORDS.split())
 """Functions that are an instruction or two."""
 USES, USES_OF_FUNCTION = 8, 4

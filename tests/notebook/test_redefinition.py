@@ -1,0 +1,140 @@
+"""A def that is run again, edited: functions of earlier cells that call it use the new one, as Python's do."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+X = np.arange(5, dtype=np.float32)
+
+
+def f(value: str, kind: str = "float") -> str:
+    return f"%%tc\ndef f({kind}(N) X) -> (Y) {{ Y(i) = {value} }}"
+
+
+G = "%%tc\ndef g(float(N) X) -> (Z) {\n    T = f(X)\n    Z(i) = T(i) + 1\n}"
+H = "%%tc\ndef h(float(N) X) -> (W) {\n    U = g(X)\n    W(i) = U(i) * 10\n}"
+
+
+def test_callers_use_what_is_defined_last(session):
+    for cell in (f("X(i) * 2"), G, H):
+        session(cell)
+    g, h = session.names["g"], session.names["h"]
+    for _ in range(3):  # the general way, and the short ones
+        np.testing.assert_array_equal(h(X), (2 * X + 1) * 10)
+    session(f("X(i) * 3"))
+    assert "`g`, `h` of earlier cells" in session.out
+    assert session.names["g"] is g
+    for _ in range(3):
+        np.testing.assert_array_equal(g(X), 3 * X + 1)
+        np.testing.assert_array_equal(h(X=X), (3 * X + 1) * 10)
+        np.testing.assert_array_equal(h(X, out=np.empty_like(X)), (3 * X + 1) * 10)
+    assert "* 3" in g.source("loops")
+    session(f("X(i) * 3"))
+    assert "earlier cells" not in session.out
+    session(f("X(i) * 4"))
+    np.testing.assert_array_equal(h(X), (4 * X + 1) * 10)
+
+
+def test_a_caller_that_does_not_fit_says_so(session):
+    for cell in (f("X(i) * 2"), G, H):
+        session(cell)
+    g, h = session.names["g"], session.names["h"]
+    session(f("X(i) * 2", "double"))
+    assert "`g` calls `f`, which was defined again: " in session.out
+    assert "TC615" in session.out
+    for stale in (g, h):
+        with pytest.raises(tc.CallError, match="TC615"):
+            stale(X)
+        with pytest.raises(tc.CallError, match="TC615"):
+            stale(X, out=np.empty_like(X))
+        with pytest.raises(tc.CallError, match="TC615"):
+            stale.source("loops")
+    session("%tc list")
+    assert "stale: `g` calls `f`" in session.out
+    session(f("X(i) * 5"))
+    np.testing.assert_array_equal(h(X), (5 * X + 1) * 10)
+
+
+def test_functions_that_only_a_list_holds(session):
+    session(f("X(i) * 2"))
+    session(G)
+    session.names["kept"] = [session.names.pop("g")]
+    session(f("X(i) * 3"))
+    np.testing.assert_array_equal(session.names["kept"][0](X), 3 * X + 1)
+    session(f("X(i) * 4"))
+    session(f("X(i) * 5"))
+    np.testing.assert_array_equal(session.names["kept"][0](X, out=np.empty_like(X)), 5 * X + 1)
+
+
+def test_a_name_that_python_gave_stays(session):
+    session(f("X(i) * 2"))
+    session("k = f")
+    session(G.replace("f(X)", "k(X)"))
+    session(f("X(i) * 3"))
+    np.testing.assert_array_equal(session.names["g"](X), 2 * X + 1)
+
+
+def test_other_engines_and_schedules_follow(session):
+    session(f("X(i) * 2"))
+    session(G)
+    session("slow = g.on('interpreter')\nwith_steps = g.with_schedule(g.schedule())")
+    session(f("X(i) * 3"))
+    for name in ("slow", "with_steps"):
+        np.testing.assert_array_equal(session.names[name](X), 3 * X + 1)
+
+
+def test_a_circle_is_refused_and_nothing_changes(session):
+    for cell in (f("X(i) * 2"), G, H):
+        session(cell)
+    shown = session.fails("%%tc\ndef f(float(N) X) -> (Y) { Y = h(X) }")
+    assert "TC214" in shown
+    assert "`f` -> `h` -> `g` -> `f`" in shown
+    np.testing.assert_array_equal(session.names["h"](X), (2 * X + 1) * 10)
+
+
+def test_cells_with_several_defs(session):
+    session("%%tc\ndef f(float(N) X) -> (Y) { Y(i) = X(i) * 2 }\ndef other(float(N) X) -> (Y) { Y(i) = X(i) }")
+    session(G + "\ndef more(float(N) X) -> (Y) { Y(i) = X(i) }")
+    both = "%%tc\ndef f(float(N) X) -> (Y) { Y(i) = X(i) * 3 }\ndef g(float(N) X) -> (Z) { Z = f(X) }"
+    session(both)
+    np.testing.assert_array_equal(session.names["g"](X), 3 * X)
+
+
+def test_functions_of_compile_are_closed():
+    first = tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) * 2 }", target="interpreter").f
+    caller = tc.compile("def g(float(N) X) -> (Y) { Y = f(X) }", known={"f": first}, target="interpreter").g
+    tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) * 3 }", target="interpreter")
+    np.testing.assert_array_equal(caller(X), 2 * X)
+
+
+def test_calls_of_other_threads_see_one_or_the_other(session):
+    session(f("X(i) * 2"))
+    session(G)
+    g, found, done = session.names["g"], set(), threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            found.add(float(g(X)[1]))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    session(f("X(i) * 3"))
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert found <= {3.0, 4.0}
+    assert g(X)[1] == 4
+
+
+def test_sac_functions_call_what_is_defined_last(session):
+    session("%%sac\nfloat[*] f(float[*] a) { return a + 1; }")
+    session("%%sac\nfloat[*] g(float[*] a) { return f(a) * 2; }")
+    np.testing.assert_array_equal(session.names["g"](X), (X + 1) * 2)
+    session("%%sac\nfloat[*] f(float[*] a) { return a + 5; }")
+    np.testing.assert_array_equal(session.names["g"](X), (X + 5) * 2)

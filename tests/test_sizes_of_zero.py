@@ -1,0 +1,84 @@
+"""A call with a size of 0 is refused if and only if some read that takes place leaves its array: random programs, brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.diagnostics import CallError, CompileError
+
+SIZES = ("K", "M", "N")
+QUIET = [f"TC{number}" for number in (234, 235, *range(321, 331))]
+
+
+class Draw:
+    """One random program: text of the language, and the same as Python."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def size(self) -> str:
+        return self.random.choice(SIZES)
+
+    def index(self) -> str:
+        r, size = self.random, self.size()
+        parts = [f"{size}-1", "i", "j", "i+1", "j-1", "0", "1", f"min({size}-1, i)", "max(j-1, 0)", "Id(0)", "Id(i)"]
+        text = r.choice(parts)
+        return f"min(max({text}, 0), {self.size()}-1)" if "Id" in text or r.random() < 0.3 else text
+
+    def test(self) -> str:
+        r, size = self.random, self.size()
+        return r.choice(
+            [
+                f"{size}-1 > -1",
+                f"{size} > j && 0 <= j",
+                f"i < {size}",
+                f"{size} > 1",
+                "i % 2 == 0",
+                "x > 0",
+                "Id(j) > 0",
+            ]
+        )
+
+    def condition(self) -> str:
+        r = self.random
+        tests = [self.test() for _ in range(r.randint(1, 3))]
+        text = r.choice([" && ", " && ", " || "]).join(f"({each})" for each in tests)
+        return f"!({text})" if r.random() < 0.2 else text
+
+
+def as_python(text: str) -> str:
+    return text.replace("&&", " and ").replace("||", " or ").replace("!(", " not (")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_call_is_refused_if_and_only_if_a_read_leaves_its_array(seed):
+    draw = Draw(seed)
+    condition, first, second, a, b = draw.condition(), draw.index(), draw.index(), draw.size(), draw.size()
+    unless = draw.test() if draw.random.random() < 0.3 else "i < 0"
+    value = f"({unless}) ? 7 : (({condition}) ? A({first}, {second}) : 7)"
+    parameters = f"int({a}, {b}) A, int(4) Id, float x, int(K) k, int(M) m, int(N) n"
+    text = f"def f({parameters}) -> (O) {{ O(i, j) = {value} where i in 0:4, j in 0:3 }}"
+    try:
+        function = tc.compile(text, target="interpreter", allow=QUIET).f
+    except CompileError:  # a read that leaves its array for all sizes
+        return
+    taken, place = as_python(f"not ({unless}) and ({condition})"), as_python(f"({first}, {second})")
+    for sizes in itertools.product((0, 1, 3), repeat=3):
+        known = dict(zip(SIZES, sizes, strict=True))
+        shape = known[a], known[b]
+        ids = np.array([draw.random.choice([-1, 0, 1, 2]) for _ in range(4)], np.int32)
+        known |= {"x": draw.random.choice([-1.0, 1.0]), "Id": ids.__getitem__}
+        points = [{**known, "i": i, "j": j} for i, j in itertools.product(range(4), range(3))]
+        read = [eval(place, point) for point in points if eval(taken, point)]
+        leaves = any(not (0 <= r < shape[0] and 0 <= c < shape[1]) for r, c in read)
+        call = (np.zeros(shape, np.int32), ids, known["x"], *(np.zeros(known[name], np.int32) for name in SIZES))
+        if leaves:
+            with pytest.raises(CallError):
+                function(*call)
+        else:
+            function(*call)
