@@ -1043,8 +1043,11 @@ class Run:
             case Number():
                 return plain(e.value)
             case Extent():
-                low, high = self.tensors[e.name].box[e.dimension]
-                return Sum({(("size", f"{e.name}.{e.dimension}"),): 1}) if symbolic else plain(high - low)
+                known = self.dims[e.name][e.dimension]
+                if symbolic and known is not None:
+                    return known
+                name = f"{e.name}.{e.dimension}"
+                return Sum({(("size", name),): 1}) if symbolic else plain(self.extent(e.name, e.dimension))
             case Name():
                 if self.is_index(e.name):
                     return Sum({(("index", e.name),): 1})
@@ -1261,6 +1264,10 @@ class Run:
     def evaluated(self, dim):
         return sum(c * math.prod(self.sizes.get(a[1], 0) for a in key) for key, c in dim.terms.items())
 
+    def extent(self, name, dimension):
+        known = self.dims[name][dimension]
+        return self.tensors[name].shape[dimension] if known is None else self.evaluated(known)
+
     def number(self, e, env):
         """An integer or a truth value at a point, without elements."""
         value, error = self.compiled(e, True)(env)
@@ -1296,8 +1303,7 @@ class Run:
             case Name():
                 return self.compile_name(e)
             case Extent():
-                low, high = self.tensors[e.name].box[e.dimension]
-                return lambda env: (high - low, 0.0)
+                return lambda env: (self.extent(e.name, e.dimension), 0.0)
             case Unary():
                 return self.compile_unary(e, mode)
             case Binary():
