@@ -6,7 +6,8 @@ Every program is one that hypothesis draws from `tests.strategies.programs`, tol
 * the CPU engine computes what the loop interpreter computes (which checks every subscript), or both refuse with the same code;
 * the elements around every argument, and the arguments, are as they were.
 
-With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead.
+With `--cells` the programs are those of `tests.tc_programs`, of every kind that the language page allows, and both engines are compared
+with `tests.tc_evaluator`. With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead.
 
 A failure is written to the log with the program, its sizes and the seed of its data, and the campaign goes on; what it found
 is fixed and becomes an entry of FOUND in `tests/test_properties.py`. One seed gives 500 draws, so a campaign can be split and resumed.
@@ -27,6 +28,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
 from tests.strategies import programs, sizes
+from tests.tc_programs import drawn, judge
 from tests.test_properties import compare
 
 DRAWS = 500
@@ -60,8 +62,9 @@ class Campaign:
         self.count[outcome] += 1
 
     def compared(self) -> int:
-        """Legal programs so far."""
-        return sum(self.count.values()) - self.count["refused when compiled"]
+        """Programs so far that were called and compared."""
+        left_out = ("refused when compiled", "unclear")
+        return sum(number for outcome, number in self.count.items() if not outcome.startswith(left_out))
 
     def say(self, line: str) -> None:
         """Write to the log."""
@@ -85,6 +88,11 @@ class Campaign:
 
         each()
 
+    def cells(self, number: int) -> None:
+        """The cells of one seed."""
+        for place in range(number * DRAWS, (number + 1) * DRAWS):
+            self.one(*drawn(place))
+
 
 def _on_five_architectures() -> Check:
     """The check of CUDA kernels: they compile for all architectures, and the simulator agrees with the loop interpreter."""
@@ -101,11 +109,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="the first seed; it is counted up")
     parser.add_argument("--log", type=Path, default=Path("campaign.log"))
     parser.add_argument("--gpu", action="store_true", help="CUDA kernels: five architectures, and the simulator")
+    parser.add_argument("--cells", action="store_true", help="cells of every kind, compared with the evaluator")
     options = parser.parse_args()
-    check = _on_five_architectures() if options.gpu else compare
+    check = _on_five_architectures() if options.gpu else judge if options.cells else compare
     campaign, start, number = Campaign(options.log, check), time.monotonic(), options.seed
     while campaign.compared() < options.programs:
-        campaign.draw(number)
+        (campaign.cells if options.cells else campaign.draw)(number)
         number += 1
         campaign.say(
             f"seed {number - 1}: {campaign.compared()} programs {dict(campaign.count)} {time.monotonic() - start:.0f} s"

@@ -77,7 +77,7 @@ class CallNumbers:
             return None
         # an index tensor that is itself read outside has no values to complain about: the innermost failure is the cause
         inner = (other for other in self.items if other.statement == item.statement and _is_inside(other, item))
-        causes = (check_data(other, hosts, numbers.sizes) for other in sorted(inner, key=_depth))
+        causes = (check_data(other, hosts, numbers.sizes) for other in sorted(inner, key=_reads_in))
         return next((cause for cause in causes if cause is not None), problem)
 
     def _passes_on_device(self, item: DataCheck, numbers: Numbers, tensors: Mapping[str, ArrayView]) -> bool:
@@ -122,7 +122,7 @@ class CallNumbers:
 
     def loop_checks(self, inside: Iterable[int]) -> tuple[LoopCheck, ...]:
         """The given checks for `lower`, which puts later ones around earlier ones: what a check reads is checked around it."""
-        numbers = sorted(inside, key=lambda number: -_depth(self.items[number]))
+        numbers = sorted(inside, key=lambda number: -_reads_in(self.items[number]))
         return tuple(_loop_check(number, points_of(self.items[number])) for number in numbers)
 
     def scans(self, kernel: Kernel, inside: frozenset[int]) -> tuple[int, ...]:
@@ -153,15 +153,11 @@ def _is_inside(inner: DataCheck | PointCheck, outer: DataCheck | PointCheck) -> 
     return any(own.index in read.indices for read in reads)
 
 
-def _depth(item: DataCheck | PointCheck) -> int:
-    """How deeply reads are nested in the subscript and its guards."""
+def _reads_in(item: DataCheck | PointCheck) -> int:
+    """How many reads the subscript and its guards have: more than each of those, which stand in it, has in its own."""
     points = points_of(item)
-    return max(_reads_deep(expr) for expr in (points.index, *(guard for guard, _ in points.guards)))
-
-
-def _reads_deep(expr: Expr) -> int:
-    deepest = max((_reads_deep(child) for child in children(expr)), default=0)
-    return deepest + 1 if isinstance(expr, Read) else deepest
+    parts = (points.index, *(guard for guard, _ in points.guards))
+    return sum(isinstance(node, Read) for part in parts for node in walk(part))
 
 
 def _loop_check(number: int, points: PointCheck) -> LoopCheck:

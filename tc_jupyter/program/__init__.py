@@ -32,6 +32,7 @@ from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor
 from .specialize import specialize
+from .typing import may_wrap
 
 __all__ = [
     "ArgumentType",
@@ -77,6 +78,7 @@ __all__ = [
     "is_along_rows",
     "in_32_bits",
     "int64",
+    "may_wrap",
     "positions",
     "rebuild",
     "rewrite",

@@ -35,6 +35,7 @@ from .scope import Scope, TensorInfo
 from .typing import (
     TYPE_NAMES,
     Typed,
+    as_compared,
     as_index,
     cast,
     common,
@@ -436,8 +437,9 @@ class ExpressionChecker:
     def _comparison(self, node: tree.Binary[tree.Expression], left: Typed, right: Typed) -> Typed:
         self._check_signs(left, right, node.span)
         left, right, dtype = unify(left, right, bool_is_int=False)
-        left, right = convert(left, dtype), convert(right, dtype)
-        return Typed(Binary(node.op, left.expr, right.expr, BOOL, node.span), BOOL)
+        sides = convert(left, dtype).expr, convert(right, dtype).expr
+        first, second = as_compared(*sides) if dtype.is_integer else sides
+        return Typed(Binary(node.op, first, second, BOOL, node.span), BOOL)
 
     def _check_signs(self, left: Typed, right: Typed, span: Span) -> None:
         if not left.weak and not right.weak and mixes_signs(left.dtype, right.dtype):

@@ -16,7 +16,7 @@ from typing import assert_never
 
 from tc_jupyter.diagnostics import Span
 
-from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
+from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 
 BOOL, INT32, INT64, FLOAT32, FLOAT64 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32, DType.FLOAT64
 
@@ -104,9 +104,9 @@ def fits(source: DType, target: DType) -> bool:
 
 
 def holds(value: int, dtype: DType) -> bool:
-    """Whether a literal integer can have this type; every floating type holds it."""
+    """Whether a literal integer can have this type; a floating type rounds it, if it is not too large."""
     if dtype.is_float:
-        return True
+        return not math.isinf(round_to(Fraction(value), dtype))
     if dtype is BOOL:
         return False
     return dtype.limits[0] <= value <= dtype.limits[1]
@@ -270,7 +270,16 @@ def _meet(weak: Typed, other: DType) -> Typed:
     """A weak operand beside one of type `other`."""
     if weak.weak == "int":
         return settle(weak, other if holds(weak.exact, other) else None)
-    return settle(weak, other if other.is_float else FLOAT32)
+    return settle(weak, other if other.is_float and _within(weak.expr, other) else FLOAT32)
+
+
+def _within(weak: Expr, dtype: DType) -> bool:
+    """Whether the literals of a weak float are not too large for a 16-bit type; `inf` is in every type."""
+    if dtype.compute is dtype:
+        return True
+    texts = (node.function.removeprefix("literal ") for node in walk(weak) if isinstance(node, Call))
+    exact = (parse_exact(text) for text in texts if text[:1].isdigit() or text[:1] == ".")
+    return all(value is not None and not math.isinf(round_to(value, dtype)) for value in exact)
 
 
 def convert(typed: Typed, dtype: DType) -> Typed:
@@ -323,6 +332,94 @@ def as_index(expr: Expr) -> Expr:
     return _widened(expr)
 
 
+def as_compared(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """The sides of a comparison of integers, as numbers: where arithmetic may wrap around, it is done in a wider type.
+
+    A guard then compares what the subscript behind it is, which is never wrapped: in `s - 1 >= 0 ? X(s - 1) : 0` a `uint8` 0 is
+    stopped. What needs more than 64 bits wraps; the ranges believe no such comparison.
+    """
+    nodes: list[tuple[int, int, DType]] = []
+    for side in (left, right):
+        _interval(side, nodes)
+    if not any(dtype.bits < 64 and not _inside(low, high, dtype) for low, high, dtype in nodes):
+        return left, right
+    low, high = min(node[0] for node in nodes), max(node[1] for node in nodes)
+    wide = next((dtype for dtype in (*_SIGNED, DType.UINT64) if _inside(low, high, dtype)), INT64)
+    if wide is INT64 and any(dtype is DType.UINT64 for _, _, dtype in nodes):
+        return left, right
+    return _widened(left, wide), _widened(right, wide)
+
+
+def may_wrap(expr: Expr) -> bool:
+    """Whether arithmetic of an integer expression may leave its type; indices and sizes are far from the ends of theirs."""
+    nodes: list[tuple[int, int, DType]] = []
+    _interval(expr, nodes)
+    return any(not _inside(low, high, dtype) for low, high, dtype in nodes)
+
+
+def _inside(low: int, high: int, dtype: DType) -> bool:
+    return dtype.limits[0] <= low and high <= dtype.limits[1]
+
+
+def _interval(expr: Expr, nodes: list[tuple[int, int, DType]]) -> tuple[int, int]:
+    """The smallest and the largest number that an integer expression is without wrapping; `nodes` gets those of all its parts."""
+    low, high = _interval_of_parts(expr, nodes)
+    low, high = max(low, -_FAR), min(high, _FAR)
+    nodes.append((low, high, expr.dtype))
+    return low, high
+
+
+_FAR = 1 << 65
+_INDEX_LIMIT = 1 << 48
+"""Indices and sizes are smaller: an array has fewer elements than memory has bytes, or repeats them."""
+
+
+def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, DType]]) -> tuple[int, int]:
+    match expr:
+        case Const():
+            return int(expr.value), int(expr.value)
+        case Size():
+            return 0, _INDEX_LIMIT
+        case IndexVar():
+            return -_INDEX_LIMIT, _INDEX_LIMIT
+        case Unary() if expr.op == "-":
+            low, high = _interval(expr.operand, nodes)
+            return -high, -low
+        case Binary() if expr.dtype.is_integer:
+            return _interval_of(expr.op, _interval(expr.left, nodes), _interval(expr.right, nodes))
+        case Select():
+            (a, b), (c, d) = _interval(expr.then, nodes), _interval(expr.otherwise, nodes)
+            return min(a, c), max(b, d)
+        case Call() if expr.function == "abs":
+            low, high = _interval(expr.arguments[0], nodes)
+            return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+        case Cast() if expr.operand.dtype.is_integer and fits(expr.operand.dtype, expr.dtype):
+            return _interval(expr.operand, nodes)
+        case _:
+            return expr.dtype.limits
+
+
+def _interval_of(op: str, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    (a, b), (c, d) = left, right
+    match op:
+        case "+":
+            return a + c, b + d
+        case "-":
+            return a - d, b - c
+        case "*":
+            corners = (a * c, a * d, b * c, b * d)
+            return min(corners), max(corners)
+        case "min" | "max":
+            pick = min if op == "min" else max
+            return pick(a, c), pick(b, d)
+        case "//":
+            most = max(abs(a), abs(b))
+            return -most, most
+        case _:
+            most = max(abs(c), abs(d))
+            return -most, most
+
+
 def _truncated(expr: Expr) -> Expr:
     match expr:
         case Binary() if expr.op in ("min", "max"):
@@ -337,19 +434,21 @@ def _truncated(expr: Expr) -> Expr:
             return Cast(expr, INT64, expr.span)
 
 
-def _widened(expr: Expr) -> Expr:
+def _widened(expr: Expr, dtype: DType = INT64) -> Expr:
+    """An integer expression whose arithmetic is done in `dtype`, from the leaves up."""
     match expr:
         case Const():
-            return cast(expr, INT64)
+            return cast(expr, dtype)
         case Binary() if expr.op in ("+", "-", "*", "//", "%", "min", "max"):
-            return Binary(expr.op, _widened(expr.left), _widened(expr.right), INT64, expr.span)
+            return Binary(expr.op, _widened(expr.left, dtype), _widened(expr.right, dtype), dtype, expr.span)
         case Unary() if expr.op == "-":
-            return Unary("-", _widened(expr.operand), INT64, expr.span)
+            return Unary("-", _widened(expr.operand, dtype), dtype, expr.span)
         case Select():
-            return Select(expr.condition, _widened(expr.then), _widened(expr.otherwise), INT64, expr.span)
+            then, otherwise = _widened(expr.then, dtype), _widened(expr.otherwise, dtype)
+            return Select(expr.condition, then, otherwise, dtype, expr.span)
         case Call() if expr.function in ("abs", "sign"):
-            return Call(expr.function, tuple(_widened(item) for item in expr.arguments), INT64, expr.span)
+            return Call(expr.function, tuple(_widened(item, dtype) for item in expr.arguments), dtype, expr.span)
         case Cast() if expr.operand.dtype.is_integer and fits(expr.operand.dtype, expr.dtype):
-            return _widened(expr.operand)
+            return _widened(expr.operand, dtype)
         case _:
-            return expr if expr.dtype is INT64 else Cast(expr, INT64, expr.span)
+            return expr if expr.dtype is dtype else Cast(expr, dtype, expr.span)

@@ -26,6 +26,7 @@ from tc_jupyter.program import (
     Size,
     Unary,
     int64,
+    may_wrap,
     walk,
 )
 
@@ -188,15 +189,20 @@ def _cast(expr: Cast, scope: Scope) -> SizeExpr:
     if expr.dtype.is_float:
         return from_expr(operand, scope)
     value = from_expr(operand, scope)
-    if expr.dtype in (DType.INT32, DType.INT64):
-        return value
     low, high = value.limits
     bottom, top = expr.dtype.limits
-    if low is not None and high is not None and bottom <= low and high <= top:
+    if value.is_constant:
+        return constant((value.offset - bottom) % (1 << expr.dtype.bits) + bottom)
+    if expr.dtype is DType.INT64 or (low is not None and high is not None and bottom <= low and high <= top):
         return value
-    if value.is_constant or (low is not None and low >= 0 and not value.indices and expr.dtype.bits >= 32):
+    if expr.dtype.bits >= 32 and _is_position(value) and (expr.dtype.is_signed or (low is not None and low >= 0)):
         return value
     return _opaque(expr, scope)
+
+
+def _is_position(value: SizeExpr) -> bool:
+    """Whether this is a sum of indices and sizes, which 32 bits are taken to hold."""
+    return all(len(mono) == 1 and isinstance(mono[0], Name) and mono[0].kind != "scalar" for mono in value.terms)
 
 
 def _truth(expr: Expr, scope: Scope) -> SizeExpr:
@@ -267,9 +273,9 @@ def to_condition(expr: Expr, scope: Scope = EMPTY) -> Condition:
 
 def _comparison(expr: Binary, scope: Scope) -> Condition:
     operands = (expr.left, expr.right)
-    # what is compared of `uint64`, as it is or as `int64`, may differ from the number
+    # what is compared of `uint64`, as it is or as `int64`, may differ from the number, and so does what wraps around
     large = any(isinstance(node, Read) and node.dtype is DType.UINT64 for side in operands for node in walk(side))
-    if large or not all(map(_is_integer_valued, operands)):
+    if large or not all(map(_is_integer_valued, operands)) or any(map(may_wrap, operands)):
         return Condition("unknown", expr=expr, text=structure(expr))
     left, right = from_expr(expr.left, scope), from_expr(expr.right, scope)
     match expr.op:

@@ -104,6 +104,8 @@ def _floor(x: float, y: float) -> float:
 
 
 def _remainder(a: Span, d: Span) -> Span:
+    if a[0] == a[1] and d[0] == d[1] and d[0] != 0 and not math.isinf(a[0]) and not math.isinf(d[0]):
+        return (a[0] % d[0], a[0] % d[0])
     if d[0] <= 0:
         return ANYTHING if d != (0, 0) else (0, 0)
     if a[0] >= 0 and a[1] < d[0]:
@@ -133,6 +135,9 @@ def _cast_span(expr: Cast, numbers: Numbers) -> Span:
     if expr.operand.dtype.is_float:
         # conversion saturates; a value that is not a number gives 0
         return (min(max(low, bottom), 0), max(min(high, top), 0))
+    if low == high and not math.isinf(low):
+        wrapped = (int(low) - bottom) % (1 << expr.dtype.bits) + bottom
+        return (wrapped, wrapped)
     return (bottom, top)
 
 
@@ -144,7 +149,7 @@ def _call_span(expr: Call, numbers: Numbers) -> Span:
         if expr.function in ("ceil", "floor", "round", "rounded", "trunc"):
             return (low, high)
         if expr.function == "sign":
-            return (-1, 1)
+            return ((low > 0) - (low < 0), (high > 0) - (high < 0))
     return ANYTHING
 
 

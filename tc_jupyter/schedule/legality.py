@@ -172,7 +172,7 @@ def outside_read(graph: StageGraph, producer: Stage, user: Stage) -> Witness | N
         return None
     user, symbolic = graph.stage(user.name), infer_symbolic(graph)
     for size in range(1, SMALL + 1):
-        sizes = {name: size for name in graph.program.sizes}
+        sizes = _numbers(graph, size)
         for point in _needed_points(symbolic, user, sizes):
             element = _read_at(graph, producer, user, point, sizes)
             if element is not None:
@@ -218,7 +218,7 @@ def _read_at(
 def result_read(graph: StageGraph, producer: Stage) -> Witness | None:
     """An element of a result, which the caller reads when all loops have ended."""
     for size in range(1, SMALL + 1):
-        sizes = {name: size for name in graph.program.sizes}
+        sizes = _numbers(graph, size)
         for point in _first_points(producer, sizes):
             shift = (by.evaluate(sizes) for by in view_shift(graph, producer.target))
             outputs = [point[root.name] for root in producer.roots if root.kind == "output"]
@@ -246,6 +246,14 @@ def find_conflict(graph: StageGraph, first: Stage, second: Stage) -> Witness | N
 
 SMALL = 5
 FIRST_POINTS = 256
+
+
+def _numbers(graph: StageGraph, number: int) -> dict[str, int]:
+    """One number for all sizes and integer scalars, on which extents may depend."""
+    program = graph.program
+    scalars = (program.tensor(name) for name in program.parameters)
+    names = (tensor.name for tensor in scalars if tensor.rank == 0 and tensor.dtype.is_integer)
+    return dict.fromkeys((*program.sizes, *names), number)
 
 
 def _first_points(stage: Stage, sizes: dict[str, int]) -> Iterator[dict[str, int]]:

@@ -314,3 +314,14 @@ def test_a_reorder_keeps_readers_in_the_loop_of_what_they_read():
     with pytest.raises(CompileError, match="`T` cannot run there") as error:
         schedule.reorder("O", "j", "i")
     assert error.value.diagnostics[0].code is codes.BAD_ATTACH
+
+
+@pytest.mark.parametrize("body", [
+    "Z(i) = T(i)  Y(j) = T(j) + T(0) where j in 0:abs(s)",
+    "Z(j) = T(j) where j in 0:N  Y(j) +=! T(min(max(j + k, 0), T.0 - 1)) where j in 0:s, k in 0:N",
+])  # fmt: skip
+def test_an_extent_may_depend_on_an_integer_scalar(body):
+    """A read outside the loop is looked for at small numbers of sizes and scalars."""
+    schedule = default(f"def f(float(N) X, int32 s) -> (Y, Z) {{ T(j) = X(j)  {body} }}")
+    with pytest.raises(CompileError, match=r"with N = 1, s = 1, `Z` at \(0\) reads T\(0\) outside that loop"):
+        schedule.compute_at("T", "Y", "j")

@@ -1,0 +1,1861 @@
+"""The meaning of `%%tc`, evaluated directly: plain Python loops over points and Python numbers.
+
+Written from the language reference and the page about ranges; nothing of `tc_jupyter` is used. Ranges are found on numbers, by the rounds
+of that page; every read looks whether it stays inside its tensor. Beside every number stands how far a correct engine may be away from
+it, since sums are taken in any order and `a*b + c` may be one operation: 0 where every order gives the same.
+
+What the pages leave open (whether a guard is seen to imply a bound) raises `Unclear`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import special
+
+
+class Refused(Exception):
+    """The call is wrong: an access leaves its tensor, sizes conflict, a range ends before it starts, a divisor is 0.
+
+    `temporary` tells that it is found while a temporary is computed, of which an engine computes what results need.
+    """
+
+    temporary = False
+
+
+class Rejected(Exception):
+    """The def is wrong."""
+
+
+class Unclear(Exception):
+    """The pages do not decide it."""
+
+
+# text -> tree
+
+
+@dataclass(frozen=True)
+class Number:
+    value: object
+    dtype: str
+    weak: bool
+
+
+@dataclass(frozen=True)
+class Name:
+    """An index, a size, a number, or a tensor of 0 dimensions."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A read, a function or a cast."""
+
+    name: str
+    args: tuple
+
+
+@dataclass(frozen=True)
+class Extent:
+    name: str
+    dimension: int
+
+
+@dataclass(frozen=True)
+class Unary:
+    op: str
+    value: object
+
+
+@dataclass(frozen=True)
+class Binary:
+    op: str
+    left: object
+    right: object
+
+
+@dataclass(frozen=True)
+class Choice:
+    condition: object
+    yes: object
+    no: object
+
+
+@dataclass
+class Statement:
+    target: str
+    left: list
+    op: str
+    fresh: bool
+    value: object
+    ranges: dict = field(default_factory=dict)
+    lets: dict = field(default_factory=dict)
+    exists: list = field(default_factory=list)
+
+
+@dataclass
+class CallDef:
+    targets: list
+    callee: str
+    args: list
+
+
+@dataclass
+class Tensor:
+    """A declaration: element type, sizes (or none, of a result whose dimensions are not stated), name."""
+
+    dtype: str | None
+    dims: list | None
+    name: str
+
+
+@dataclass
+class Def:
+    name: str
+    parameters: list
+    results: list
+    statements: list
+
+
+TYPE_NAMES = {
+    "bool": "bool", "int": "int32", "byte": "uint8", "half": "float16", "float": "float32", "double": "float64",
+    "bfloat16": "bfloat16", **{f"{s}int{b}": f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)},
+    "float16": "float16", "float32": "float32", "float64": "float64",
+}  # fmt: skip
+TOKEN = re.compile(
+    r"""(?P<blank>\s+|\#[^\n]*)
+    |(?P<number>0x[0-9a-fA-F]*\.[0-9a-fA-F]*p[+-]?\d+|0x[0-9a-fA-F]+|0b[01]+
+       |(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?f?(?!\w)|\d+[eE][+-]?\d+f?(?!\w)|\d+(?:u|l|ll|ul|ull)?(?!\w))
+    |(?P<name>\w+)
+    |(?P<op>->|\+=!|\*=!|min=!|max=!|\+=|\*=|<=|>=|==|!=|&&|\|\||[-+*/%<>!?:=(){},.\[\]])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def tokens(text):
+    found, place = [], 0
+    while place < len(text):
+        match = TOKEN.match(text, place)
+        if match is None:
+            raise Rejected(f"character {text[place]!r}")
+        place = match.end()
+        kind = match.lastgroup
+        if kind == "name" and match.group() in ("min", "max"):
+            # `min=` and `min=!` are operators, but `min == 1` and `(min=` do not occur
+            more = re.compile(r"=(?!=)!?").match(text, place)
+            if more:
+                place = more.end()
+                found.append(("op", match.group() + more.group()))
+                continue
+        if kind != "blank":
+            found.append((kind, match.group()))
+    return [*found, ("end", "")]
+
+
+class Parser:
+    """Recursive descent; a statement ends where no operator follows."""
+
+    LEVELS = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
+
+    def __init__(self, text):
+        self.tokens, self.at = tokens(text), 0
+
+    def peek(self, ahead=0):
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)][1]
+
+    def kind(self, ahead=0):
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)][0]
+
+    def next(self):
+        self.at += 1
+        return self.tokens[self.at - 1][1]
+
+    def take(self, word):
+        if self.peek() == word and self.kind() != "end":
+            self.at += 1
+            return True
+        return False
+
+    def need(self, word):
+        if not self.take(word):
+            raise Rejected(f"{word!r} expected at {self.peek()!r}")
+
+    def cell(self):
+        defs = {}
+        while self.take("def"):
+            one = self.definition()
+            defs[one.name] = one
+        if self.kind() != "end":
+            raise Rejected(f"a def expected at {self.peek()!r}")
+        return defs
+
+    def definition(self):
+        name = self.next()
+        self.need("(")
+        parameters = []
+        while not self.take(")"):
+            parameters.append(self.tensor())
+            self.take(",")
+        self.need("->")
+        results = []
+        if self.take("("):
+            while not self.take(")"):
+                results.append(self.tensor())
+                self.take(",")
+        else:
+            results.append(self.tensor())
+        self.need("{")
+        statements = []
+        while not self.take("}"):
+            statements.append(self.statement())
+        return Def(name, parameters, results, statements)
+
+    def tensor(self):
+        if self.peek() not in TYPE_NAMES:
+            return Tensor(None, None, self.next())
+        dtype, dims = TYPE_NAMES[self.next()], []
+        if self.take("("):
+            while not self.take(")"):
+                word = self.next()
+                dims.append(int(word) if word.isdigit() else word)
+                self.take(",")
+        return Tensor(dtype, dims, self.next())
+
+    def statement(self):
+        if self.peek(1) == ",":
+            targets = [self.next()]
+            while self.take(","):
+                targets.append(self.next())
+            self.need("=")
+            return CallDef(targets, *self.callee())
+        target, left = self.next(), None
+        if self.take("("):
+            left = []
+            while not self.take(")"):
+                left.append(self.next())
+                self.take(",")
+        op = self.next()
+        value = self.expression()
+        fresh = op == "=" or op.endswith("!")
+        statement = Statement(target, left, op.rstrip("!").rstrip("=") or "=", fresh, value)
+        if self.take("where"):
+            self.clause(statement)
+            while self.take(","):
+                self.clause(statement)
+        return statement
+
+    def callee(self):
+        name, args = self.next(), []
+        self.need("(")
+        while not self.take(")"):
+            args.append(self.next())
+            self.take(",")
+        return name, args
+
+    def clause(self, statement):
+        if self.take("exists"):
+            statement.exists.append(self.primary())
+            return
+        name = self.next()
+        if self.take("in"):
+            low = self.expression()
+            self.need(":")
+            statement.ranges[name] = (low, self.expression())
+            return
+        self.need("=")
+        if self.take("["):
+            low = self.expression()
+            self.need(",")
+            statement.ranges[name] = (low, self.expression())
+            self.need("[")
+            return
+        statement.lets[name] = self.expression()
+
+    def expression(self):
+        condition = self.level(0)
+        if not self.take("?"):
+            return condition
+        yes = self.expression()
+        self.need(":")
+        return Choice(condition, yes, self.expression())
+
+    def level(self, number):
+        if number == len(self.LEVELS):
+            return self.unary()
+        value = self.level(number + 1)
+        while self.kind() == "op" and self.peek() in self.LEVELS[number]:
+            value = Binary(self.next(), value, self.level(number + 1))
+        return value
+
+    def unary(self):
+        if self.kind() == "op" and self.peek() in ("-", "!"):
+            return Unary(self.next(), self.unary())
+        return self.primary()
+
+    def primary(self):
+        kind, word = self.kind(), self.next()
+        if kind == "number":
+            return number(word)
+        if word == "(":
+            value = self.expression()
+            self.need(")")
+            return value
+        if kind != "name":
+            raise Rejected(f"unexpected {word!r}")
+        if word in ("true", "false"):
+            return Number(word == "true", "bool", False)
+        if word in ("inf", "nan"):
+            return Number(float(word), "float32", True)
+        if self.peek() == "." and self.kind(1) == "number":
+            self.next()
+            return Extent(word, int(self.next()))
+        # `T.0` is a name and the number `.0`
+        if self.kind() == "number" and re.fullmatch(r"\.\d+", self.peek()):
+            return Extent(word, int(self.next()[1:]))
+        if self.take("("):
+            args = []
+            while not self.take(")"):
+                args.append(self.expression())
+                self.take(",")
+            return Apply(word, tuple(args))
+        return Name(word)
+
+
+def number(word):
+    low = word.lower()
+    if low.startswith("0x") and "p" in low:
+        return Number(float.fromhex(low), "float32", True)
+    if low.startswith(("0x", "0b")):
+        return Number(int(low, 0), "int32", True)
+    digits = low.rstrip("ulf")
+    suffix = low[len(digits) :]
+    if "." in digits or "e" in digits or suffix == "f":
+        return Number(float(digits), "float32", suffix == "")
+    dtype = {"": "int32", "u": "uint32", "l": "int64", "ll": "int64", "ul": "uint64", "ull": "uint64"}[suffix]
+    value = int(digits)
+    if suffix == "" and value >= 2**31:
+        dtype = "int64" if value < 2**63 else "uint64"
+    return Number(value, dtype, suffix == "")
+
+
+# types
+
+FLOAT_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float64": 1.8e308}
+COMPARE = ("<", "<=", ">", ">=", "==", "!=")
+
+
+def is_float(dtype):
+    return dtype in FLOAT_BITS
+
+
+def is_integer(dtype):
+    return dtype not in FLOAT_BITS and dtype != "bool"
+
+
+def limits(dtype):
+    bits = int(dtype.strip("uint"))
+    return (0, 2**bits - 1) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def computed(dtype):
+    """The type in which numbers of a type are computed."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def meet(a, b):
+    if a == b:
+        return a
+    a, b = ("int32" if t == "bool" else t for t in (a, b))
+    if a == b:
+        return a
+    if is_float(a) and is_float(b):
+        narrow = {"float16", "bfloat16"}
+        if {a, b} == narrow:
+            return "float32"
+        return a if FLOAT_BITS[a] > FLOAT_BITS[b] else b
+    if is_float(a) or is_float(b):
+        return a if is_float(a) else b
+    if (a[0] == "u") == (b[0] == "u"):
+        return max(a, b, key=lambda t: limits(t)[1])
+    lows, highs = zip(limits(a), limits(b), strict=True)
+    for wide in ("int16", "int32", "int64"):
+        if limits(wide)[0] <= min(lows) and max(highs) <= limits(wide)[1]:
+            return wide
+    return "int64"
+
+
+def fits(source, target):
+    """Whether every value of a type is one of another."""
+    if source == target or source == "bool":
+        return True
+    if target == "bool":
+        return False
+    if is_float(source):
+        if source == "float16" and target == "bfloat16":
+            return False
+        return is_float(target) and FLOAT_BITS[source] <= FLOAT_BITS[target] and target != "float16"
+    low, high = limits(source)
+    if is_float(target):
+        return max(-low, high + 1) <= 2 ** FLOAT_BITS[target]
+    return limits(target)[0] <= low and high <= limits(target)[1]
+
+
+def holds(value, dtype):
+    """Whether a type can hold a weak literal."""
+    if dtype == "bool":
+        return False
+    if is_float(dtype):
+        return not math.isfinite(value) or abs(value) <= LARGEST[dtype]
+    return isinstance(value, int) and limits(dtype)[0] <= value <= limits(dtype)[1]
+
+
+@dataclass(frozen=True)
+class Type:
+    """An element type; `weak` is the value of a literal, or of arithmetic on literals, that takes the type it meets.
+
+    `varies` tells a choice between literals, of which `weak` is the largest.
+    """
+
+    dtype: str
+    weak: object = None
+    varies: bool = False
+
+    @property
+    def constant(self):
+        return self.weak is not None and not self.varies
+
+
+def literal_type(value):
+    if isinstance(value, float):
+        return "float32"
+    return next((t for t in ("int32", "int64", "uint64") if limits(t)[0] <= value <= limits(t)[1]), "int64")
+
+
+def meet_types(*types):
+    """The common type of operands, literals last."""
+    strong = [t.dtype for t in types if t.weak is None]
+    if not strong:
+        if any(isinstance(t.weak, float) for t in types):
+            return "float32"
+        return meet_all(t.dtype for t in types)
+    found = meet_all(strong)
+    for t in types:
+        if t.weak is not None and not holds(t.weak, found):
+            found = meet(found, t.dtype)
+    return found
+
+
+def meet_all(types):
+    found = None
+    for t in types:
+        found = t if found is None else meet(found, t)
+    return found
+
+
+# numbers
+
+UNSURE = math.inf
+MOST_POINTS = 6000
+TINY = 1e-44
+
+
+def to_float(value, dtype):
+    """The number of a floating type that is next to `value`."""
+    if dtype == "float64" or value != value or math.isinf(value):
+        return float(value)
+    if dtype == "float32":
+        return float(np.float32(value))
+    if dtype == "float16":
+        return float(np.float16(value))
+    bits = int(np.float32(value).view(np.uint32))
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return float(np.uint32(bits).view(np.float32))
+
+
+def wrap(value, dtype):
+    low, high = limits(dtype)
+    return value if low <= value <= high else (value - low) % (high - low + 1) + low
+
+
+def convert(value, error, source, target):
+    """A number in another type: integers wrap, floats are cut off, and end at the ends of the integer type."""
+    if target == "bool":
+        if error and abs(value) <= error:
+            return False, UNSURE
+        return bool(value != 0), 0.0 if error != UNSURE else UNSURE
+    if is_float(target):
+        if isinstance(value, int):
+            exact = value
+            value = to_float(float(np.float32(exact)) if target == "float32" else float(exact), target)
+            return value, error
+        rounded = to_float(value, target)
+        if error and error != UNSURE:
+            error += abs(rounded - value) * 2 + spacing(rounded, target)
+        return rounded, error
+    if isinstance(value, float):
+        if value != value:
+            return 0, error
+        low, high = limits(target)
+        if error and (error == UNSURE or math.trunc(value - error) != math.trunc(value + error)):
+            return 0, UNSURE
+        return (low if value <= low else high if value >= high else math.trunc(value)), 0.0
+    return wrap(int(value), target), error
+
+
+def spacing(value, dtype):
+    if not math.isfinite(value):
+        return 0.0
+    return max(abs(value) * 2.0 ** (1 - FLOAT_BITS[dtype]), {"float16": 6e-8, "float64": 5e-324}.get(dtype, 1.5e-45))
+
+
+def floor_divide(a, b):
+    return a // b if b else 0
+
+
+def floor_remainder(a, b):
+    return a % b if b else 0
+
+
+class Float:
+    """Arithmetic of a floating type on pairs (number, error)."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+        self.unit = 2.0 ** -FLOAT_BITS[dtype]
+
+    def near(self, value, error, exact):
+        """The rounded result of an operation."""
+        rounded = to_float(value, self.dtype)
+        if not math.isfinite(rounded):
+            return rounded, UNSURE if error or (math.isfinite(value) and not exact) else 0.0
+        if not exact or error:
+            error += 2 * self.unit * abs(rounded) + TINY
+        return rounded, error
+
+    def add(self, a, b):
+        (x, ex), (y, ey) = a, b
+        s = x + y
+        if not math.isfinite(s):
+            return s, UNSURE if ex or ey or (math.isfinite(x) and math.isfinite(y)) else 0.0
+        back = s - x
+        exact = (x - (s - back)) + (y - back) == 0 and to_float(s, self.dtype) == s
+        return self.near(s, ex + ey, exact)
+
+    def sub(self, a, b):
+        return self.add(a, (-b[0], b[1]))
+
+    def mul(self, a, b):
+        (x, ex), (y, ey) = a, b
+        p = x * y
+        if not math.isfinite(p):
+            return p, UNSURE if ex or ey or (math.isfinite(x) and math.isfinite(y)) else 0.0
+        exact = to_float(p, self.dtype) == p and (self.dtype != "float64" or exact_product(x, y))
+        return self.near(p, abs(x) * ey + abs(y) * ex + ex * ey, exact)
+
+    def div(self, a, b):
+        (x, ex), (y, ey) = a, b
+        if y == 0 or (ey and abs(y) <= 2 * ey):
+            # the sign of a zero is not told
+            return (math.nan, 0.0) if x != x or y != y or (x == 0 and not ex and not ey) else (math.inf, UNSURE)
+        q = x / y
+        if not math.isfinite(q):
+            return q, UNSURE if ex or ey or (math.isfinite(x) and math.isfinite(y)) else 0.0
+        if math.isinf(y):
+            return q, 0.0
+        exact = to_float(q, self.dtype) == q and exact_product(q, y) and q * y == x
+        return self.near(q, (ex + abs(q) * ey) / (abs(y) - ey), exact)
+
+    def mod(self, a, b):
+        (x, ex), (y, ey) = a, b
+        if y == 0 and not ey:
+            return math.nan, 0.0
+        if not (math.isfinite(x) and math.isfinite(y)) or ex or ey or abs(x / y) > 2**20:
+            return 0.0, UNSURE
+        r = math.fmod(x, y)
+        r = r + y if r and (r < 0) != (y < 0) else r
+        if r and (abs(r) < 1e-3 * abs(y) or abs(r - y) < 1e-3 * abs(y)):
+            return 0.0, UNSURE
+        return self.near(r, 0.0 if float(x).is_integer() and float(y).is_integer() else abs(x) * 2 * self.unit, True)
+
+
+def exact_product(x, y):
+    """Whether a product of doubles is exact."""
+    p = x * y
+    if not math.isfinite(p):
+        return False
+    a, b = x.as_integer_ratio()
+    c, d = y.as_integer_ratio()
+    e, f = p.as_integer_ratio()
+    return a * c * f == e * b * d
+
+
+FLOATS = {"float32": Float("float32"), "float64": Float("float64")}
+
+
+TESTS = {
+    "<": lambda x, y: x < y, "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y,
+    "==": lambda x, y: x == y, "!=": lambda x, y: x != y,
+}  # fmt: skip
+
+
+def extreme(name, a, b):
+    """`min` and `max`; NaN if any operand is."""
+    (x, ex), (y, ey) = a, b
+    if x != x or y != y:
+        return math.nan, max(ex if x == x else 0.0, ey if y == y else 0.0) and UNSURE
+    first = x < y if name == "min" else x > y
+    return (x if first else y), max(ex, ey)
+
+
+# functions of floats
+
+
+def half_away(x):
+    return math.copysign(math.floor(abs(x) + 0.5), x) if math.isfinite(x) and abs(x) < 2**52 else x
+
+
+def logb(x):
+    if x == 0:
+        return -math.inf
+    return math.inf if math.isinf(x) else float(math.frexp(x)[1] - 1)
+
+
+def fdim(x, y):
+    return math.nan if x != x or y != y else max(x - y, 0.0)
+
+
+def turns(function, x, quarter):
+    """`sin` or `cos` of pi times `x`."""
+    if not math.isfinite(x):
+        return math.nan
+    x = math.fmod(x, 2.0)
+    if (2 * x).is_integer():
+        return (0.0, 1.0, 0.0, -1.0)[(int(2 * x) + quarter) % 4]
+    return function(math.pi * x)
+
+
+def pow_(x, y):
+    return float(np.power(np.float64(x), np.float64(y)))
+
+
+ONE = {
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh,
+    "cos": np.cos, "cosh": np.cosh, "cospi": lambda x: turns(math.cos, x, 1), "sin": np.sin, "sinh": np.sinh,
+    "sinpi": lambda x: turns(math.sin, x, 0), "tan": np.tan, "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2,
+    "exp10": lambda x: pow_(10.0, x), "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
+    "logb": logb, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(np.float64(x)), "cbrt": np.cbrt,
+    "rcbrt": lambda x: 1 / np.cbrt(np.float64(x)), "erf": special.erf, "erfc": special.erfc, "erfcx": special.erfcx,
+    "erfinv": special.erfinv, "erfcinv": special.erfcinv, "normcdf": special.ndtr, "normcdfinv": special.ndtri,
+    "lgamma": special.gammaln, "tgamma": special.gamma, "j0": special.j0, "j1": special.j1, "y0": special.y0, "y1": special.y1,
+    "cyl_bessel_i0": special.i0, "cyl_bessel_i1": special.i1, "fabs": abs, "sigmoid": special.expit,
+    "relu": lambda x: math.nan if x != x else max(x, 0.0),
+}  # fmt: skip
+MANY = {
+    "atan2": (2, np.arctan2), "copysign": (2, np.copysign), "fdim": (2, fdim), "fdivide": (2, None), "fmax": (2, np.fmax),
+    "fmin": (2, np.fmin), "fmod": (2, np.fmod), "hypot": (2, np.hypot), "nextafter": (2, np.nextafter), "pow": (2, pow_),
+    "remainder": (2, lambda x, y: math.remainder(x, y) if math.isfinite(x) and y else math.nan),
+    "rhypot": (2, lambda x, y: 1 / np.hypot(np.float64(x), np.float64(y))), "fma": (3, None),
+    "norm3d": (3, lambda *x: math.hypot(*x)), "rnorm3d": (3, lambda *x: 1 / np.float64(math.hypot(*x))),
+    "norm4d": (4, lambda *x: math.hypot(*x)), "rnorm4d": (4, lambda *x: 1 / np.float64(math.hypot(*x))),
+}  # fmt: skip
+TESTED = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite}
+KEPT = {
+    "abs": abs, "sign": lambda x: x if x != x else float((x > 0) - (x < 0)), "ceil": np.ceil, "floor": np.floor,
+    "round": half_away, "trunc": np.trunc,
+}  # fmt: skip
+FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max"}
+JUMPS = {"fmod", "remainder", "nextafter", "logb", "copysign"}
+SIGNS = {"copysign", "atan2", "rcbrt", "nextafter", "y0", "y1", "rsqrt", "tgamma", "lgamma", "log", "pow", "fdivide"}
+"""What may tell one zero from the other, or has a pole there."""
+
+
+def apply(name, function, args, dtype):
+    """A function in a floating type: computed in double, with the errors of arguments carried through it."""
+    values = [x for x, _ in args]
+    worst = max(e for _, e in args)
+    if worst == UNSURE:
+        return 0.0, UNSURE
+    if name == "fma":
+        ring = FLOATS[dtype]
+        return ring.add(ring.mul(args[0], args[1]), args[2])
+    if name == "fdivide":
+        return FLOATS[dtype].div(*args)
+    if name in JUMPS and worst:
+        return 0.0, UNSURE
+    if name in SIGNS and 0.0 in values:
+        return 0.0, UNSURE
+    if name == "nextafter":
+        kind = np.float32 if dtype == "float32" else np.float64
+        return float(np.nextafter(kind(values[0]), kind(values[1]))), 0.0
+    found = float(function(*values))
+    if name in ("fmax", "fmin", "fabs", "relu"):
+        return to_float(found, dtype), worst
+    unit = 2.0 ** -FLOAT_BITS[dtype]
+    if not math.isfinite(found):
+        return found, UNSURE if worst or (found == found and math.isinf(found)) else 0.0
+    error = 24 * unit * abs(found) + 8 * unit + TINY
+    for number, (x, e) in enumerate(args):
+        if not math.isfinite(x):
+            continue
+        for moved in (x - e - 4 * unit * abs(x), x + e + 4 * unit * abs(x)):
+            other = float(function(*[moved if k == number else v for k, v in enumerate(values)]))
+            if other != other or math.isinf(other):
+                return 0.0, UNSURE
+            error += abs(other - found)
+    rounded = to_float(found, dtype)
+    return rounded, error if math.isfinite(rounded) else UNSURE
+
+
+def keep(name, value, error):
+    """`abs`, `sign`, `ceil` ... of a float."""
+    x = value
+    if error == UNSURE:
+        return 0.0, UNSURE
+    if not math.isfinite(x):
+        return float(KEPT[name](x)), 0.0
+    found = float(KEPT[name](x))
+    if name == "abs" or not error:
+        return found, error
+    return (found, 0.0) if KEPT[name](x - error) == found == KEPT[name](x + error) else (0.0, UNSURE)
+
+
+# a tensor with its numbers
+
+
+class Array:
+    """Numbers and errors of a tensor; `low` is where each dimension starts."""
+
+    def __init__(self, dtype, low, shape, values=None, errors=None):
+        self.dtype, self.low, self.shape = dtype, list(low), list(shape)
+        size = math.prod(self.shape)
+        self.values = [0] * size if values is None else values
+        self.errors = [0.0] * size if errors is None else errors
+        self.steps = [math.prod(self.shape[d + 1 :]) for d in range(len(self.shape))]
+
+    @property
+    def box(self):
+        return [(a, a + n) for a, n in zip(self.low, self.shape, strict=True)]
+
+    def place(self, index):
+        """Where an element lies; `None` outside."""
+        place = 0
+        for i, a, n, step in zip(index, self.low, self.shape, self.steps, strict=True):
+            if not 0 <= i - a < n:
+                return None
+            place += (i - a) * step
+        return place
+
+    def moved(self):
+        """The same, counted from 0, as a caller gets it."""
+        return Array(self.dtype, [0] * len(self.shape), self.shape, self.values, self.errors)
+
+
+def array_of(numpy_array, dtype):
+    flat = [x.item() if dtype != "bfloat16" else float(x) for x in np.asarray(numpy_array).reshape(-1)]
+    return Array(dtype, [0] * numpy_array.ndim, numpy_array.shape, flat)
+
+
+# trees
+
+
+def children(e):
+    match e:
+        case Apply():
+            return e.args
+        case Unary():
+            return (e.value,)
+        case Binary():
+            return (e.left, e.right)
+        case Choice():
+            return (e.condition, e.yes, e.no)
+        case _:
+            return ()
+
+
+def walk(e):
+    yield e
+    for child in children(e):
+        yield from walk(child)
+
+
+def replaced(e, lets):
+    """`e` with lets put in place."""
+    match e:
+        case Name():
+            return lets.get(e.name, e)
+        case Apply():
+            return Apply(e.name, tuple(replaced(a, lets) for a in e.args))
+        case Unary():
+            return Unary(e.op, replaced(e.value, lets))
+        case Binary():
+            return Binary(e.op, replaced(e.left, lets), replaced(e.right, lets))
+        case Choice():
+            return Choice(*(replaced(c, lets) for c in children(e)))
+        case _:
+            return e
+
+
+# a bound of an access as a sum of products
+
+
+class Sum:
+    """A sum of products of atoms with whole factors: `terms` maps a sorted tuple of atoms to a factor."""
+
+    def __init__(self, terms):
+        self.terms = {key: c for key, c in terms.items() if c}
+
+    def __add__(self, other):
+        return Sum({k: self.terms.get(k, 0) + other.terms.get(k, 0) for k in {*self.terms, *other.terms}})
+
+    def times(self, other):
+        found = {}
+        for (a, x), (b, y) in itertools.product(self.terms.items(), other.terms.items()):
+            key = tuple(sorted((*a, *b), key=repr))
+            found[key] = found.get(key, 0) + x * y
+        return Sum(found)
+
+    def scaled(self, c):
+        return Sum({k: c * x for k, x in self.terms.items()})
+
+    @property
+    def constant(self):
+        """The number, if it is one."""
+        return self.terms.get((), 0) if set(self.terms) <= {()} else None
+
+
+def plain(number):
+    return Sum({(): number})
+
+
+@dataclass(frozen=True)
+class Side:
+    """One bound of one access: `terms >= 0`; `guards` are the conditions around the access."""
+
+    read: object
+    dimension: int
+    side: str
+    subscript: object
+    guards: tuple
+
+
+class Run:
+    """One call of a def."""
+
+    def __init__(self, defs, one, arguments):
+        self.defs, self.one = defs, one
+        self.sizes, self.tensors, self.scalars = {}, {}, {}
+        self.log = []
+        """Ranges of every statement that was run, in order."""
+        self.unsure = False
+        """Whether it depends on rounding if an access took place."""
+        self.doubt = False
+        """Whether a divisor that is 0 stands behind a condition."""
+        for parameter, value in zip(one.parameters, arguments, strict=True):
+            self.receive(parameter, value)
+
+    def receive(self, parameter, value):
+        if not parameter.dims:
+            self.scalars[parameter.name] = value
+            return
+        for dim, extent in zip(parameter.dims, value.shape, strict=True):
+            if isinstance(dim, int):
+                if dim != extent:
+                    raise Refused("sizes")
+            elif self.sizes.setdefault(dim, extent) != extent:
+                raise Refused("sizes")
+        self.tensors[parameter.name] = value
+
+    # what a name is
+
+    def is_index(self, name):
+        return name not in self.sizes and name not in self.tensors and name not in self.scalars
+
+    def indices_in(self, e):
+        return {n.name for n in walk(e) if isinstance(n, Name) and self.is_index(n.name)}
+
+    def is_read(self, e):
+        return isinstance(e, Apply) and e.name in self.tensors
+
+    def has_data(self, e):
+        """Whether elements, or computed numbers, decide."""
+        return any(self.is_read(n) or (isinstance(n, Name) and n.name in self.tensors) for n in walk(e))
+
+    # types
+
+    def type_of(self, e):
+        key = id(e)
+        found = self.types.get(key)
+        if found is None:
+            found = self.types[key] = (self.typed(e), e)
+        return found[0]
+
+    def typed(self, e):
+        match e:
+            case Number():
+                return Type(e.dtype, e.value if e.weak else None)
+            case Name():
+                if e.name in self.scalars:
+                    return Type(self.scalars[e.name].dtype)
+                if e.name in self.tensors:
+                    if self.tensors[e.name].shape:
+                        raise Rejected("TC202")
+                    return Type(self.tensors[e.name].dtype)
+                return Type("int64")
+            case Extent():
+                return Type("int64")
+            case Unary():
+                return self.typed_unary(e)
+            case Binary():
+                return self.typed_binary(e)
+            case Choice():
+                self.need_bool(e.condition)
+                yes, no = self.type_of(e.yes), self.type_of(e.no)
+                if yes.weak is not None and no.weak is not None and isinstance(yes.weak + no.weak, float):
+                    return Type("float32", float(max(abs(yes.weak), abs(no.weak))), True)
+                return Type(meet_types(yes, no))
+            case Apply():
+                return self.typed_apply(e)
+        raise AssertionError(e)
+
+    def need_bool(self, e):
+        if self.type_of(e).dtype != "bool":
+            raise Rejected("TC212")
+
+    def typed_unary(self, e):
+        if e.op == "!":
+            self.need_bool(e.value)
+            return Type("bool")
+        inner = self.type_of(e.value)
+        if inner.weak is not None:
+            return Type(literal_type(-inner.weak), -inner.weak, inner.varies)
+        return Type("int32" if inner.dtype == "bool" else inner.dtype)
+
+    def typed_binary(self, e):
+        if e.op in ("&&", "||"):
+            self.need_bool(e.left)
+            self.need_bool(e.right)
+            return Type("bool")
+        left, right = self.type_of(e.left), self.type_of(e.right)
+        if e.op in COMPARE:
+            return Type("bool")
+        if left.weak is not None and right.weak is not None:
+            value = weak_arithmetic(e.op, left.weak, right.weak)
+            return Type(literal_type(value), value, left.varies or right.varies)
+        common = meet_types(left, right)
+        return Type("int32" if common == "bool" else common)
+
+    def typed_apply(self, e):
+        if e.name in self.tensors or e.name in self.scalars:
+            held = self.tensors.get(e.name) or self.scalars[e.name]
+            if len(held.shape) != len(e.args):
+                raise Rejected("TC202")
+            return Type(held.dtype)
+        if e.name in TYPE_NAMES:
+            return Type(TYPE_NAMES[e.name])
+        if e.name not in FUNCTIONS:
+            raise Rejected("TC201")
+        args = [self.type_of(a) for a in e.args]
+        if e.name in ("min", "max"):
+            weak = [t.weak for t in args]
+            if None not in weak and not any(t.varies for t in args):
+                return Type(meet_types(*args), (min if e.name == "min" else max)(weak))
+            return Type(meet_types(*args))
+        if e.name in TESTED:
+            return Type("bool")
+        if e.name in KEPT:
+            return Type(args[0].dtype if args[0].dtype != "bool" else "int32")
+        return Type(meet_types(*(as_float(t) for t in args)))
+
+    # ranges
+
+    def ranges_of(self, s):
+        """The range of every index of a statement, by the rounds."""
+        where = {name: tuple(self.whole(end) for end in ends) for name, ends in s.ranges.items()}
+        order = list(dict.fromkeys([*s.left, *(n for e in (s.value, *s.exists) for n in self.in_order(e))]))
+        if s.op == "=" and s.fresh and [n for n in order if n not in s.left]:
+            raise Rejected("TC204")
+        if set(where) - set(order):
+            raise Rejected("TC307")
+        found = {name: where[name] for name in order if name in where}
+        sides = [side for e in (s.value, *s.exists) for side in self.sides(e, ())]
+        open_ = [name for name in order if name not in found]
+        limits_, looked, aside = {}, set(), True
+        while open_:
+            for number, side in enumerate(sides):
+                here = self.indices_in(side.subscript) & set(open_)
+                if len(here) != 1 or number in looked or (aside and self.tested(side, sides)):
+                    continue
+                looked.add(number)
+                (name,) = here
+                limit = self.solved(side, name, found)
+                if limit is not None:
+                    limits_.setdefault(name, []).append(limit)
+            done = [name for name in open_ if {k for k, _ in limits_.get(name, [])} == {"lower", "upper"}]
+            for name in done:
+                low = max(x for k, x in limits_[name] if k == "lower")
+                high = min(x for k, x in limits_[name] if k == "upper") + 1
+                found[name] = (low, high)
+            open_ = [name for name in open_ if name not in done]
+            if not done:
+                if not aside:
+                    break
+                aside = False
+        if s.target in self.tensors:
+            for name, box in zip(s.left, self.tensors[s.target].box, strict=True):
+                if name in open_:
+                    found[name] = box
+                    open_.remove(name)
+        if open_:
+            raise Rejected("TC301 TC302 TC303 TC309")
+        return {name: found[name] for name in order}
+
+    def in_order(self, e):
+        return [n.name for n in walk(e) if isinstance(n, Name) and self.is_index(n.name)]
+
+    def sides(self, e, guards):
+        """The bounds of all reads, with the conditions around them."""
+        if isinstance(e, Choice):
+            yield from self.sides(e.condition, guards)
+            yield from self.sides(e.yes, (*guards, (e.condition, True)))
+            yield from self.sides(e.no, (*guards, (e.condition, False)))
+            return
+        if isinstance(e, Binary) and e.op in ("&&", "||"):
+            yield from self.sides(e.left, guards)
+            yield from self.sides(e.right, (*guards, (e.left, e.op == "&&")))
+            return
+        if self.is_read(e):
+            for dimension, subscript in enumerate(e.args):
+                for side in ("lower", "upper"):
+                    yield Side(e, dimension, side, subscript, guards)
+        for child in children(e):
+            yield from self.sides(child, guards)
+
+    def sum_of(self, e, symbolic=False):
+        """A subscript as a sum; sizes are numbers unless they are to be `symbolic`."""
+        match e:
+            case Number():
+                return plain(e.value)
+            case Extent():
+                known = self.dims[e.name][e.dimension]
+                if symbolic and known is not None:
+                    return known
+                name = f"{e.name}.{e.dimension}"
+                return Sum({(("size", name),): 1}) if symbolic else plain(self.extent(e.name, e.dimension))
+            case Name():
+                if self.is_index(e.name):
+                    return Sum({(("index", e.name),): 1})
+                if symbolic:
+                    return Sum({(("size", e.name),): 1})
+                if e.name in self.sizes:
+                    return plain(self.sizes[e.name])
+                return plain(self.scalars[e.name].values[0]) if e.name in self.scalars else self.atom(e)
+            case Unary():
+                return self.sum_of(e.value, symbolic).scaled(-1)
+            case Binary():
+                left, right = self.sum_of(e.left, symbolic), self.sum_of(e.right, symbolic)
+                if e.op == "+":
+                    return left + right
+                if e.op == "-":
+                    return left + right.scaled(-1)
+                if e.op == "*":
+                    return left.times(right)
+                if e.op == "/" and not self.indices_in(e.right) and not self.has_data(e.right):
+                    return Sum({(("quotient", repr(e), e.left, e.right),): 1}) if left.terms else left
+            case Apply() if e.name in TYPE_NAMES and is_integer(TYPE_NAMES[e.name]) and len(e.args) == 1:
+                if TYPE_NAMES[e.name] == "int64":
+                    return self.sum_of(e.args[0], symbolic)
+        return self.atom(e)
+
+    def atom(self, e):
+        return Sum({(("other", repr(e), e),): 1})
+
+    def atom_indices(self, atom):
+        if atom[0] == "index":
+            return {atom[1]}
+        return self.indices_in(Apply("", atom[2:])) if atom[0] in ("quotient", "other") else set()
+
+    def solved(self, side, name, found):
+        """The limit of one index that a bound gives, if it gives one."""
+        if self.has_data(side.subscript):
+            return None
+        low, high = self.tensors[side.read.name].box[side.dimension]
+        here = self.sum_of(side.subscript)
+        return self.solve(
+            here + plain(-low) if side.side == "lower" else here.scaled(-1) + plain(high - 1), name, found
+        )
+
+    def solve(self, here, name, found):
+        """`here >= 0` for one index, everything else at its worst."""
+        mine = [(key, c) for key, c in here.terms.items() if any(name in self.atom_indices(a) for a in key)]
+        if not mine:
+            return None
+        if len(mine) != 1:
+            if all(len(key) == 1 and key[0][0] in ("index", "quotient") for key, _ in mine):
+                raise Unclear("an index in several terms")
+            return None
+        ((key, c),) = mine
+        if len(key) != 1 or key[0][0] == "other":
+            return None
+        rest = self.least(Sum({k: x for k, x in here.terms.items() if k != key}), found)
+        # c*A + rest >= 0
+        atom = key[0]
+        if c > 0:
+            kind, number = "lower", -(rest // c)
+        else:
+            kind, number = "upper", rest // -c
+        if atom[0] == "index":
+            return kind, number
+        divisor = self.whole(atom[3])
+        if divisor == 0:
+            raise Refused("divisor")
+        if divisor < 0:
+            raise Unclear("a negative divisor")
+        inner = self.sum_of(atom[2])
+        if kind == "lower":
+            return self.solve(inner + plain(-number * divisor), name, found)
+        return self.solve(inner.scaled(-1) + plain(number * divisor + divisor - 1), name, found)
+
+    def least(self, here, found):
+        """The smallest value over the ranges, term by term."""
+        seen, total = set(), 0
+        for key, c in here.terms.items():
+            names = set().union(*(self.atom_indices(a) for a in key)) if key else set()
+            if names & seen:
+                raise Unclear("an index in several terms")
+            seen |= names
+            if not names:
+                total += c * math.prod(self.term_value(a, {}) for a in key)
+                continue
+            if any(a[0] == "other" for a in key) or len(key) != 1:
+                raise Unclear("a worst value that is not of one direction")
+            ends = self.ends(key[0], found)
+            total += c * (ends[0] if c > 0 else ends[1])
+        return total
+
+    def ends(self, atom, found):
+        """The smallest and the largest value of an atom."""
+        if atom[0] == "index":
+            low, high = found[atom[1]]
+            return low, high - 1
+        divisor = self.whole(atom[3])
+        if divisor == 0:
+            raise Refused("divisor")
+        if divisor < 0:
+            raise Unclear("a negative divisor")
+        inner = self.sum_of(atom[2])
+        return self.least(inner, found) // divisor, -self.least(inner.scaled(-1), found) // divisor
+
+    def term_value(self, atom, env):
+        if atom[0] == "quotient":
+            return self.whole(Binary("/", atom[2], atom[3]))
+        return self.whole(atom[2])
+
+    # guards
+
+    def facts(self, condition, holds_):
+        """The conditions that hold together where a condition holds, or where it does not."""
+        if isinstance(condition, Unary) and condition.op == "!":
+            return self.facts(condition.value, not holds_)
+        if isinstance(condition, Binary) and condition.op in ("&&", "||") and (condition.op == "&&") == holds_:
+            return self.facts(condition.left, holds_) + self.facts(condition.right, holds_)
+        return [(condition, holds_)]
+
+    def tested(self, side, sides):
+        """Whether the conditions around an access already test a bound."""
+        key = id(side)
+        if key not in self.discharged:
+            self.discharged[key] = (self.find_tested(side), side)
+        return self.discharged[key][0]
+
+    def find_tested(self, side):
+        facts = [f for c, h in side.guards for f in self.facts(c, h) if not self.has_data(f[0])]
+        # a condition on sizes alone says nothing about an index
+        facts = [f for f in facts if self.indices_in(f[0])]
+        if not facts or self.has_data(side.subscript):
+            return False
+        seen = self.plainly_tested(side, facts)
+        true = self.implied(side, facts)
+        if seen != true:
+            raise Unclear("whether a guard is seen to test a bound")
+        return seen
+
+    def plainly_tested(self, side, facts):
+        """One condition says the bound, or more, in the same terms."""
+        dim = self.dims[side.read.name][side.dimension]
+        low, high = (plain(0), dim) if dim is not None else (None, None)
+        if low is None:
+            raise Unclear("a guard around a computed tensor")
+        here = self.sum_of(side.subscript, True)
+        bound = here + low.scaled(-1) if side.side == "lower" else here.scaled(-1) + high + plain(-1)
+        bounds = [bound, *self.numerators(bound)]
+        for condition, holds_ in facts:
+            for fact in self.inequalities(condition, holds_):
+                for wanted in bounds:
+                    constant = (wanted + fact.scaled(-1)).constant
+                    if constant is not None and constant >= 0:
+                        return True
+        return False
+
+    def numerators(self, bound):
+        """`q/d >= c` as a bound of `q`."""
+        quotients = [(key, c) for key, c in bound.terms.items() if len(key) == 1 and key[0][0] == "quotient"]
+        if len(quotients) != 1 or abs(quotients[0][1]) != 1:
+            return []
+        (key, c) = quotients[0]
+        divisor = self.sum_of(key[0][3], True)
+        rest = Sum({k: x for k, x in bound.terms.items() if k != key})
+        inner = self.sum_of(key[0][2], True)
+        if c == 1:
+            return [inner + rest.times(divisor)]
+        return [inner.scaled(-1) + rest.times(divisor) + divisor + plain(-1)]
+
+    def inequalities(self, condition, holds_):
+        if not isinstance(condition, Binary) or condition.op not in COMPARE:
+            return []
+        left, right = self.sum_of(condition.left, True), self.sum_of(condition.right, True)
+        op = condition.op
+        if not holds_:
+            op = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[op]
+        up, down = left + right.scaled(-1), right + left.scaled(-1)
+        return {
+            "<": [down + plain(-1)], "<=": [down], ">": [up + plain(-1)], ">=": [up], "==": [up, down], "!=": [],
+        }[op]  # fmt: skip
+
+    def implied(self, side, facts):
+        """Whether the conditions imply the bound, as far as small numbers tell."""
+        source = random.Random(1)
+        names = sorted(set().union(self.indices_in(side.subscript), *(self.indices_in(c) for c, _ in facts)))
+        dim = self.dims[side.read.name][side.dimension]
+        satisfied = 0
+        kept = dict(self.sizes), {n: Array(a.dtype, a.low, a.shape, a.values) for n, a in self.scalars.items()}
+        held = self.sizes, self.scalars
+        try:
+            self.sizes, self.scalars = kept
+            for _ in range(1500):
+                for name in self.sizes:
+                    self.sizes[name] = source.randint(1, 6)
+                for number_ in self.scalars.values():
+                    if is_integer(number_.dtype):
+                        number_.values = [source.randint(-2, 6)]
+                env = {name: source.randint(-4, 12) for name in names}
+                try:
+                    if not all(bool(self.number(c, env)) == h for c, h in facts):
+                        continue
+                    satisfied += 1
+                    at = self.number(side.subscript, env)
+                    ok = at >= 0 if side.side == "lower" else at < self.evaluated(dim)
+                except Refused:
+                    continue
+                if not ok:
+                    return False
+        finally:
+            self.sizes, self.scalars = held
+        if satisfied < 20:
+            raise Unclear("a guard that small numbers rarely fulfil")
+        return True
+
+    def evaluated(self, dim):
+        return sum(c * math.prod(self.sizes.get(a[1], 0) for a in key) for key, c in dim.terms.items())
+
+    def extent(self, name, dimension):
+        known = self.dims[name][dimension]
+        return self.tensors[name].shape[dimension] if known is None else self.evaluated(known)
+
+    def number(self, e, env):
+        """An integer or a truth value at a point, without elements."""
+        value, error = self.compiled(e, True)(env)
+        if error:
+            raise Unclear("a guard that depends on rounding")
+        return value
+
+    def whole(self, e):
+        """The integer of an end of a range."""
+        if self.indices_in(e):
+            raise Rejected("TC305")
+        value, _ = self.compiled(e, True)({})
+        return int(value)
+
+    # values: `mode` is "" where integers wrap, "test" beside a comparison of integers, "index" in a subscript or an end of a range,
+    # both computed on whole numbers
+
+    def compiled(self, e, mode):
+        key = (id(e), mode)
+        if key not in self.code:
+            self.code[key] = (self.compile(e, "index" if mode is True else mode), e)
+        return self.code[key][0]
+
+    def compile(self, e, mode):
+        found = self.type_of(e)
+        if found.constant:
+            constant = (found.weak, 0.0)
+            return lambda env: constant
+        match e:
+            case Number():
+                constant = (e.value, 0.0)
+                return lambda env: constant
+            case Name():
+                return self.compile_name(e)
+            case Extent():
+                return lambda env: (self.extent(e.name, e.dimension), 0.0)
+            case Unary():
+                return self.compile_unary(e, mode)
+            case Binary():
+                return self.compile_binary(e, mode)
+            case Choice():
+                return self.compile_choice(e, mode)
+            case Apply():
+                return self.compile_apply(e, mode)
+        raise AssertionError(e)
+
+    def operand(self, e, common, mode):
+        """The value of an operand in the type in which operands meet."""
+        code, found = self.compiled(e, mode), self.type_of(e)
+        target = computed(common)
+        if found.varies:
+            raise_unless_exact(e)
+            return lambda env: (float(code(env)[0]) if is_float(target) else code(env)[0], code(env)[1])
+        if found.constant:
+            value = found.weak
+            if is_float(common):
+                value = to_float(value, common if holds(value, common) else target)
+            constant = (value, 0.0)
+            return lambda env: constant
+        source = computed(found.dtype)
+        if source == target or (mode and not is_float(target)):
+            return code
+
+        def converted(env):
+            value, error = code(env)
+            return convert(value, error, source, target)
+
+        return converted
+
+    def compile_name(self, e):
+        name = e.name
+        if name in self.scalars:
+            return lambda env: (self.scalars[name].values[0], 0.0)
+        if name in self.tensors:
+            held = self.tensors[name]
+            return lambda env: (held.values[0], held.errors[0])
+        if name in self.sizes:
+            return lambda env: (self.sizes[name], 0.0)
+        return lambda env: (env[name], 0.0)
+
+    def compile_unary(self, e, mode):
+        if e.op == "!":
+            inner = self.compiled(e.value, "")
+
+            def opposite(env):
+                value, error = inner(env)
+                return not value, error
+
+            return opposite
+        dtype = self.type_of(e).dtype
+        inner = self.operand(e.value, dtype, mode)
+
+        def negative(env):
+            value, error = inner(env)
+            return (-value if is_float(dtype) or mode else wrap(-value, dtype)), error
+
+        return negative
+
+    def compile_binary(self, e, mode):
+        if e.op in ("&&", "||"):
+            return self.compile_logic(e)
+        left, right = self.type_of(e.left), self.type_of(e.right)
+        common = meet_types(left, right)
+        if e.op in COMPARE:
+            return self.compile_comparison(e, common)
+        common = "int32" if common == "bool" else common
+        a, b = self.operand(e.left, common, mode), self.operand(e.right, common, mode)
+        if is_float(common):
+            ring = FLOATS[computed(common)]
+            step = {"+": ring.add, "-": ring.sub, "*": ring.mul, "/": ring.div, "%": ring.mod}[e.op]
+
+            def floating(env):
+                x, y = a(env), b(env)
+                if x[1] == UNSURE or y[1] == UNSURE:
+                    return 0.0, UNSURE
+                return step(x, y)
+
+            return floating
+        return self.compile_integer(e, common, a, b, mode)
+
+    def compile_integer(self, e, common, a, b, mode):
+        steps = {
+            "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
+            "/": floor_divide, "%": floor_remainder,
+        }  # fmt: skip
+        step = steps[e.op]
+        fixed = e.op in ("/", "%") and not self.indices_in(e.right) and not self.has_data(e.right)
+
+        def whole(env):
+            (x, ex), (y, ey) = a(env), b(env)
+            if ex or ey:
+                return 0, UNSURE
+            if fixed and y == 0 and mode == "index":
+                raise Refused("divisor")
+            value = step(int(x), int(y))
+            return (value if mode else wrap(value, common)), 0.0
+
+        return whole
+
+    def compile_comparison(self, e, common):
+        test = TESTS[e.op]
+        mode = "" if is_float(common) else "test"
+        a, b = self.operand(e.left, common, mode), self.operand(e.right, common, mode)
+        mixed = not is_float(common) and "uint64" in (self.type_of(e.left).dtype, self.type_of(e.right).dtype)
+
+        def compared(env):
+            (x, ex), (y, ey) = a(env), b(env)
+            if (ex or ey) and (ex == UNSURE or ey == UNSURE or (x == x and y == y and abs(x - y) <= 2 * (ex + ey))):
+                return False, UNSURE
+            if mixed and common == "int64":
+                x, y = wrap(x, "int64"), wrap(y, "int64")
+            return test(x, y), 0.0
+
+        return compared
+
+    def compile_logic(self, e):
+        a, b = self.compiled(e.left, ""), self.compiled(e.right, "")
+        stop = e.op == "||"
+
+        def logic(env):
+            value, error = a(env)
+            if error:
+                self.unsure = True
+                return False, UNSURE
+            return (value, 0.0) if value == stop else b(env)
+
+        return logic
+
+    def compile_choice(self, e, mode):
+        condition = self.compiled(e.condition, "")
+        dtype = self.type_of(e).dtype
+        yes, no = self.operand(e.yes, dtype, mode), self.operand(e.no, dtype, mode)
+
+        def choice(env):
+            value, error = condition(env)
+            if error:
+                self.unsure = True
+                return 0, UNSURE
+            return yes(env) if value else no(env)
+
+        return choice
+
+    def compile_apply(self, e, mode):
+        if e.name in self.tensors:
+            return self.compile_read(e)
+        if e.name in self.scalars:
+            return self.compile_name(Name(e.name))
+        if e.name in TYPE_NAMES:
+            return self.compile_cast(e)
+        found = self.type_of(e)
+        args = [self.type_of(a) for a in e.args]
+        if e.name in ("min", "max"):
+            return self.compile_extreme(e, found.dtype, mode)
+        if e.name in KEPT and not is_float(found.dtype):
+            return self.compile_kept_integer(e, found.dtype, mode)
+        if any(t.weak is not None for t in args) and all(t.weak is not None for t in args):
+            raise Unclear("a function of literals")
+        common = meet_types(*(as_float(t) for t in args))
+        parts = [self.float_operand(a, common) for a in e.args]
+        if e.name in TESTED:
+            return self.compile_tested(e, parts[0])
+        dtype = computed(common)
+        if e.name in KEPT:
+            return lambda env: keep(e.name, *parts[0](env))
+        function = ONE[e.name] if e.name in ONE else MANY[e.name][1]
+        return lambda env: apply(e.name, function, [part(env) for part in parts], dtype)
+
+    def float_operand(self, e, common):
+        if is_float(self.type_of(e).dtype) or self.type_of(e).weak is not None:
+            return self.operand(e, common, "")
+        code, source = self.compiled(e, ""), self.type_of(e).dtype
+
+        def converted(env):
+            value, error = code(env)
+            return convert(int(value), error, source, "float32")
+
+        return converted
+
+    def compile_tested(self, e, part):
+        test = TESTED[e.name]
+
+        def tested(env):
+            value, error = part(env)
+            return (False, UNSURE) if error == UNSURE else (test(value), 0.0)
+
+        return tested
+
+    def compile_kept_integer(self, e, dtype, mode):
+        inner = self.operand(e.args[0], dtype, mode)
+
+        def kept(env):
+            value, error = inner(env)
+            if e.name == "abs":
+                return (abs(value) if mode else wrap(abs(value), dtype)), error
+            return ((value > 0) - (value < 0) if e.name == "sign" else value), error
+
+        return kept
+
+    def compile_extreme(self, e, dtype, mode):
+        parts = [self.operand(a, dtype, mode) for a in e.args]
+
+        def extremes(env):
+            best = parts[0](env)
+            for part in parts[1:]:
+                best = extreme(e.name, best, part(env))
+            return best
+
+        if is_float(dtype):
+            return extremes
+
+        def whole(env):
+            found = [part(env) for part in parts]
+            if any(error for _, error in found):
+                return 0, UNSURE
+            return (min if e.name == "min" else max)(value for value, _ in found), 0.0
+
+        return whole
+
+    def compile_cast(self, e):
+        if len(e.args) != 1:
+            raise Rejected("TC213")
+        target = TYPE_NAMES[e.name]
+        inner, found = self.compiled(e.args[0], ""), self.type_of(e.args[0])
+        source = computed(found.dtype)
+
+        def cast(env):
+            value, error = inner(env)
+            value, error = convert(value, error, source, target)
+            return value, error
+
+        return cast
+
+    def compile_read(self, e):
+        held = self.tensors[e.name]
+        subscripts = [self.compile_subscript(a) for a in e.args]
+
+        def read(env):
+            index = []
+            for subscript in subscripts:
+                value, error = subscript(env)
+                if error:
+                    self.unsure = True
+                    return 0, UNSURE
+                index.append(value)
+            place = held.place(index)
+            if place is None:
+                raise Refused("outside")
+            return held.values[place], held.errors[place]
+
+        return read
+
+    def compile_subscript(self, e):
+        found = self.type_of(e)
+        if found.dtype == "bool":
+            raise Rejected("TC212")
+        if not is_float(found.dtype):
+            code = self.compiled(e, "index")
+            return lambda env: (int(code(env)[0]), code(env)[1])
+        code, source = self.compiled(e, ""), computed(found.dtype)
+
+        def cut(env):
+            value, error = code(env)
+            return convert(value, error, source, "int64")
+
+        return cut
+
+    # statements
+
+    def run(self, given=None):
+        """The results, by name; `given` holds the arrays of `out=`."""
+        given = given or {}
+        declared = {r.name: r for r in self.one.results}
+        self.dims = {
+            p.name: [plain(d) if isinstance(d, int) else Sum({(("size", d),): 1}) for d in p.dims or ()]
+            for p in self.one.parameters
+        }
+        for s in self.one.statements:
+            self.types, self.code, self.discharged = {}, {}, {}
+            if isinstance(s, CallDef):
+                self.call(s.targets, s.callee, s.args, declared)
+            elif self.is_call(s):
+                self.call([s.target], s.value.name, [a.name for a in s.value.args], declared)
+            else:
+                try:
+                    self.statement(self.prepared(s), declared, given)
+                except Refused as reason:
+                    reason.temporary = s.target not in declared
+                    raise
+        return {r.name: self.result(r) for r in self.one.results}
+
+    def prepared(self, s):
+        lets = {}
+        for name, e in s.lets.items():
+            lets[name] = replaced(e, lets)
+        ranges = {name: tuple(replaced(end, lets) for end in ends) for name, ends in s.ranges.items()}
+        exists = [replaced(e, lets) for e in s.exists]
+        return Statement(s.target, s.left or [], s.op, s.fresh, replaced(s.value, lets), ranges, {}, exists)
+
+    def is_call(self, s):
+        value = s.value
+        return (
+            s.left is None and s.op == "=" and isinstance(value, Apply) and value.name in self.defs
+            and value.name not in self.tensors
+            and not (value.name in FUNCTIONS and all(isinstance(a, Name) and a.name in self.scalars for a in value.args))
+        )  # fmt: skip
+
+    def call(self, targets, callee, args, declared):
+        held = []
+        for name in args:
+            if name in self.tensors:
+                held.append(self.tensors[name].moved())
+            elif name in self.scalars:
+                held.append(self.scalars[name])
+            elif name in self.sizes:
+                held.append(Array("int64", [], [], [self.sizes[name]]))
+            else:
+                raise Rejected("TC201")
+        one = self.defs[callee]
+        if len(held) != len(one.parameters):
+            raise Rejected("TC213")
+        for parameter, array in zip(one.parameters, held, strict=True):
+            if parameter.dtype != array.dtype:
+                raise Rejected("TC212")
+            if len(parameter.dims or ()) != len(array.shape):
+                raise Rejected("TC202")
+        inner = Run(self.defs, one, held)
+        inner.log = self.log
+        try:
+            results = inner.run()
+        except Refused as reason:
+            reason.temporary = reason.temporary or not declared.keys() >= set(targets)
+            raise
+        self.unsure, self.doubt = self.unsure or inner.unsure, self.doubt or inner.doubt
+        for target, array in zip(targets, results.values(), strict=True):
+            self.tensors[target] = array.moved()
+            self.dims[target] = [None] * len(array.shape)
+
+    def result(self, r):
+        array = self.tensors[r.name]
+        for dim, extent in zip(r.dims or (), array.shape, strict=bool(r.dims)):
+            known = dim if isinstance(dim, int) else self.sizes.setdefault(dim, extent)
+            if known != extent:
+                raise Refused("sizes")
+        return array
+
+    def statement(self, s, declared, given):
+        if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
+            raise Rejected("TC202")
+        for e in (s.value, *s.exists):
+            self.check_divisors(e, False, False)
+        ranges = self.ranges_of(s)
+        self.log.append((s.target, ranges))
+        if any(high < low for low, high in ranges.values()):
+            raise Refused("range")
+        self.check_types(s)
+        target = self.target(s, ranges, declared, given)
+        reduced = [name for name in ranges if name not in s.left]
+        points = math.prod(high - low for low, high in ranges.values())
+        if points > MOST_POINTS:
+            raise Unclear("too many points")
+        if points:
+            for name, (low, high) in zip(s.left, target.box, strict=True):
+                if ranges[name][0] < low or ranges[name][1] > high:
+                    raise Refused("outside")
+        value, extra = self.stored(s, target), [self.compiled(e, "") for e in s.exists]
+        where = [range(*ranges[name]) for name in s.left]
+        inner = [range(*ranges[name]) for name in reduced]
+        for left in itertools.product(*where):
+            env = dict(zip(s.left, left, strict=True))
+            terms = []
+            for point in itertools.product(*inner):
+                env.update(zip(reduced, point, strict=True))
+                for e in extra:
+                    e(env)
+                terms.append(value(env))
+            place = target.place(left)
+            assert place is not None
+            if not s.fresh:
+                terms.append((target.values[place], target.errors[place]))
+            kind = computed(target.dtype)
+            found = terms[0] if s.op == "=" else combine(s.op, terms, kind)
+            target.values[place], target.errors[place] = convert(*found, kind, target.dtype)
+
+    def check_types(self, s):
+        self.type_of(s.value)
+
+    def check_divisors(self, e, inside, guarded):
+        """A divisor made of sizes that is 0 in a subscript; behind a condition it depends on whether it is reached."""
+        if inside and isinstance(e, Binary) and e.op in ("/", "%") and not is_float(self.type_of(e).dtype):
+            fixed = not self.indices_in(e.right) and not self.has_data(e.right)
+            if fixed and self.whole(e.right) == 0:
+                self.doubt = True
+                if not guarded:
+                    raise Refused("divisor")
+        tests = isinstance(e, Choice) or (isinstance(e, Binary) and e.op in ("&&", "||"))
+        for number_, child in enumerate(children(e)):
+            if isinstance(e, Binary) and e.op in COMPARE:
+                self.check_divisors(child, True, True)
+            else:
+                self.check_divisors(child, inside or self.is_read(e), guarded or (tests and number_ > 0))
+
+    def target(self, s, ranges, declared, given):
+        """The tensor that a statement writes, made by the first one."""
+        found = self.type_of(s.value)
+        dtype = found.dtype
+        if dtype == "bool" and s.op in ("+", "*"):
+            found = Type("int32")
+            dtype = "int32"
+        if s.target in self.tensors:
+            dtype = self.tensors[s.target].dtype
+        elif s.target in declared and declared[s.target].dtype:
+            dtype = declared[s.target].dtype
+        if not (holds(found.weak, dtype) if found.weak is not None else fits(found.dtype, dtype)):
+            raise Rejected("TC206")
+        if s.target not in self.tensors:
+            shape = [ranges[name][1] - ranges[name][0] for name in s.left]
+            new = Array(dtype, [ranges[name][0] for name in s.left], shape)
+            if not s.fresh and s.target in given:
+                if list(given[s.target].shape) != shape:
+                    raise Refused("out")
+                new.values, new.errors = list(given[s.target].values), [0.0] * math.prod(shape)
+            elif s.op != "=":
+                new.values = [identity(s.op, dtype)] * math.prod(shape)
+            self.tensors[s.target] = new
+            self.dims[s.target] = [None] * len(shape)
+            # a read of the target was no index before
+            self.types, self.code = {}, {}
+        return self.tensors[s.target]
+
+    def stored(self, s, target):
+        """The value of a statement in the type in which its target is computed."""
+        code, found = self.compiled(s.value, ""), self.type_of(s.value)
+        kind = computed(target.dtype)
+        if found.constant:
+            value = to_float(found.weak, target.dtype) if is_float(target.dtype) else found.weak
+            return lambda env: (value, 0.0)
+        source = computed(found.dtype)
+        if source == kind:
+            return code
+        return lambda env: convert(*code(env), source, kind)
+
+
+def raise_unless_exact(e):
+    """A choice between literals that every floating type holds is the same in all of them."""
+    numbers = [n.value for n in walk(e) if isinstance(n, Number) and not isinstance(n.value, bool)]
+    if not all(abs(value * 4) <= 256 and float(value * 4).is_integer() for value in numbers):
+        raise Unclear("a choice between literals that are rounded")
+
+
+def as_float(t):
+    if t.weak is not None:
+        return Type("float32", float(t.weak))
+    return t if is_float(t.dtype) else Type("float32")
+
+
+def weak_arithmetic(op, a, b):
+    if isinstance(a, int) and isinstance(b, int):
+        steps = {"+": a + b, "-": a - b, "*": a * b, "/": floor_divide(a, b), "%": floor_remainder(a, b)}
+        return steps[op]
+    if op in ("/", "%"):
+        if b == 0:
+            return math.nan if a == 0 or op == "%" else math.copysign(math.inf, a)
+        return a / b if op == "/" else a % b
+    return {"+": a + b, "-": a - b, "*": a * b}[op]
+
+
+def identity(op, dtype):
+    if op in ("+", "*"):
+        return 0 if op == "+" else 1
+    if dtype == "bool":
+        return op == "min"
+    if is_float(dtype):
+        return math.inf if op == "min" else -math.inf
+    return limits(dtype)[1] if op == "min" else limits(dtype)[0]
+
+
+def combine(op, terms, dtype):
+    """All values of a reduction, in no particular order."""
+    if any(error == UNSURE for _, error in terms):
+        return (0.0 if is_float(dtype) else 0), UNSURE
+    if not is_float(dtype):
+        return combine_integers(op, [value for value, _ in terms], dtype), 0.0
+    values = [float(value) for value, _ in terms]
+    if op in ("min", "max"):
+        return combine_extremes(op, values, dtype), max((e for _, e in terms), default=0.0)
+    return (combine_sum if op == "+" else combine_product)(values, [e for _, e in terms], dtype)
+
+
+def combine_integers(op, values, dtype):
+    if op in ("min", "max"):
+        return (min if op == "min" else max)([*values, identity(op, dtype)])
+    total = identity(op, dtype)
+    for value in values:
+        total = wrap(total + value if op == "+" else total * value, dtype)
+    return total
+
+
+def combine_extremes(op, values, dtype):
+    if any(value != value for value in values):
+        return math.nan
+    return (min if op == "min" else max)([*values, identity(op, dtype)])
+
+
+def combine_sum(values, errors, dtype):
+    if not all(math.isfinite(value) for value in values):
+        return sum(values), UNSURE if any(errors) else 0.0
+    size = math.fsum(abs(value) for value in values)
+    if size > LARGEST[dtype]:
+        return 0.0, UNSURE
+    total, bits = math.fsum(values), FLOAT_BITS[dtype]
+    if not any(errors) and size * 1024 < 2**bits and all((value * 1024).is_integer() for value in values):
+        return total, 0.0
+    return to_float(total, dtype), math.fsum(errors) + 2.0 ** (1 - bits) * (len(values) + 1) * size + TINY
+
+
+def combine_product(values, errors, dtype):
+    bits = FLOAT_BITS[dtype]
+    large = math.prod(max(abs(value), 1.0) for value in values)
+    small = math.prod(min(abs(value), 1.0) for value in values if value)
+    if any(value != value for value in values):
+        return math.nan, 0.0
+    if not large <= LARGEST[dtype] or small < 1e-30:
+        return 0.0, UNSURE
+    total = math.prod(values)
+    if not any(errors) and large < 2**bits and all(value.is_integer() for value in values):
+        return total, 0.0
+    size = math.prod(abs(value) + error for value, error in zip(values, errors, strict=True))
+    spread = size - abs(total) + 2.0 ** (1 - bits) * (len(values) + 1) * size + TINY
+    return to_float(total, dtype), spread
+
+
+@dataclass
+class Outcome:
+    """Results by name, and the ranges of all statements in the order in which they ran."""
+
+    results: dict
+    log: list
+    unsure: bool
+    doubt: bool
+
+
+def evaluate(text, name, arguments, given=None):
+    """Call a def of a cell; `arguments` are pairs (NumPy array or number, element type)."""
+    defs = Parser(text).cell()
+    one = defs[name]
+    held = [array_of(np.asarray(value), dtype) for value, dtype in arguments]
+    with np.errstate(all="ignore"):
+        run = Run(defs, one, held)
+        out = {key: array_of(np.asarray(value), dtype) for key, (value, dtype) in (given or {}).items()}
+        results = run.run(out)
+    return Outcome(results, run.log, run.unsure, run.doubt)

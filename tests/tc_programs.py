@@ -1,0 +1,705 @@
+"""Random cells of every kind that the language reference allows, arguments of every layout, and the judge of both engines.
+
+`cells` draws text, `judge` calls it on the interpreter and the CPU engine and compares both with `tests.tc_evaluator`: ranges, shapes,
+values, and whether the call is refused. Programs are drawn so that most are legal; the evaluator says of each call whether it is.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from random import Random
+
+import ml_dtypes
+import numpy as np
+
+import tc_jupyter as tc
+from tc_jupyter.compiler.definition import Options
+from tc_jupyter.function import module_of
+from tests.tc_evaluator import UNSURE, Outcome, Parser, Refused, Rejected, Unclear, evaluate
+
+SIZES = ("N", "M", "K", "L")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float", "float", "double", "half", "bfloat16")
+NAMES = ("i", "j", "k", "l", "m")
+NUMPY = {"bfloat16": ml_dtypes.bfloat16}
+
+
+class Maker:
+    """Draws the text of one def."""
+
+    def __init__(self, random, helpers=()):
+        self.random = random
+        self.helpers = helpers
+        self.parameters, self.sizes, self.scalars, self.flags = [], [], [], []
+        self.tensors = {}
+        """Rank of every tensor; what is known of the extents stands in `dims`."""
+        self.dims, self.dtypes = {}, {}
+        self.lines, self.made = [], []
+        self.ranged, self.lets = set(), []
+
+    def pick(self, *options):
+        return self.random.choice(options)
+
+    def chance(self, percent):
+        return self.random.random() * 100 < percent
+
+    def shuffled(self, items):
+        return self.random.sample(items, len(items))
+
+    # signature
+
+    def parameter(self, name, dtype, dims):
+        self.tensors[name], self.dims[name], self.dtypes[name] = len(dims), list(dims), dtype
+        self.parameters.append(f"{dtype}({', '.join(dims)}) {name}")
+        self.sizes += [d for d in dims if d in SIZES and d not in self.sizes]
+
+    def signature(self):
+        usual = self.pick(*FLOATS, *INTEGERS)
+        sizes = SIZES[: self.pick(1, 1, 2, 2, 3, 4)]
+        for name in "ABC"[: self.pick(1, 2, 2, 3)]:
+            dtype = usual if self.chance(60) else self.pick(*FLOATS, *INTEGERS)
+            dims = [self.pick(*sizes, *sizes, "3", "7") for _ in range(self.pick(1, 1, 2, 2, 2, 3))]
+            self.parameter(name, dtype, dims)
+        if not self.sizes:
+            self.parameter("D", usual, [sizes[0]])
+        if self.chance(45):
+            self.parameter("Id", self.pick(*INTEGERS), [self.pick(*sizes)])
+        if self.chance(15):
+            self.parameter("P", self.pick("int32", "int64"), [self.pick(*sizes), self.pick(*sizes, "2")])
+        if self.chance(12):
+            self.parameter("Ok", "bool", [self.pick(*sizes)])
+        if self.chance(30):
+            self.scalar("s", self.pick("int32", "int32", "int64", "uint8", "int8"))
+        if self.chance(12):
+            self.scalar("x", self.pick("float", "double", "half"))
+        if self.chance(8):
+            self.scalar("flag", "bool")
+
+    def scalar(self, name, dtype):
+        self.parameters.append(f"{dtype} {name}")
+        self.dtypes[name] = dtype
+        (self.flags if dtype == "bool" else self.scalars).append(name)
+
+    # integers
+
+    def extent(self, name, dimension):
+        """Text of an extent."""
+        known = self.dims[name][dimension]
+        return known if known is not None and self.chance(85) else f"{name}.{dimension}"
+
+    def size(self):
+        names = [*self.sizes, *self.sizes, *(s for s in self.scalars if s == "s")]
+        return self.pick(*names)
+
+    def index(self, indices):
+        return self.pick(*indices) if indices else str(self.pick(0, 1, 2))
+
+    def affine(self, indices):
+        """A sum of indices and numbers."""
+        i, c = self.index(indices), self.pick(1, 1, 2, 3)
+        j = self.index(indices)
+        forms = [
+            i,
+            i,
+            i,
+            i,
+            f"{i} + {c}",
+            f"{i} - {c}",
+            f"2*{i}",
+            f"2*{i} + {c}",
+            f"{self.size()} - 1 - {i}",
+            f"({i} + {c})/{c + 1}",
+            f"{i}/2",
+        ]
+        if i != j:
+            forms += [f"{i} + {j}", f"{i} - {j}", f"{i} + {j} - {c}", f"2*{i} + {j}", f"{i}/2 + {j}", f"({i} - {j})/2"]
+        if self.lets:
+            forms.append(self.pick(*self.lets))
+        return self.pick(*forms)
+
+    def subscript(self, indices, extent, depth):
+        """A subscript, and whether it surely stays inside where the extent is 1 or more."""
+        kind = self.random.randint(0, 19)
+        if kind < 8 or not indices:
+            return self.affine(indices), False
+        e = self.affine(indices)
+        gather = depth and [t for t in ("Id", "P") if t in self.tensors]
+        if gather and kind < 13:
+            e = self.plain_read(self.pick(*gather), indices, depth - 1)
+            if kind == 8:
+                return f"{e} + {self.pick(*indices)} - {self.pick(0, 1)}", False
+            if kind == 9:
+                return e, False
+        elif kind == 13:
+            e = f"{self.pick('abs', 'abs', 'min', 'max')}({e}{', 3' if self.chance(50) else ''})"
+            e = re.sub(r"^abs\((.*), 3\)$", r"abs(\1)", e) if e.startswith("abs") else e
+            if not e.startswith("abs") and ", 3" not in e:
+                e = e[:-1] + f", {self.index(indices)})"
+            return e, False
+        return self.pick(
+            f"max(min({e}, {extent} - 1), 0)", f"min(max({e}, 0), {extent} - 1)", f"({e}) % {extent}", f"max(0, min({extent} - 1, {e}))",
+        ), True  # fmt: skip
+
+    # reads
+
+    def plain_read(self, name, indices, depth):
+        if not self.tensors[name]:
+            return name
+        parts = [self.subscript(indices, self.extent(name, d), depth)[0] for d in range(self.tensors[name])]
+        return f"{name}({', '.join(parts)})"
+
+    def read(self, indices, depth):
+        """Text of a read and of a condition under which it stays inside, or `None` where none is needed or wanted."""
+        name = self.pick(*self.readable())
+        if not self.tensors[name]:
+            return name, None
+        parts, tests = [], []
+        for d in range(self.tensors[name]):
+            extent = self.extent(name, d)
+            text, safe = self.subscript(indices, extent, depth)
+            parts.append(text)
+            if not safe and not (text in indices and self.chance(45)):
+                tests.append(self.test(text, extent))
+        text = f"{name}({', '.join(parts)})"
+        return text, self.both(tests) if tests else None
+
+    def readable(self):
+        names = [n for n in self.tensors if n not in ("Id", "P", "Ok")]
+        return [*names, *self.made[-2:], *(n for n in ("Id",) if n in self.tensors)]
+
+    def test(self, e, extent):
+        low = self.pick(f"0 <= {e}", f"{e} >= 0", f"{e} > -1", f"-1 < {e}")
+        high = self.pick(f"{e} < {extent}", f"{extent} > {e}", f"{e} <= {extent} - 1")
+        if self.chance(20):
+            return f"!({self.denied(low)} || {self.denied(high)})" if self.chance(50) else f"!(!({low}) || !({high}))"
+        return self.both([low, high])
+
+    def denied(self, comparison):
+        a, op, b = re.fullmatch(r"(.*?) (<=|>=|<|>) (.*)", comparison).groups()
+        return f"{a} {({'<': '>=', '<=': '>', '>': '<=', '>=': '<'})[op]} {b}"
+
+    def both(self, tests):
+        tests = self.shuffled(tests)
+        return " && ".join(f"({t})" if "||" in t or self.chance(20) else t for t in tests)
+
+    # values
+
+    def leaf(self, indices, depth):
+        kind = self.random.randint(0, 15)
+        if kind == 0:
+            return self.literal()
+        if kind == 1:
+            return self.pick(*indices, *self.sizes, *self.scalars) if indices else self.literal()
+        text, test = self.read(indices, 1 if depth else 0)
+        if test is None or self.chance(4):
+            return text
+        other = self.literal() if depth < 1 or self.chance(60) else f"({self.value(indices, depth - 1)})"
+        if self.chance(25):
+            return f"(!({test}) ? {other} : {text})"
+        if self.chance(10):
+            return f"({self.pick(f'{test} && {text} > 1', f'!({test}) || {text} < 2')} ? {other} : {self.literal()})"
+        return f"({test} ? {text} : {other})"
+
+    def literal(self):
+        return (
+            self.pick("0", "1", "2", "3", "0.5", "1.5", "-1", "7", "2u", "3l", "0.25f")
+            if self.chance(70)
+            else self.pick("1", "2")
+        )
+
+    def value(self, indices, depth):
+        if depth <= 0:
+            return self.leaf(indices, 0)
+        kind = self.random.randint(0, 27)
+        if kind < 7:
+            return self.leaf(indices, depth)
+        a = self.value(indices, depth - 1)
+        if kind < 16:
+            b = self.value(indices, depth - 1)
+            return f"({a} {self.pick('+', '+', '-', '*', '*')} {b})"
+        if kind == 16:
+            return f"({a} {self.pick('/', '%')} {self.pick('2', '3', '-2', self.leaf(indices, 0))})"
+        if kind == 17:
+            return f"{self.pick('min', 'max')}({a}, {self.value(indices, depth - 1)})"
+        if kind == 18:
+            return f"-{a}" if not a.startswith("-") else f"({a})"
+        if kind == 19:
+            return f"{self.pick('abs', 'sign', 'floor', 'ceil', 'round', 'trunc')}({self.pick(*self.readable_leaf(indices))})"
+        if kind == 20:
+            return self.function(indices, depth)
+        if kind == 21:
+            return f"{self.pick('int32', 'float', 'half', 'double', 'uint8', 'int64', 'int16', 'bfloat16', 'bool', 'uint32')}({a})"
+        if kind == 22 and self.lets:
+            return f"({self.pick(*self.lets)} + {a})"
+        return f"({self.condition(indices, depth - 1)} ? {a} : {self.value(indices, depth - 1)})"
+
+    def readable_leaf(self, indices):
+        return (
+            [self.leaf(indices, 0) for _ in range(2)]
+            if not indices
+            else [f"({self.leaf(indices, 0)} + {self.pick(*indices)})"]
+        )
+
+    def function(self, indices, depth):
+        x = f"({self.leaf(indices, 0)} + {self.index(indices)}*0.5)" if indices else f"({self.size()}*0.5)"
+        y = f"({self.size()} + 0.5)"
+        return self.pick(
+            f"exp(-abs({x}))", f"sqrt(abs({x}))", f"tanh({x})", f"sin({x})", f"cos({x})", f"sigmoid({x})", f"relu({x})", f"erf({x})",
+            f"log(1 + abs({x}))", f"log1p(abs({x}))", f"expm1(0.1*{x})", f"atan({x})", f"atan2({x}, {y})", f"hypot({x}, {y})", f"pow(abs({x}), 1.5)",
+            f"fmod({x}, {y})", f"remainder({x}, {y})", f"fma({x}, {y}, 1)", f"fmax({x}, {y})", f"fmin({x}, {y})", f"copysign({y}, {x})",
+            f"fdim({x}, {y})", f"norm3d({x}, {y}, 2)", f"rsqrt({y})", f"cbrt({x})", f"exp2({x})", f"log2({y})", f"j0({y})", f"lgamma({y})", f"tgamma({y})",
+            f"cospi({x})", f"sinpi({x})", f"asinh({x})", f"normcdf({x})", f"erfc({x})", f"fabs({x})", f"rhypot({x}, {y})", f"fdivide({x}, {y})",
+        )  # fmt: skip
+
+    def condition(self, indices, depth):
+        kind = self.random.randint(0, 15)
+        if kind < 3 and indices:
+            return f"{self.affine(indices)} {self.pick('<', '<=', '>', '>=', '==', '!=')} {self.pick(self.affine(indices), self.size(), '2')}"
+        if kind < 5 and indices:
+            return f"{self.index(indices)} % {self.pick(2, 3)} {self.pick('==', '!=')} {self.pick(0, 1)}"
+        if kind == 5:
+            return f"{self.size()} {self.pick('<', '>', '==', '!=')} {self.pick(self.size(), '1', '3', '0')}"
+        if kind == 6 and "Ok" in self.tensors and indices:
+            return f"Ok({self.pick(*indices)})"
+        if kind == 7 and self.flags:
+            return "flag"
+        if kind < 11 and depth > 0:
+            a, b = self.condition(indices, depth - 1), self.condition(indices, depth - 1)
+            return f"({a} {self.pick('&&', '||')} {b})"
+        if kind == 11:
+            return f"!({self.condition(indices, depth - 1)})"
+        if kind == 12:
+            return f"isnan({self.leaf(indices, 0)} * 1.0)"
+        return f"{self.leaf(indices, 0)} {self.pick('<', '<=', '>', '>=', '==', '!=')} {self.pick('1', '2', '0', self.leaf(indices, 0))}"
+
+    # statements
+
+    def range_(self):
+        n, c = self.size(), self.pick(0, 1, 2)
+        first = self.pick(*self.sizes)
+        forms = [
+            f"0:{first}", f"0:{first}", f"0:{first}", f"0:{first}", f"{c}:max({n}, {c})", f"1:max({first}, 2) - 1", f"0:min({first}, 7)", f"0:2*{first}",
+            f"{c}:{c + 3}", f"0:{c + 2}", f"0:{first}/2 + 1", f"{first}:{first}", f"0:({first} < 3 ? {first} : 3)", f"-{c}:{first}", f"0:{first} + {c}",
+        ]  # fmt: skip
+        if "s" in self.scalars:
+            forms += ["s:s + 3", f"min(s, {first}):{first}", "0:abs(s)"]
+        owned = [t for t in self.tensors if self.tensors[t] and t not in ("Id", "P")]
+        forms.append(f"0:{self.pick(*owned)}.0")
+        return self.pick(*forms)
+
+    def clauses(self, indices, value, sure):
+        found = []
+        for name in indices:
+            alone = re.search(rf"\b[ABC]\([^()?]*\b{name}\b(?! *[-+*/%])[^()?]*\)", value)
+            if sure or alone is None or self.chance(15):
+                low, high = self.range_().split(":", 1)
+                found.append(f"{name} = [{low}, {high}[" if self.chance(10) else f"{name} in {low}:{high}")
+        return found
+
+    def statement(self, number):
+        rank, name = self.pick(0, 1, 1, 1, 2, 2, 3), f"T{number}"
+        left = self.shuffled(NAMES[: rank + 1])[:rank]
+        spare = [n for n in NAMES if n not in left]
+        inner = spare[: self.pick(1, 1, 2)] if rank == 0 or self.chance(55) else []
+        if rank == 3:
+            inner = inner[:1]
+        indices = [*left, *inner]
+        self.lets = []
+        lets = []
+        if self.chance(15) and indices:
+            lets.append(f"v = {self.affine(indices) if self.chance(60) else self.leaf(indices, 0)}")
+        sure = self.chance(70)
+        if lets and not re.search(r"[(.]", lets[0]):
+            self.lets = ["v"]
+        value = self.value(indices, self.pick(1, 2, 2, 3))
+        if inner and self.chance(25):
+            value = f"{value} * {self.leaf(indices, 0)}"
+        if self.chance(20):
+            value = f"{self.pick('int32', 'float', 'half', 'double', 'int64', 'uint8')}({value})"
+        if lets and "v" not in re.findall(r"\w+", value):
+            value = f"{value} + v"
+        used = set(re.findall(r"\b[ijklm]\b", value + " ".join(lets)))
+        inner = [n for n in inner if n in used]
+        indices = [*left, *inner]
+        op = (
+            self.pick("+=!", "+=!", "+=!", "max=!", "min=!", "*=!", "+=", "max=", "min=", "*=")
+            if inner
+            else self.pick("=", "=", "=", "=", "+=")
+        )
+        clauses = [*self.clauses(indices, value + " ".join(lets), sure), *lets]
+        if self.chance(5) and left:
+            clauses.append(
+                f"exists {self.plain_read(self.pick(*(t for t in self.tensors if self.tensors[t])), indices, 0)}"
+            )
+        clauses = self.shuffled(clauses) if self.chance(30) else clauses
+        self.lines.append(self.line(name, left, op, value, clauses))
+        self.tensors[name], self.dims[name] = rank, [None] * rank
+        self.made.append(name)
+        self.lets = []
+
+    def line(self, name, left, op, value, clauses):
+        target = f"{name}({', '.join(left)})" if left else name
+        return f"{target} {op} {value}{' where ' + ', '.join(clauses) if clauses else ''}"
+
+    def update(self):
+        """A later statement on a tensor, in full or in part."""
+        name = self.pick(*self.made)
+        left = list(NAMES[: self.tensors[name]])
+        own = f"{name}({', '.join(left)})" if left else name
+        kind = self.random.randint(0, 5)
+        clauses = []
+        if left and self.chance(40):
+            index = self.pick(*left)
+            clauses.append(
+                f"{index} in {self.pick('0:1', '1:max(2, ' + self.pick(*self.sizes) + ') - 1', '0:min(2, ' + self.pick(*self.sizes) + ')')}"
+            )
+        if kind < 2:
+            self.lines.append(self.line(name, left, "=", f"{own} * 2 + 1", clauses))
+        elif kind == 2:
+            self.lines.append(self.line(name, left, "=", f"{own} > 1 ? {own} : {self.pick('0', '1')}", clauses))
+        else:
+            inner = ["l"] if self.chance(50) else []
+            op = self.pick("+=", "max=", "min=", "+=!", "*=")
+            value = (
+                self.pick("1", "2", "3")
+                if not inner
+                else f"(l {self.pick('<', '>', '!=')} {self.pick('1', *left, '2')} ? 1 : 2)"
+            )
+            self.lines.append(self.line(name, left, op, value, [*clauses, *(f"{n} in 0:3" for n in inner)]))
+
+    def call(self):
+        helper = self.pick(*self.helpers)
+        args = []
+        for dtype, dims, stem in helper.needs:
+            if not dims:
+                if stem not in self.dtypes:
+                    self.scalar(stem, dtype)
+                args.append(stem if self.dtypes[stem] == dtype else "")
+                continue
+            fitting = [
+                n for n in self.dims if n in self.dtypes and self.dtypes[n] == dtype and self.dims[n] == list(dims)
+            ]
+            if not fitting:
+                fitting = [f"G{len(self.parameters)}"]
+                self.parameter(fitting[0], dtype, dims)
+            args.append(self.pick(*fitting))
+        if "" in args:
+            return
+        targets = [f"R{len(self.made)}{'abc'[k]}" for k in range(len(helper.ranks))]
+        self.lines.append(f"{', '.join(targets)} = {helper.name}({', '.join(args)})")
+        for target, rank in zip(targets, helper.ranks, strict=True):
+            self.tensors[target], self.dims[target] = rank, [None] * rank
+            self.made.append(target)
+
+    def definition(self, name, statements):
+        self.signature()
+        for number in range(statements):
+            if self.made and self.chance(14):
+                self.update()
+            elif self.helpers and self.chance(50):
+                self.call()
+            else:
+                self.statement(number)
+        if not self.made:
+            self.statement(9)
+        results = [t for t in self.made if self.chance(40)]
+        if self.made[-1] not in results:
+            results.append(self.made[-1])
+        self.results = results
+        shown = [self.stated(t) for t in results]
+        body = "\n".join(f"    {line}" for line in self.lines)
+        self.name, self.ranks = name, [self.tensors[t] for t in results]
+        return f"def {name}({', '.join(self.parameters)}) -> ({', '.join(shown)}) {{\n{body}\n}}"
+
+    def stated(self, name):
+        """A result, now and then with a type and names of its extents."""
+        if not self.chance(5):
+            return name
+        dtype = self.pick("double", "float", "int64", "int32")
+        return (
+            f"{dtype}({', '.join(f'{name}{d}' for d in range(self.tensors[name]))}) {name}"
+            if self.tensors[name]
+            else f"{dtype} {name}"
+        )
+
+    @property
+    def needs(self):
+        """Type, dimensions and name of every parameter."""
+        found = []
+        for text in self.parameters:
+            dtype, dims, name = re.fullmatch(r"(\w+)(?:\((.*)\))? (\w+)", text).groups()
+            found.append((dtype, dims.split(", ") if dims else [], name))
+        return found
+
+
+def cell(random):
+    """The text of a cell whose last def is called `f`."""
+    helpers, text = [], []
+    if random.random() < 0.13:
+        for number in range(random.randint(1, 2)):
+            helper = Maker(random, tuple(helpers))
+            text.append(helper.definition(f"g{number}", random.randint(1, 2)))
+            helpers.append(helper)
+    text.append(Maker(random, tuple(helpers)).definition("f", random.randint(1, 4)))
+    return "\n".join(text)
+
+
+def cell_sizes(random):
+    """Extents of every size name: mostly small, 0 among them, and a few that fill vectors and tiles."""
+    small = (0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9, 11, 12)
+    return {name: random.randint(13, 70) if random.random() < 0.1 else random.choice(small) for name in SIZES}
+
+
+def drawn(seed):
+    """A cell, its sizes, and the seed of its data."""
+    random = Random(seed)
+    return cell(random), cell_sizes(random), seed
+
+
+# arguments
+
+LAYOUTS = (
+    "plain",
+    "plain",
+    "plain",
+    "fortran",
+    "steps",
+    "reversed",
+    "transposed",
+    "repeated",
+    "readonly",
+    "unaligned",
+    "offset",
+)
+
+
+def numbers(random, shape, dtype, bound):
+    """Elements: small and exact in every type, in some arrays with extremes among them."""
+    kind = np.dtype(NUMPY.get(dtype, dtype))
+    if dtype == "bool":
+        return random.integers(0, 2, shape).astype(kind)
+    if dtype.startswith(("float", "bfloat")):
+        values = random.integers(-4, 5, shape) * random.choice([1.0, 0.5, 0.25])
+        if random.random() < 0.1:
+            mask = random.random(shape) < 0.15
+            values = np.where(mask, random.choice([np.nan, np.inf, -np.inf, 1e3], shape), values)
+        if random.random() < 0.15:
+            values = values + random.random(shape)
+        return values.astype(kind)
+    low = 0 if dtype.startswith("u") else -2
+    values = random.integers(low, bound, shape)
+    if random.random() < 0.12:
+        info = np.iinfo(kind)
+        mask = random.random(shape) < 0.2
+        return np.where(mask, random.choice(np.array([info.min, info.max], kind), shape), values.astype(kind)).astype(
+            kind
+        )
+    return values.astype(kind)
+
+
+def laid_out(random, values):
+    """An array of the same elements that lies in memory in another way."""
+    layout = random.choice(LAYOUTS)
+    if layout == "fortran":
+        return np.asfortranarray(values)
+    if layout == "steps" and values.ndim:
+        wide = np.zeros([2 * n for n in values.shape], values.dtype)
+        view = wide[tuple(slice(int(random.integers(0, 2)), None, 2) for _ in values.shape)]
+        view[...] = values
+        return view
+    if layout == "reversed" and values.ndim:
+        turned = tuple(slice(None, None, -1 if random.random() < 0.7 else 1) for _ in values.shape)
+        return np.ascontiguousarray(values[turned])[turned]
+    if layout == "transposed":
+        return np.ascontiguousarray(values.T).T
+    if layout == "repeated" and values.ndim and values.size:
+        dimension = int(random.integers(0, values.ndim))
+        row = np.ascontiguousarray(np.take(values, [0], dimension))
+        return np.broadcast_to(row, values.shape)
+    if layout == "readonly":
+        values = values.copy()
+        values.flags.writeable = False
+        return values
+    if layout == "unaligned":
+        block = np.zeros(values.nbytes + 1, np.uint8)
+        view = block[1:].view(values.dtype).reshape(values.shape)
+        view[...] = values
+        return view
+    if layout == "offset":
+        block = np.zeros(values.size + 3, values.dtype)
+        view = block[3:].reshape(values.shape)
+        view[...] = values
+        return view
+    return values
+
+
+def arguments_of(one, sizes, data):
+    """Arguments of a def: `(value, element type)` in the order of its parameters."""
+    random = np.random.default_rng(data)
+    found, flat = [], {}
+    bound = int(random.choice([2, 3, 4, 4, 5, 8]))
+    for p in one.parameters:
+        if not p.dims:
+            low = 0 if p.dtype.startswith("u") else -1
+            value = int(random.integers(low, 5))
+            if p.dtype.startswith(("float", "bfloat")):
+                value = float(value) / 2
+            found.append((bool(value > 1) if p.dtype == "bool" else value, p.dtype))
+            continue
+        shape = tuple(d if isinstance(d, int) else sizes[d] for d in p.dims)
+        key = (p.dtype, shape)
+        if key in flat and random.random() < 0.15:
+            found.append((flat[key], p.dtype))  # one array for two parameters
+            continue
+        flat[key] = laid_out(random, numbers(random, shape, p.dtype, bound))
+        found.append((flat[key], p.dtype))
+    return found
+
+
+def out_arrays(random, outcome):
+    """Arrays for `out=`, with elements that an accumulation starts from."""
+    found = {}
+    for name, array in outcome.results.items():
+        values = numbers(random, tuple(array.shape), array.dtype, 4)
+        if values.ndim and random.random() < 0.3:
+            wide = np.zeros([2 * n for n in values.shape], values.dtype)
+            view = wide[tuple(slice(None, None, 2) for _ in values.shape)]
+            view[...] = values
+            values = view
+        found[name] = values
+    return found
+
+
+# the judge
+
+
+def as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def agree(found, expected, note):
+    """An array of an engine, against numbers and how far they may be off."""
+    assert str(found.dtype) == expected.dtype, f"type {found.dtype}, not {expected.dtype}\n{note}"
+    assert list(found.shape) == expected.shape, f"shape {found.shape}, not {expected.shape}\n{note}"
+    values = (
+        np.asarray(found).astype("float64").reshape(-1)
+        if expected.dtype == "bfloat16"
+        else np.asarray(found).reshape(-1)
+    )
+    for place, (mine, theirs, error) in enumerate(zip(values.tolist(), expected.values, expected.errors, strict=True)):
+        if error == UNSURE:
+            continue
+        same = mine == theirs or (mine != mine and theirs != theirs) or abs(mine - theirs) <= 1.05 * error
+        assert same, f"element {place}: {mine!r}, not {theirs!r} (within {error})\n{note}"
+
+
+def expected_of(text, name, arguments, given=None):
+    """What the evaluator says: an outcome, or why there is none."""
+    try:
+        return evaluate(text, name, arguments, given)
+    except (Refused, Rejected, Unclear) as reason:
+        return reason
+
+
+def called(function, arguments, out=None):
+    """The results of an engine, or the diagnostic of its refusal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            values = [value for value, _ in arguments]
+            return as_tuple(function(*values) if out is None else function(*values, out=out))
+        except tc.CallError as error:
+            return error.diagnostic
+
+
+def judge(text, sizes, data, name="f"):
+    """Check one cell on all counts; says in a few words how far it came."""
+    defs = Parser(text).cell()
+    one = defs[name]
+    arguments = arguments_of(one, sizes, data)
+    expected = expected_of(text, name, arguments)
+    analysis = tc.analyze(text)
+    if not analysis.ok:
+        codes = sorted({d.code.number for d in analysis.diagnostics if d.is_error})
+        if (
+            codes == ["TC311"]
+            and len(defs) == 1
+            and isinstance(expected, Outcome)
+            and all(sizes.values())
+            and not expected.unsure
+        ):
+            reached = all(high > low for _, ranges in expected.log for low, high in ranges.values())
+            assert not reached, (
+                f"TC311, but no access leaves: {[d.message for d in analysis.diagnostics]}\n{text}\n{sizes}"
+            )
+        return f"refused when compiled: {' '.join(codes)}"
+    assert not isinstance(expected, Rejected), f"accepted, but {expected}\n{text}"
+    if isinstance(expected, Unclear):
+        return f"unclear: {expected}"
+    note = f"{text}\n{sizes} data {data}"
+    slow = module_of(analysis, Options(text, target="interpreter"))[name]
+    fast = module_of(analysis, Options(text, target="cpu"))[name]
+    engines = {"interpreter": slow, "cpu": fast}
+    found = {engine: called(function, arguments) for engine, function in engines.items()}
+    refused = {engine: result.code.number for engine, result in found.items() if not isinstance(result, tuple)}
+    assert len(refused) in (0, 2), f"one engine refuses: {refused}\n{note}"
+    assert len(set(refused.values())) < 2, f"refused for different reasons: {refused}\n{note}"
+    if isinstance(expected, Refused):
+        if expected.temporary and not refused:
+            return "accepted, as nothing needs the element that leaves"
+        assert refused, f"accepted, but it has to be refused: {expected}\n{note}"
+        return f"refused at the call: {expected}"
+    if refused:
+        if expected.unsure or (refused["cpu"] == "TC603" and expected.doubt):
+            return "refused, perhaps rightly"
+        raise AssertionError(f"refused, but no access leaves: {found['cpu'].message}\n{note}")
+    same_ranges(analysis.functions[name], expected, sizes, arguments, one, note)
+    for engine, results in found.items():
+        for mine, theirs in zip(results, expected.results.values(), strict=True):
+            agree(mine, theirs, f"{engine}\n{note}")
+    return judge_out(text, name, one, engines, arguments, expected, data, note)
+
+
+def same_ranges(function, expected, sizes, arguments, one, note):
+    """Ranges of all statements, evaluated at the sizes of the call."""
+    known = {
+        **sizes,
+        **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
+    }
+    statements = [s for s in function.program.statements if s.name in function.ranges.indices]
+    assert len(statements) == len(expected.log), note
+    for s, (_, ranges) in zip(statements, expected.log, strict=True):
+        here = {r.index: (r.lower.evaluate(known), r.upper.evaluate(known)) for r in function.ranges.indices[s.name]}
+        for name, limits in ranges.items():
+            assert here[name] == limits, f"range of {name} in {s.name}: {here[name]}, not {limits}\n{note}"
+
+
+def judge_out(text, name, one, engines, arguments, expected, data, note):
+    """The same call with `out=`, and again the short way; arguments stay as they are."""
+    random = np.random.default_rng(data + 1)
+    given = out_arrays(random, expected)
+    before = [np.array(value) for value, _ in arguments]
+    again = expected_of(
+        text, name, arguments, {key: (given[key], array.dtype) for key, array in expected.results.items()}
+    )
+    assert isinstance(again, Outcome), note
+    for engine, function in engines.items():
+        out = tuple(np.copy(array) if array.base is None else relaid(array) for array in given.values())
+        results = called(function, arguments, out if len(out) > 1 else out[0])
+        assert isinstance(results, tuple), f"out= refused: {results}\n{note}"
+        for mine, theirs in zip(results, again.results.values(), strict=True):
+            agree(mine, theirs, f"{engine} with out=\n{note}")
+    for mine, theirs in zip(called(engines["cpu"], arguments), expected.results.values(), strict=True):
+        agree(mine, theirs, f"cpu, a call that was made before\n{note}")
+    for (value, _), held in zip(arguments, before, strict=True):
+        assert np.array(value).tobytes() == held.tobytes(), f"an argument was written\n{note}"
+    return "computed"
+
+
+def relaid(view):
+    """A copy of a strided view that is strided alike."""
+    wide = np.zeros([2 * n for n in view.shape], view.dtype)
+    copy = wide[tuple(slice(None, None, 2) for _ in view.shape)]
+    copy[...] = view
+    return copy

@@ -1,0 +1,186 @@
+"""Random cells, and the programs of the pages: both engines say what the evaluator of `%%tc` says."""
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tests.literate import CASES, DOCS, read_cases
+from tests.tc_evaluator import Refused, Rejected, evaluate
+from tests.tc_programs import agree, called, drawn, expected_of, judge
+
+FIRST, QUICK, MANY = 100_000, 6, 60
+"""Seeds: the first one, and how many a test takes."""
+
+
+def outcomes(seeds):
+    """What became of many cells."""
+    return [judge(*drawn(seed)) for seed in seeds]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_engines_compute_what_the_pages_say(part):
+    found = outcomes(range(FIRST + part * QUICK, FIRST + (part + 1) * QUICK))
+    assert sum(outcome.startswith(("computed", "refused at the call")) for outcome in found) >= QUICK // 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_engines_compute_what_the_pages_say_many(part):
+    start = FIRST + 1000 + part * MANY
+    found = outcomes(range(start, start + MANY))
+    assert sum(outcome.startswith(("computed", "refused at the call")) for outcome in found) >= MANY // 2
+
+
+def programs(paths):
+    return [case for path in paths for case in read_cases(path) if case.language == "tc" and case.steps is None]
+
+
+def judge_case(case):
+    """Every def of a case, called with drawn arguments at three choices of sizes."""
+    analysis = case.analysis
+    count = 0
+    for name in analysis.functions if analysis.ok else ():
+        sizes = analysis.functions[name].program.sizes
+        for number, least in enumerate((2, 5)):
+            known = {size: least + (7 * place + number) % 4 for place, size in enumerate(sizes)}
+            try:
+                count += judge(case.program, known, number, name).startswith(("computed", "refused at the call"))
+            except Rejected:
+                # a spelling that the evaluator does not read, as a match of a library call
+                continue
+    return count
+
+
+def test_programs_of_the_language_page():
+    assert sum(judge_case(case) for case in programs([DOCS / "language.md"])) >= 20
+
+
+@pytest.mark.slow
+def test_programs_of_all_cases():
+    paths = sorted([*DOCS.glob("*.md"), *(CASES / "tc").glob("*.md")])
+    assert sum(judge_case(case) for case in programs(paths)) >= 200
+
+
+SHRUNK = (
+    # the outer read of a guard is looked at before the guard is computed
+    """def f(float(N) X) -> (b) {
+  T(i, j) = X(0) where i in 0:3, j in 1:max(N, 2) - 1
+  b max=! X(i) <= 0 ? (T(i/2, max(0, min(T.1 - 1, i))) < 1 ? T(i/2, 0) : 1) : 0
+}""",
+)
+
+
+@pytest.mark.parametrize("text", SHRUNK)
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_reads_in_guards_are_checked_before_the_guard_is_computed(text, target):
+    f = tc.compile(text, target=target).f
+    assert f(np.ones(1, np.float32)) == 0
+    with pytest.raises(tc.CallError, match=r"`T\(i/2, max.* leaves `T`"):
+        f(np.zeros(1, np.float32))
+
+
+FIRST_INT32, LAST_INT32 = -(2**31), 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("guard", "dtype", "number"),
+    [
+        ("s*s >= 0", "int32", 50_000),
+        ("s + 1 > s", "int32", LAST_INT32),
+        ("s + 1 > s", "int8", 127),
+        ("s - 1 < s", "int16", -(2**15)),
+        ("-s <= 0 || s < 0", "int32", FIRST_INT32),
+        ("abs(s) >= 0", "int32", FIRST_INT32),
+        ("s - 1 < s", "uint8", 0),
+        ("s - 1 < 0 || s > 0", "uint16", 0),
+    ],
+)
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_guard_compares_numbers_that_do_not_wrap(guard, dtype, number, target):
+    """A guard that holds for all numbers keeps a read away that would leave the array."""
+    f = tc.compile(
+        f"def f(float(N) X, {dtype} s) -> (Y) {{ Y(i) = {guard} ? X(i) : X(i + N) where i in 0:N }}", target=target
+    ).f
+    X = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(f(X, number), X)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_guard_and_the_subscript_behind_it_are_the_same_number(target):
+    module = tc.compile(
+        """
+    def last(float(N) X, uint8(M) I) -> (Y) { Y(i) = I(i) - 1 >= 0 ? X(I(i) - 1) : 7 }
+    def sums(float(N) X, uint8(M) I, uint8(M) J) -> (Y) { Y(i) = I(i) + J(i) < N ? X(I(i) + J(i)) : 7 }
+    def next(float(N) X, int32(M) I) -> (Y) { Y(i) = I(i) + 1 >= 0 && I(i) + 1 < N ? X(I(i) + 1) : 7 }
+    """,
+        target=target,
+    )
+    X = np.arange(300, dtype=np.float32)
+    I = np.array([0, 1, 200], np.uint8)
+    np.testing.assert_array_equal(module.last(X, I), [7, 0, 199])
+    np.testing.assert_array_equal(module.sums(X, I, I[::-1].copy()), [200, 2, 200])
+    np.testing.assert_array_equal(module.next(X, np.array([LAST_INT32, -1, 5], np.int32)), [7, 0, 6])
+
+
+@pytest.mark.parametrize("guard", ["s - 1 < s", "i < s - 1", "int32(s) >= 0", "N*s < 5", "s + s >= 0"])
+@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 2**31, 2**62])
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_guard_that_wraps_in_64_bits_is_not_believed(guard, number, target):
+    """What it lets through is looked at where it is computed."""
+    text = f"def f(float(N) X, int64 s) -> (Y) {{ Y(i) = {guard} ? X(i) : X(i + N) where i in 0:N }}"
+    f = tc.compile(text, target=target).f
+    X = np.arange(3, dtype=np.float32)
+    found = called(f, [(X, "float32"), (number, "int64")])
+    if isinstance(found, tuple):
+        np.testing.assert_array_equal(found[0], X)
+    else:
+        assert found.code.number in ("TC601", "TC604")
+
+
+def test_a_literal_too_large_for_half_keeps_its_type():
+    module = tc.compile("def f(half(N) h) -> (A, B, C) { A(i) = 100000 * h(i) B(i) = 1e6 * h(i) C(i) = inf * h(i) }")
+    A, B, C = module.f(np.array([0.5], np.float16))
+    assert (A.dtype, A[0]) == (np.float16, 50000)
+    assert (B.dtype, B[0]) == (np.float32, 500000)
+    assert (C.dtype, C[0]) == (np.float16, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "expected"),
+    [
+        ("def f(int32(N) a) -> (Y) { Y(i) = a(i)/-2 + a(i) % -2 }", [(np.array([7, -7], np.int32), "int32")], [-5, 2]),
+        ("def f(uint8(N) a) -> (Y) { Y(i) = a(i) + 1 }", [(np.array([255], np.uint8), "uint8")], [0]),
+        ("def f(float(N) X) -> (Y) { Y(i) = X(i) - X(i - 1) }", [(np.array([1, 4, 9], np.float32), "float32")], [3, 5]),
+        ("def f(half(N) X) -> (Y) { Y = 2048 * X(0) Y += X(i) }", [(np.ones(5, np.float16), "float16")], [2052]),
+        ("def f(bool(N) b) -> (Y) { Y +=! b(i) }", [(np.array([True, True]), "bool")], [2]),
+    ],
+)
+def test_the_evaluator_itself(text, arguments, expected):
+    (found,) = evaluate(text, "f", arguments).results.values()
+    assert found.values == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "X(i % s)",
+        "i >= s ? X(i % s) : 0",
+        "i % s == 0 ? X(i) : X(i + s)",
+        "sign(i + s) > 0 ? X(i) : X(i + 1)",
+        "X(uint8(i + s))",
+        "int8(i + 100*s) >= 0 ? X(i) : X(i + 1)",
+    ],
+)
+@pytest.mark.parametrize("s", [-5, -2, -1, 1, 2, 5])
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_call_is_refused_exactly_where_an_access_leaves(value, s, target):
+    """Remainders by a negative number, signs and narrow casts are found exactly at a point."""
+    text = f"def f(float(N) X, int32 s) -> (Y) {{ Y(i) = {value} where i in 0:N }}"
+    X = np.arange(1, 4, dtype=np.float32)
+    expected = expected_of(text, "f", [(X, "float32"), (s, "int32")])
+    f = tc.compile(text, target=target).f
+    if isinstance(expected, Refused):
+        with pytest.raises(tc.CallError):
+            f(X, s)
+    else:
+        agree(f(X, s), expected.results["Y"], text)
