@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -22,7 +23,7 @@ from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames
-from .typing import TYPE_NAMES, Typed, convert, fits, settle
+from .typing import TYPE_NAMES, Typed, convert, fits, settle, unify
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -142,9 +143,15 @@ class _UnitChecker:
                     yield name
 
     def check(self, name: str) -> None:
-        """Check one def whose callees are done."""
+        """Check one def whose callees are done; once more where literals take their types from later statements."""
+        asked = self.suggestions.left
         checker = _DefChecker(self, self.defs[name])
         self.programs[name] = checker.check()
+        if checker.adopted:
+            self.suggestions.left = asked
+            checker = _DefChecker(self, self.defs[name], checker.adopted)
+            self.programs[name] = checker.check()
+        self.diagnostics += checker.scope.diagnostics
         if checker.failed or self.defs[name].broken:
             self.broken.add(name)
         self.done.add(name)
@@ -167,9 +174,14 @@ class _Draft:
 
 
 class _DefChecker:
-    """Checks one def."""
+    """Checks one def.
 
-    def __init__(self, unit: _UnitChecker, node: tree.Def) -> None:
+    Attributes:
+        adopted: the types of tensors whose first statement writes a literal. What is made while they are still asked for
+            (`types` is `None`) reads the literals themselves and is thrown away.
+    """
+
+    def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
         self.node = node
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
@@ -178,6 +190,9 @@ class _DefChecker:
         self.result_spans: dict[str, Span] = {}
         self.prefixes: dict[str, int] = {}
         self.mentioned: set[str] = set()
+        self.types = types
+        self.adopted: dict[str, DType] = {}
+        self.times_written = Counter(name for statement in node.statements for name in _targets(statement))
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
     @property
@@ -199,7 +214,6 @@ class _DefChecker:
         self.unwritten_results()
         if not self.failed and not self.node.broken:
             self.unused()
-        self.unit.diagnostics += self.scope.diagnostics
         return self.program()
 
     def too_many(self, span: Span) -> bool:
@@ -1061,10 +1075,14 @@ class _StatementChecker:
         if own is BOOL and self.operator in ("+", "*"):
             own = INT32
         if not first:
+            if info.literal is not None:
+                self.adopt(value, own, info, info.literal)
             if info.dtype is not None:
                 self.narrows(value, own, info.dtype)
             return info.dtype
         declared = self.owner.declared.get(name)
+        if value.weak and declared is None:
+            own = self.literal_type(value, own, info)
         dims: tuple[Expr, ...] | None = None
         dtype = own
         if declared is not None:
@@ -1086,6 +1104,24 @@ class _StatementChecker:
         self.owner.draft.tensors[name] = Tensor(name, dtype, rank, kind, declared=dims, span=node.target.span)
         self.owner.declare_equalities(name, dims, node.target.span)
         return dtype
+
+    def literal_type(self, value: Typed, own: DType, info: TensorInfo) -> DType:
+        """The type of a target whose first statement writes a literal: that of the next statement on it, if there is one."""
+        owner, name = self.owner, self.node.target.name
+        if owner.types is not None:
+            return owner.types.get(name, own)
+        if owner.times_written[name] > 1:
+            info.literal, owner.adopted[name] = value, own
+        return own
+
+    def adopt(self, value: Typed, own: DType, info: TensorInfo, literal: Typed) -> None:
+        """Give a target that holds a literal the type in which the literal meets this value; a literal waits for the next one."""
+        if value.weak:
+            info.literal = value if value.weak == "float" else literal
+        else:
+            info.literal = None
+        info.dtype = unify(literal, value if value.weak else Typed(value.expr, own), bool_is_int=False)[2]
+        self.owner.adopted[self.node.target.name] = info.dtype
 
     def narrows(self, value: Typed, own: DType, dtype: DType) -> None:
         if value.weak == "int":

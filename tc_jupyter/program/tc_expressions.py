@@ -309,6 +309,8 @@ class ExpressionChecker:
     def _element(self, info: TensorInfo, indices: tuple[Expr, ...], span: Span) -> Typed | None:
         """A read, cast to the type of arithmetic."""
         assert info.dtype is not None
+        if info.literal is not None:
+            return replace(info.literal, expr=replace(info.literal.expr, span=span))
         if self.in_bound and (indices or not info.is_input or not info.dtype.is_integer):
             what = (
                 f"reads `{info.name}`"

@@ -8,12 +8,12 @@ Source: `docs/ranges.md`, 'The rounds'; Tensor Comprehensions documentation, "Ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
-from tc_jupyter.program import FUNCTIONS, Expr, Index, IndexVar, Program, Statement, walk
+from tc_jupyter.program import FUNCTIONS, Expr, Index, IndexVar, Program, Read, Size, Statement, walk
 from tc_jupyter.syntax import elsewhere
 
 from .accesses import Access, Bound, accesses, bounds_of, discharge, has_data, write_access
@@ -31,7 +31,8 @@ class IndexRange:
 
     Attributes:
         kind: `output` or `reduction`.
-        source: `where`, `inferred`, `target` (taken from the box of the tensor that is updated), or `open`.
+        source: `where`, `inferred`, `target` (taken from the box of the tensor that is updated, or from the next statement on it
+            where this one writes a literal), or `open`.
         round: number of the round that found it, 0 for `where` and `target`.
         because: the bounds that shaped it.
         exact: no larger range is possible given the earlier rounds.
@@ -66,6 +67,12 @@ class IndexRange:
     def reasons(self) -> tuple[str, ...]:
         """One line per access dimension that shaped the index: `0 <= i + k < N  (B)`."""
         return tuple(because_lines(self.because))
+
+
+def is_literal(statement: Statement) -> bool:
+    """Whether the value is made of literals alone: the first statement on a target may then take its ranges from the next one."""
+    parts = (item for expr in (statement.value, *statement.exists) for item in walk(expr))
+    return not any(isinstance(item, IndexVar | Read | Size) for item in parts)
 
 
 def because_lines(bounds: tuple[Bound, ...]) -> list[str]:
@@ -163,9 +170,7 @@ def infer_ranges(program: Program) -> Ranges:
 
     Source: `docs/ranges.md`, 'One statement, step by step'.
     """
-    state = _Inference(program)
-    for statement in program.statements:
-        state.infer(statement)
+    state = _statements(program)
     for tensor in program.tensors:
         if tensor.box is not None and tensor.name not in state.boxes:
             state.give_box(tensor.name, tensor.box)
@@ -185,6 +190,23 @@ def infer_ranges(program: Program) -> Ranges:
     )
 
 
+MOST_PASSES = 8
+"""How often the statements are gone through while ranges of literals are found in later statements; one pass is the rule."""
+
+
+def _statements(program: Program) -> _Inference:
+    """The state after all statements, whose first one on a target may write a literal and wait for the next one's ranges."""
+    given: dict[str, Box] = {}
+    for number in range(MOST_PASSES):
+        state = _Inference(program, given)
+        for statement in program.statements:
+            state.infer(statement)
+        if not state.learned or number == MOST_PASSES - 1:
+            return state
+        given |= state.learned
+    raise AssertionError("the last pass returns")
+
+
 def signature_scope(program: Program) -> tuple[dict[str, SizeExpr], dict[str, SizeExpr]]:
     """Sizes and integer scalars of the signature."""
     sizes = {name: size(name, position) for position, name in enumerate(program.sizes)}
@@ -200,8 +222,11 @@ def signature_scope(program: Program) -> tuple[dict[str, SizeExpr], dict[str, Si
 class _Inference:
     """The state while statements are handled in text order; statements never change what earlier ones found."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, given: Mapping[str, Box]) -> None:
         self.program = program
+        self.given = given
+        self.waiting: dict[str, tuple[IndexRange, ...]] = {}  # ranges of a literal that a later statement has to complete
+        self.learned: dict[str, Box] = {}  # those that one has completed
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
         self.sizes, scalars = signature_scope(program)
         self.scope = Scope(self.sizes, scalars, {}, [], "[]" if program.language == "sac" else "()")
@@ -232,7 +257,7 @@ class _Inference:
         target = self.tensors[statement.target]
         if target.box is not None and target.name not in self.boxes:
             self.give_box(target.name, target.box)
-        solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes)
+        solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes, self.given.get(target.name))
         solver.run()
         self.diagnostics.extend(solver.diagnostics)
         if statement.target not in self.boxes and not self.was_written(statement.target) and solver.is_complete:
@@ -241,12 +266,23 @@ class _Inference:
             self.set_box(statement.target, Box(tuple(known)))
         elif statement.target in self.boxes and solver.is_complete:
             solver.add_write(self.boxes[statement.target])
+        elif statement.target in self.waiting and solver.is_complete:
+            self.complete(statement.target, solver.ranges)
+        elif not self.was_written(statement.target) and is_literal(statement):
+            self.waiting[statement.target] = tuple(solver.ranges)
         name = statement.name
         self.indices[name] = tuple(solver.ranges)
         self.accesses[name] = solver.accesses
         self.bounds[name] = tuple(solver.bounds)
         self.rounds[name] = tuple(solver.rounds)
         self.divisors[name] = tuple(dict.fromkeys(solver.scope.divisors or ()))
+
+    def complete(self, target: str, later: Sequence[IndexRange]) -> None:
+        """Give a literal that waits the ranges of this statement where it has none of its own."""
+        own = self.waiting.pop(target)
+        ranges = (other if r.lower is None else r for r, other in zip(own, later, strict=False))
+        self.learned[target] = Box(tuple((r.lower, r.upper) for r in ranges if r.lower is not None and r.upper is not None))
+        self.set_box(target, self.learned[target])
 
     def was_written(self, target: str) -> bool:
         """Whether an earlier statement wrote the tensor, possibly one whose ranges stayed unknown."""
@@ -271,8 +307,9 @@ class _Inference:
 class _Rounds:
     """Ranges of one statement: bounds, guards, rounds, then the range of the target."""
 
-    def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box]) -> None:
+    def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box], later: Box | None) -> None:
         self.statement = statement
+        self.later = later
         self.scope = scope
         self.boxes = boxes
         self.diagnostics: list[Diagnostic] = []
@@ -372,7 +409,7 @@ class _Rounds:
         return True
 
     def take_target(self, open_indices: list[str]) -> None:
-        box = self.boxes.get(self.statement.target)
+        box = self.boxes.get(self.statement.target, self.later)
         open_names = set(open_indices)
         for dimension, item in enumerate(self.statement.indices):
             if item.name not in open_names:
