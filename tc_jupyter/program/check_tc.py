@@ -647,6 +647,8 @@ class _DefChecker:
     # after the statements
 
     def unwritten_results(self) -> None:
+        if any(isinstance(item, tree.Broken) and not item.targets for item in self.node.statements):
+            return  # it may have been meant to write any of them
         for name in self.declared:
             if name in self.scope.tensors:
                 continue

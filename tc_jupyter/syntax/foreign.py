@@ -9,21 +9,11 @@ from bisect import bisect_left
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
-from .elsewhere import CONSTANTS, INSTEAD, REDUCING, RENAMED, reducing
+from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
 from .recovery import closers
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 
 _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
-
-
-def module_name(before: Token, dot: Token, after: Token) -> Diagnostic:
-    """`math.pi`, `np.sqrt(x)`."""
-    text = CONSTANTS.get(after.text) or RENAMED.get(after.text, after.text)
-    fix = Fix(f"write `{text}`", (Edit(Span(before.start, after.end), text),))
-    help = "numbers are written out" if after.text in CONSTANTS else "functions have their plain names"
-    if (word := reducing(after.text)) is not None or after.text in INSTEAD:
-        help = REDUCING[word] if word else INSTEAD[after.text].help
-    return Diagnostic(codes.SYNTAX_ERROR, Span(before.start, dot.end), "there are no modules", help=help, fix=fix)
 
 
 def attribute(piece: list[Token], position: int) -> Diagnostic:

@@ -157,6 +157,7 @@ class _Scanner:
         self.comments: list[Span] = []
         self.allow: list[tuple[str, int]] = []
         self.first = True
+        self.semicolons: list[Span] = []
 
     def run(self) -> None:
         position, text = 0, self.text
@@ -183,6 +184,15 @@ class _Scanner:
                 self.add("DIMENSION", word, start, position)
             else:
                 position = self.rare(kind or "", word, start, position)
+        if self.semicolons:
+            self.not_separated(self.semicolons)
+
+    def not_separated(self, places: list[Span]) -> None:
+        """One message about all `;` of a cell."""
+        each = "" if len(places) == 1 else " each"
+        fix = Fix(f"delete{each} `;`", tuple(Edit(place, "") for place in places))
+        message = "`;` is not needed: statements are not separated"
+        self.report(codes.UNKNOWN_CHARACTER, places[0].start, places[0].end, message, fix=fix)
 
     def add(self, kind: str, word: str, start: int, end: int) -> None:
         self.tokens.append(Token(kind, word, start, end, self.first))
@@ -200,12 +210,9 @@ class _Scanner:
             case "python":
                 self.python(word, start, end)
             case "semicolon":
-                fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
-                self.report(
-                    codes.UNKNOWN_CHARACTER, start, end, "`;` is not needed: statements are not separated", fix=fix
-                )
+                self.semicolons.append(Span(start, end))
             case "logical":
-                self.logical(word, start, end)
+                return self.logical(word, start, end)
             case "quote":
                 help, fix = self.quoted(word, end)
                 self.report(codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", help, fix)
@@ -223,7 +230,7 @@ class _Scanner:
         """What to say about a text in quotes, which may be that of `C = einsum("ik,kj->ij", A, B)`."""
         last = [token.text for token in self.tokens[-30:]]
         if last[-2:] != ["einsum", "("]:
-            return "comments start with `#`", None
+            return "values are numbers and truth values; a comment starts with `#`", None
         place = len(last) - (5 if last[-3:-2] == ["."] else 3)
         bracket = last[:place][::-1].index("(") if ")" in last[place - 1 : place] and "(" in last[:place] else -1
         target = place - 2 - bracket
@@ -237,18 +244,44 @@ class _Scanner:
         span = Span(self.tokens[target - len(last)].start, end + rest.end() if rest else end)
         return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
 
-    def logical(self, word: str, start: int, end: int) -> None:
-        """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits."""
+    def logical(self, word: str, start: int, end: int) -> int:
+        """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits; `|=`, `|>`. Returns the offset to go on from."""
+        if found := re.compile(r"=(?!=)!?").match(self.text, end):
+            self.update(word, start, found.end())
+            return found.end()
+        if word == "|" and self.text[end : end + 1] == ">":
+            self.pipe(start, end + 1)
+            return end + 1
         message = f"there is no operator `{word}`"
         before = self.tokens[-1].type if self.tokens else ""
         if before == "INTEGER" or re.match(r"[ \t]*\d", self.text[end : end + 80]):
             help = "there are no operators on bits; `x % 2` is the last one, `x / 2` what stands before it"
             self.report(codes.UNKNOWN_CHARACTER, start, end, message, help)
             self.add("ERROR", word, start, end)
-            return
+            return end
         fix = Fix(f"replace `{word}` by `{word * 2}`", (Edit(Span(start, end), word * 2),))
         self.report(codes.UNKNOWN_CHARACTER, start, end, message, f"`{word * 2}` is the logical operator", fix)
         self.add("AND" if word == "&" else "OR", word * 2, start, end)
+        return end
+
+    def update(self, word: str, start: int, end: int) -> None:
+        """`|=` and `&=`, with or without a `!`."""
+        plain = ("max=" if word == "|" else "min=") + "!" * (self.text[end - 1] == "!")
+        fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),))
+        help = f"`{plain}` on `bool` says whether {'any is' if word == '|' else 'all are'} true; there are no operators on bits"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, f"there is no operator `{self.text[start:end]}`", help, fix)
+        self.add("UPDATE", plain, start, end)
+
+    def pipe(self, start: int, end: int) -> None:
+        """`X(i) |> exp`."""
+        name, left = re.match(r"[ \t]*([A-Za-z_]\w*)(?![\w(])", self.text[end : end + 80]), self.operand()
+        fix = None
+        if name and left is not None:
+            text = f"{name.group(1)}({self.text[left:start].rstrip()})"
+            fix = Fix(f"write `{text}`", (Edit(Span(left, end + name.end()), text),))
+        help = "a function stands before its argument, as in `exp(X(i))`"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, "there is no operator `|>`", help, fix)
+        self.add("ERROR", "|>", start, end)
 
     def comment(self, word: str, start: int, end: int) -> None:
         self.comments.append(Span(start, end))
@@ -336,6 +369,14 @@ class _Scanner:
         text = f"pow({self.text[left:start].rstrip()}, {right.group(1)})"
         return Fix("use `pow`", (Edit(Span(left, end + right.end()), text),))
 
+    def product(self, end: int) -> Fix | None:
+        """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`."""
+        last, right = self.tokens[-3:], re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n]|\Z))", self.text[end : end + 80])
+        if [token.type for token in last] != ["NAME", "ASSIGN", "NAME"] or right is None:
+            return None
+        text = elsewhere.einsum("ik,kj->ij", [last[2].text, right.group(1)], last[0].text)
+        return Fix(f"write `{text}`", (Edit(Span(last[0].start, end + right.end()), text),)) if text else None
+
     def operand(self) -> int | None:
         """Where the operand that ends with the last token starts."""
         opened, last = 0, len(self.tokens) - 1
@@ -362,7 +403,7 @@ class _Scanner:
             self.report(codes.UNKNOWN_CHARACTER, start, end, f"U+{ord(char):04X} is no blank of the language", fix=fix)
             return
         shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
-        fix = self.power(start, end) if word == "^" else None
+        fix = self.power(start, end) if word == "^" else self.product(end) if word == "@" else None
         self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char), fix)
         self.add("ERROR", word, start, end)
 
