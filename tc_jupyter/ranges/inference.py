@@ -225,7 +225,9 @@ class _Inference:
     def __init__(self, program: Program, given: Mapping[str, Box]) -> None:
         self.program = program
         self.given = given
-        self.waiting: dict[str, tuple[IndexRange, ...]] = {}  # ranges of a literal that a later statement has to complete
+        self.waiting: dict[
+            str, tuple[IndexRange, ...]
+        ] = {}  # ranges of a literal that a later statement has to complete
         self.learned: dict[str, Box] = {}  # those that one has completed
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
         self.sizes, scalars = signature_scope(program)
@@ -281,7 +283,9 @@ class _Inference:
         """Give a literal that waits the ranges of this statement where it has none of its own."""
         own = self.waiting.pop(target)
         ranges = (other if r.lower is None else r for r, other in zip(own, later, strict=False))
-        self.learned[target] = Box(tuple((r.lower, r.upper) for r in ranges if r.lower is not None and r.upper is not None))
+        self.learned[target] = Box(
+            tuple((r.lower, r.upper) for r in ranges if r.lower is not None and r.upper is not None)
+        )
         self.set_box(target, self.learned[target])
 
     def was_written(self, target: str) -> bool:

@@ -32,7 +32,7 @@ class Instead:
         return self.template.format(*plain, *bracketed) if fits and self.template else None
 
 
-MODULES = frozenset("np numpy math torch jnp jax cp tf F scipy std tl triton nn".split())
+MODULES = frozenset({"np", "numpy", "math", "torch", "jnp", "jax", "cp", "tf", "F", "scipy", "std", "tl", "triton", "nn"})
 """Names that stand before `.` in other languages."""
 
 CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
@@ -137,7 +137,9 @@ WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     "minimum": ("min=!", None),
     **dict.fromkeys(("mean", "avg", "average"), ("", REDUCING["mean"])),
     "xor": ("", _COUNT),
-    **dict.fromkeys(("std", "var"), ("", "sum `X(i)` and `X(i) * X(i)` with `+=!`, and write the quotients in a later statement")),
+    **dict.fromkeys(
+        ("std", "var"), ("", "sum `X(i)` and `X(i) * X(i)` with `+=!`, and write the quotients in a later statement")
+    ),
 }
 """Words that are written before `=!` as operators are: the operator that is meant, if there is one, and a help."""
 
@@ -164,6 +166,8 @@ _SQUARE = Instead("a square is a product", 1, "({1} * {1})")
 _SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
 _CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})")
 _XOR = Instead("of truth values it is `a != b`; there are no operators on bits", 2, "({2} != {3})")
+POINTERS = ("load", "store", "deref")
+"""Functions that take an address."""
 _POINTER = Instead("an element is read as `X(i)`; the ranges of the indices take the place of pointers and masks")
 _THREAD = Instead("an index runs over everything it can index; which thread computes what is said by a schedule")
 _REMAINDER = Instead("a remainder is `a % b`", 2, "({2} % {3})")
@@ -185,7 +189,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("select", "ifelse", "iif", "merge"), _CHOICE),
     **dict.fromkeys(("xor", "logical_xor"), _XOR),
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
-    **dict.fromkeys(("load", "store", "deref"), _POINTER),
+    **dict.fromkeys(POINTERS, _POINTER),
     **dict.fromkeys(("program_id", "num_programs", "get_global_id"), _THREAD),
     "norm": Instead("sum the squares with `S +=! X(i) * X(i)`, and write `sqrt(S)` in a later statement"),
     "outer": Instead("write both indices, as in `C(i, j) = A(i) * B(j)`"),

@@ -12,7 +12,7 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
 from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TYPES, reducing
-from .foreign import attribute, operand_end, prefix_cast, shift, where_range
+from .foreign import attribute, operand_end, prefix_cast, shift, text_of, where_range
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
@@ -241,19 +241,15 @@ def _choice(piece: list[Token], position: int) -> Diagnostic | None:
         return None
     then, condition = piece[start:position], piece[position + 1 : middle]
     edits = (
-        Edit(Span(then[0].start, then[-1].end), _text(condition)),
-        Edit(Span(piece[position].start, condition[-1].end), f"? {_text(then)}"),
+        Edit(Span(then[0].start, then[-1].end), text_of(condition)),
+        Edit(Span(piece[position].start, condition[-1].end), f"? {text_of(then)}"),
         Edit(piece[middle].span, ":"),
     )
     help = "a choice is written `condition ? value : other`"
     message = "unexpected `if`"
-    return Diagnostic(codes.SYNTAX_ERROR, piece[position].span, message, help=help, fix=Fix("write it with `? :`", edits))
-
-
-def _text(tokens: list[Token]) -> str:
-    """Tokens as a text, with one blank wherever there was space."""
-    pairs = zip(tokens, tokens[1:], strict=False)
-    return tokens[0].text + "".join(" " * (other.start > one.end) + other.text for one, other in pairs)
+    return Diagnostic(
+        codes.SYNTAX_ERROR, piece[position].span, message, help=help, fix=Fix("write it with `? :`", edits)
+    )
 
 
 def _square(piece: list[Token], position: int) -> Diagnostic:
@@ -344,7 +340,9 @@ def _written(name: str, sizes: list[str]) -> str:
 
 def is_free(word: str) -> bool:
     """Whether a word means nothing as a type in any language."""
-    return word not in TYPES and word not in ARRAY_TYPES and word not in _PYTHON_WORDS and not word.startswith("complex")
+    return (
+        word not in TYPES and word not in ARRAY_TYPES and word not in _PYTHON_WORDS and not word.startswith("complex")
+    )
 
 
 def suggested_sizes(body: list[Token], taken: set[str]) -> dict[str, list[str]]:
@@ -404,7 +402,9 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
     if before.text == "if" and (found := _choice(piece, position - 1)):
         return found
     if (called := _called(piece, position)) is not None:
-        instead = REDUCING.get(reducing(called.text) or "") or (INSTEAD[called.text].help if called.text in INSTEAD else None)
+        instead = REDUCING.get(reducing(called.text) or "") or (
+            INSTEAD[called.text].help if called.text in INSTEAD else None
+        )
         message = f"what `{called.text}(...)` gives has no elements here"
         help = instead or f"write a statement `T = {called.text}(...)` before this one and read `T` here"
         place = Span(called.start, before.end)

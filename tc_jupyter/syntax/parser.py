@@ -23,7 +23,7 @@ from .mistakes import annotated, is_free, meant, refused, suggested_sizes, unnam
 from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements, written
 from .repairs import repaired
 from .slices import sliced
-from .tokens import Token, tokenize
+from .tokens import SEMICOLON, Token, tokenize
 from .tree import (
     Apply,
     Binary,
@@ -70,12 +70,25 @@ def parse_tc(source: SourceText) -> Parsed:
     parser = _CellParser(source, scanned.diagnostics)
     tokens = repaired(scanned.tokens, parser.diagnostics)
     before, pieces = split_defs(without_control(tokens, parser.diagnostics))
+    if not pieces:
+        parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
+    _join_semicolons(parser.diagnostics)
     defs = tuple(_with_errors(parser.definition(piece), scanned_errors) for piece in pieces)
     unit = Unit(defs, Span(0, len(source.text)))
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
+
+
+def _join_semicolons(diagnostics: list[Diagnostic]) -> None:
+    """Tell all `;` of a cell in one message."""
+    found = [item for item in diagnostics if item.message == SEMICOLON]
+    if len(found) < 2:
+        return
+    edits = tuple(edit for item in found if item.fix for edit in item.fix.edits)
+    diagnostics[:] = [item for item in diagnostics if item.message != SEMICOLON]
+    diagnostics.append(replace(found[0], fix=Fix("delete every `;`", edits)))
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -163,7 +176,11 @@ class _CellParser:
         else:
             span = Span(tokens[0].start, tokens[-1].end)
             message = "text outside a def" if has_defs else "the cell has no def"
-            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=_EXAMPLE)
+            kinds = [token.type for token in tokens]
+            is_def = not has_defs and kinds[:2] == ["NAME", "LPAR"] and "ARROW" in kinds
+            place = Span(tokens[0].start, tokens[0].start)
+            fix = Fix("write `def` before it", (Edit(place, "def "),)) if is_def else None
+            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=_EXAMPLE, fix=fix)
 
     def definition(self, piece: DefTokens) -> Def:
         """One def, whatever is wrong with it."""
@@ -341,7 +358,11 @@ class _CellParser:
             return tokens[1:]
         if close + 1 < len(tokens):
             after = tokens[close + 1]
-            fix = Fix("delete it", (Edit(after.span, ""),)) if after.type == "COLON" and len(tokens) == close + 2 else None
+            fix = (
+                Fix("delete it", (Edit(after.span, ""),))
+                if after.type == "COLON" and len(tokens) == close + 2
+                else None
+            )
             message = f"unexpected `{after.text}`"
             self.report(codes.SYNTAX_ERROR, after.span, message, help="expected `{` after the results", fix=fix)
         return tokens[1:close]
@@ -544,7 +565,8 @@ def _left_side(value: list[Token]) -> str | None:
     inside = [
         token.text
         for i, token in enumerate(value)
-        if token.type == "NAME" and any(opening < i < closing for opening, closing in pairs.items())
+        if token.type == "NAME"
+        and any(opening < i < closing for opening, closing in pairs.items())
         and not (i + 1 < len(value) and value[i + 1].type == "LPAR")
     ]
     found = list(dict.fromkeys(inside))

@@ -68,7 +68,7 @@ def _header_end(tokens: list[Token]) -> int:
         after = pairs.get(2, -1) + 1
         if after and after < len(tokens) and tokens[after].type == "COLON":
             return after
-        starts = (i for i in range(3, len(tokens)) if tokens[i].first and _starts_statement(tokens, i, pairs))
+        starts = (i for i in range(3, len(tokens)) if tokens[i].first and starts_statement(tokens, i, pairs))
         return next(starts, len(tokens))
     if arrow + 1 < len(tokens) and tokens[arrow + 1].type == "LPAR":
         return pairs.get(arrow + 1, arrow + 1) + 1
@@ -142,16 +142,16 @@ def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> b
     if token.text == "return" and depth == 0 and _ends(tokens, i - 1):
         return i + 1 == len(tokens) or tokens[i + 1].type not in (*_ASSIGN, "LPAR") or token.first
     if token.type not in _NAMES:
-        return token.first and depth == 0 and _ends(tokens, i - 1) and _starts_statement(tokens, i, pairs)
+        return token.first and depth == 0 and _ends(tokens, i - 1) and starts_statement(tokens, i, pairs)
     if depth == 0 and _ends(tokens, i - 1):
-        return token.first or _starts_statement(tokens, i, pairs)
+        return token.first or starts_statement(tokens, i, pairs)
     if (
         before.type in ("COMMA", "WHERE", "EXISTS")
         and depth == 0
         and not (i + 1 < len(tokens) and tokens[i + 1].type == "LPAR")
     ):
         return False  # a clause; only `T(i) =` cannot be one
-    return token.first and _starts_statement(tokens, i, pairs)
+    return token.first and starts_statement(tokens, i, pairs)
 
 
 def _ends(tokens: list[Token], i: int) -> bool:
@@ -174,7 +174,7 @@ def written(tokens: list[Token]) -> list[str]:
     return list(found)
 
 
-def _starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
+def starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
     """Whether `NAME [(...)] assign`, `NAME {[...]} assign` or `NAME {, NAME} =` stands at `i`."""
     after = i + 1
     if after < len(tokens) and tokens[after].type == "LPAR":

@@ -1,11 +1,12 @@
 """Words of other languages whose meaning is certain: each is told, and what is meant stands in its place before the cell is cut.
 
-Worked example: in `y(i) sum=! np.exp(X(i, k))` the three tokens `sum`, `=`, `!` become the operator `+=!`, and `np.exp` becomes `exp`.
+Worked example: in `y(i) sum=! np.exp(X(i, k))` the tokens `sum`, `=`, `!` become the operator `+=!`, and `np.exp` becomes `exp`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
@@ -45,7 +46,7 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
     if not any(token.text in MODULES for token in tokens):
         return tokens
     kept: list[Token] = []
-    called = {one.text for one, other in zip(tokens, tokens[1:], strict=False) if other.type == "LPAR"}
+    called = {one.text for one, other in pairwise(tokens) if other.type == "LPAR"}
     plain = Counter(
         token.text for before, token in zip([None, *tokens], tokens, strict=False) if not before or before.type != "DOT"
     )

@@ -53,7 +53,9 @@ def sliced(piece: list[Token]) -> Diagnostic | None:
 
 def _is_slice(subscript: tuple[Token, ...]) -> bool:
     kinds = [token.type for token in subscript]
-    return kinds == ["DOTS"] or ("COLON" in kinds and "QUESTION" not in kinds and not set(kinds) & {*_OPENING, *_CLOSING})
+    return kinds == ["DOTS"] or (
+        "COLON" in kinds and "QUESTION" not in kinds and not set(kinds) & {*_OPENING, *_CLOSING}
+    )
 
 
 def _reads(piece: list[Token]) -> list[_Read]:

@@ -21,6 +21,8 @@ _TYPE_WORDS = """
 SCALAR_TYPES = frozenset(_TYPE_WORDS.split())
 """Names of element types, the other names included."""
 
+SEMICOLON = "`;` is not needed: statements are not separated"
+
 KEYWORDS: dict[str, str] = {
     "def": "DEF",
     "where": "WHERE",
@@ -157,7 +159,6 @@ class _Scanner:
         self.comments: list[Span] = []
         self.allow: list[tuple[str, int]] = []
         self.first = True
-        self.semicolons: list[Span] = []
 
     def run(self) -> None:
         position, text = 0, self.text
@@ -184,15 +185,6 @@ class _Scanner:
                 self.add("DIMENSION", word, start, position)
             else:
                 position = self.rare(kind or "", word, start, position)
-        if self.semicolons:
-            self.not_separated(self.semicolons)
-
-    def not_separated(self, places: list[Span]) -> None:
-        """One message about all `;` of a cell."""
-        each = "" if len(places) == 1 else " each"
-        fix = Fix(f"delete{each} `;`", tuple(Edit(place, "") for place in places))
-        message = "`;` is not needed: statements are not separated"
-        self.report(codes.UNKNOWN_CHARACTER, places[0].start, places[0].end, message, fix=fix)
 
     def add(self, kind: str, word: str, start: int, end: int) -> None:
         self.tokens.append(Token(kind, word, start, end, self.first))
@@ -210,7 +202,8 @@ class _Scanner:
             case "python":
                 self.python(word, start, end)
             case "semicolon":
-                self.semicolons.append(Span(start, end))
+                fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
+                self.report(codes.UNKNOWN_CHARACTER, start, end, SEMICOLON, fix=fix)
             case "logical":
                 return self.logical(word, start, end)
             case "quote":
@@ -245,7 +238,7 @@ class _Scanner:
         return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
 
     def logical(self, word: str, start: int, end: int) -> int:
-        """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits; `|=`, `|>`. Returns the offset to go on from."""
+        """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits; `|=`, `|>`. Returns where to go on."""
         if found := re.compile(r"=(?!=)!?").match(self.text, end):
             self.update(word, start, found.end())
             return found.end()
@@ -371,7 +364,10 @@ class _Scanner:
 
     def product(self, end: int) -> Fix | None:
         """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`."""
-        last, right = self.tokens[-3:], re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n]|\Z))", self.text[end : end + 80])
+        last, right = (
+            self.tokens[-3:],
+            re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n]|\Z))", self.text[end : end + 80]),
+        )
         if [token.type for token in last] != ["NAME", "ASSIGN", "NAME"] or right is None:
             return None
         text = elsewhere.einsum("ik,kj->ij", [last[2].text, right.group(1)], last[0].text)
