@@ -153,6 +153,8 @@ def finish(
 ) -> tuple[Diagnostic, ...]:
     """Errors, warnings, notes, each in source order; each message once, silenced ones left out, strict mode applied."""
     kept = [_strict(message) if strict else message for message in dict.fromkeys(messages)]
+    errors = {(message.code.number, message.span) for message in kept if message.is_error}
+    kept = [each for each in kept if each.is_error or (each.code.number, each.span) not in errors]
     places = tuple(places)
     shown = in_order(message for message in kept if not _silenced(message, allow, places))
     return tuple(sorted(shown, key=lambda message: _RANK[message.severity]))

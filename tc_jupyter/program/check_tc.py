@@ -378,7 +378,12 @@ class _DefChecker:
             if not isinstance(statement, tree.Comprehension):
                 return None
             writes = statement.target.name == name
-            if writes and not written and statement.operator not in ("=", "=!") and not statement.operator.endswith("!"):
+            if (
+                writes
+                and not written
+                and statement.operator not in ("=", "=!")
+                and not statement.operator.endswith("!")
+            ):
                 left = source.slice(Span(statement.target.span.end, statement.operator_span.start)).rstrip()
                 edits.append(Edit(Span(statement.span.start, statement.span.start), f"{new}{left} = {name}{left}  "))
             if writes:
@@ -786,14 +791,21 @@ class _StatementChecker:
             return
         names = list(dict.fromkeys(info.name for info, _ in whole))
         infos = {info.name: info for info, _ in whole}
-        labels = tuple(Label(infos[name].span, f"{infos[name].rank} dimension{'s' * (infos[name].rank != 1)}") for name in names)
+        labels = tuple(
+            Label(infos[name].span, f"{infos[name].rank} dimension{'s' * (infos[name].rank != 1)}") for name in names
+        )
         (first, place), ranks = whole[0], {info.rank for info, _ in whole}
         rank = first.rank or 0
         free = [each for each in "ijklmnpqrs" if scope.taken(each) is None][:rank]
         left = [index.name for index in node.indices or () if isinstance(index, tree.Name)]
         used = left if len(left) == len(node.indices or ()) == rank else free
         fix = None
-        if len(ranks) == 1 and len(used) == rank and (used is left or node.indices is None) and len(scope.diagnostics) == count:
+        if (
+            len(ranks) == 1
+            and len(used) == rank
+            and (used is left or node.indices is None)
+            and len(scope.diagnostics) == count
+        ):
             text = f"({', '.join(used)})"
             edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
             edits += [] if used is left else [Edit(Span(node.target.span.end, node.target.span.end), text)]
@@ -807,10 +819,23 @@ class _StatementChecker:
         """Indices in subscripts of a value that has a mistake, and not on the left."""
         found: dict[str, Span] = {}
         for item in tree.walk(self.node.value):
-            if isinstance(item, tree.Apply) and item.function.name not in FUNCTIONS and item.function.name not in TYPE_NAMES:
-                inside = (part.name for argument in item.arguments for part in tree.walk(argument) if isinstance(part, tree.Name))
+            if (
+                isinstance(item, tree.Apply)
+                and item.function.name not in FUNCTIONS
+                and item.function.name not in TYPE_NAMES
+            ):
+                inside = (
+                    part.name
+                    for argument in item.arguments
+                    for part in tree.walk(argument)
+                    if isinstance(part, tree.Name)
+                )
                 found |= {name: self.names.indices[name] for name in inside if name in self.names.indices}
-        return {name: span for name, span in found.items() if name not in self.names.left and name not in self.names.mistaken}
+        return {
+            name: span
+            for name, span in found.items()
+            if name not in self.names.left and name not in self.names.mistaken
+        }
 
     # the left side
 

@@ -436,7 +436,9 @@ class ExpressionChecker:
             relation = source.slice(inside.span)
             text = f"{equal} && {relation}" if inside is node.right else f"{relation} && {equal}"
             fix = Fix(f"write `{text}`", (Edit(node.span, self._joined(text)),)) if len(text) < 200 else None
-        message = f"`{source.slice(inside.span)}` is compared first, and its truth value with `{source.slice(other.span)}`"
+        message = (
+            f"`{source.slice(inside.span)}` is compared first, and its truth value with `{source.slice(other.span)}`"
+        )
         help = f"`{inside.op}` binds tighter than `{node.op}`: put parentheses, or join two comparisons with `&&`"
         self.scope.report(codes.COMPARISON_LEVELS, node.op_span, message, help=help, fix=fix)
 

@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
-from tc_jupyter.program import FUNCTIONS, Expr, Index, IndexVar, Program, Read, Size, Statement, walk
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
+from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, walk
 from tc_jupyter.syntax import elsewhere
 
-from .accesses import Access, Bound, accesses, bounds_of, discharge, has_data, write_access
+from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, has_data, write_access
 from .convert import Scope, from_expr
 from .display import range_text, to_python
 from .interval import Box, Limit, solve
-from .size_expr import ZERO, SizeExpr, index, maximum, minimum, nonnegative, scalar, size
+from .size_expr import ZERO, Atom, Name, Product, SizeExpr, index, maximum, minimum, nonnegative, scalar, size
 
 LARGEST = 2**63 - 1
 
@@ -483,6 +483,7 @@ class _Rounds:
     def report_open(self, items: list[Index]) -> None:
         open_names = {item.name for item in items}
         together: list[Index] = []
+        unshaped: dict[tuple[Span, str], list[tuple[Index, Bound, str]]] = {}
         for item in items:
             if item.name in self.blind:
                 continue  # the tensor it indexes has a message of its own
@@ -491,8 +492,11 @@ class _Rounds:
                 self.report_never(item)
             elif all(len(b.expr.indices & open_names) > 1 and not has_data(b.expr) for b in where_used):
                 together.append(item)
-            else:
-                self.report_unshaped(item, where_used)
+            elif (told := self.unshaped(item, where_used)) is not None:
+                reason, text = told
+                unshaped.setdefault((where_used[0].access.span, reason), []).append((item, where_used[0], text))
+        for (_, reason), group in unshaped.items():
+            self.report_unshaped(reason, group)
         if together:
             self.report_together(together)
 
@@ -540,20 +544,82 @@ class _Rounds:
             return None
         return Fix(f"replace it by `{name}`", tuple(Edit(span, name) for span in spans))
 
-    def report_unshaped(self, item: Index, where_used: list[Bound]) -> None:
+    def unshaped(self, item: Index, where_used: list[Bound]) -> tuple[str, str] | None:
+        """Why the range of an index is not found, and the clause to write; `None` where that is told otherwise."""
         limits = self.limits.get(item.name, [])
+        if not limits and (found := next((b for b in where_used if _float_index(b) is not None), None)) is not None:
+            self.report_float(item, found)
+            return None
         if limits:
             side = "above" if limits[0].limit.side == "lower" else "below"
-            reason = f"it is bounded on one side only, nothing limits it from {side}"
-        elif any(has_data(b.expr) for b in where_used):
-            reason = "values of tensors never decide how far a loop runs"
-        else:
-            reason = "only sums of index times number or size, and integer division, decide how far a loop runs"
-        message = f"the range of `{item.name}` cannot be inferred: {reason}"
-        bound = where_used[0]
-        help_text = f"give its range: `where {_where(item.name)}`"
+            return f"it is bounded on one side only, nothing limits it from {side}", _where(item.name)
+        if any(has_data(b.expr) for b in where_used):
+            return "values of tensors never decide how far a loop runs", _where(item.name)
+        if scalars := _scalar_factors(where_used[0].expr, item.name):
+            names = " and ".join(f"`{name}`" for name in scalars)
+            are = "is an integer scalar and no size" if len(scalars) == 1 else "are integer scalars and no sizes"
+            end = _end_of_multiples(where_used, item.name, scalars[0])
+            reason = f"its factor {names} {are}; only an index times a number or a size decides how far a loop runs"
+            return reason, f"{item.name} in 0:{end}" if end else _where(item.name)
+        reason = "only sums of index times number or size, and integer division, decide how far a loop runs"
+        return reason, _where(item.name)
+
+    def report_unshaped(self, reason: str, group: list[tuple[Index, Bound, str]]) -> None:
+        """TC303, once for all indices of an access that share a reason."""
+        bound = group[0][1]
+        names = " and ".join(f"`{item.name}`" for item, _, _ in group)
+        message = f"the range of {names} cannot be inferred: {reason}"
+        if len(group) > 1:
+            message = f"the ranges of {names} cannot be inferred: {reason.replace('its factor', 'their factor', 1)}"
+        clauses = ", ".join(dict.fromkeys(text for _, _, text in group))
+        help_text = f"give {'its range' if len(group) == 1 else 'their ranges'}: `where {clauses}`"
         label = f"`{bound.access.text}` only has to stay inside"
         self.diagnostics.append(Diagnostic(codes.UNSHAPED_RANGE, bound.access.span, message, label, (), help_text))
+
+    def report_float(self, item: Index, bound: Bound) -> None:
+        """TC231 as an error: a floating index decides no range."""
+        float_index = _float_index(bound)
+        assert float_index is not None
+        code = replace(codes.FLOAT_INDEX, severity=Severity.ERROR)
+        message = f"the index is `{float_index.dtype.value}`, and a float decides no range, here that of `{item.name}`"
+        help_text = f"write an index of integers, or give the range: `where {_where(item.name)}`"
+        self.diagnostics.append(Diagnostic(code, float_index.span, message, "a floating index", (), help_text))
+
+
+def _float_index(bound: Bound) -> Expr | None:
+    """The subscript of a bound, if it is a float that is cut off."""
+    subscript = bound.access.read.indices[bound.dimension]
+    return subscript.operand if isinstance(subscript, Cast) and subscript.operand.dtype.is_float else None
+
+
+def _scalar_factors(e: SizeExpr, name: str) -> list[str]:
+    """The integer scalars that stand as factors beside an index."""
+    found: dict[str, None] = {}
+    for mono in e.terms:
+        atoms = [atom for each in mono for atom in _factors(each)]
+        if any(isinstance(atom, Name) and (atom.kind, atom.name) == ("index", name) for atom in atoms):
+            found |= {atom.name: None for atom in atoms if isinstance(atom, Name) and atom.kind == "scalar"}
+    return list(found)
+
+
+def _factors(atom: Atom) -> list[Atom]:
+    if isinstance(atom, Product):
+        return [part for factor in atom.factors for mono in factor.terms for each in mono for part in _factors(each)]
+    return [atom]
+
+
+def _end_of_multiples(bounds: list[Bound], name: str, scalar_name: str) -> str | None:
+    """Where `i` ends in `X(s*i + 1)`, an integer scalar times the index plus a number: after the last step inside."""
+    for bound in bounds:
+        e = bound.access.index[bound.dimension]
+        if (
+            bound.side == "upper"
+            and e.names == {name, scalar_name}
+            and len(e.terms) == 1
+            and set(e.terms.values()) == {1}
+        ):
+            return f"({as_written(bound.limit - 1 - e.offset)})/{scalar_name} + 1"
+    return None
 
 
 def _where(name: str) -> str:

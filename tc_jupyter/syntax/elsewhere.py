@@ -32,7 +32,9 @@ class Instead:
         return self.template.format(*plain, *bracketed) if fits and self.template else None
 
 
-MODULES = frozenset({"np", "numpy", "math", "torch", "jnp", "jax", "cp", "tf", "F", "scipy", "std", "tl", "triton", "nn"})
+MODULES = frozenset(
+    {"np", "numpy", "math", "torch", "jnp", "jax", "cp", "tf", "F", "scipy", "std", "tl", "triton", "nn"}
+)
 """Names that stand before `.` in other languages."""
 
 CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
