@@ -819,23 +819,21 @@ class _StatementChecker:
         """Indices in subscripts of a value that has a mistake, and not on the left."""
         found: dict[str, Span] = {}
         for item in tree.walk(self.node.value):
-            if (
-                isinstance(item, tree.Apply)
-                and item.function.name not in FUNCTIONS
-                and item.function.name not in TYPE_NAMES
-            ):
-                inside = (
-                    part.name
-                    for argument in item.arguments
-                    for part in tree.walk(argument)
-                    if isinstance(part, tree.Name)
-                )
-                found |= {name: self.names.indices[name] for name in inside if name in self.names.indices}
-        return {
-            name: span
-            for name, span in found.items()
-            if name not in self.names.left and name not in self.names.mistaken
-        }
+            if not isinstance(item, tree.Apply) or not self.may_be_read(item):
+                continue
+            inside = (
+                part.name for argument in item.arguments for part in tree.walk(argument) if isinstance(part, tree.Name)
+            )
+            found |= {name: self.names.indices[name] for name in inside if name in self.names.indices}
+        return {name: span for name, span in found.items() if name not in {*self.names.left, *self.names.mistaken}}
+
+    def may_be_read(self, node: tree.Apply[tree.Expression]) -> bool:
+        """Whether `T(...)` reads a tensor with the right number of indices, or is something unknown."""
+        name = node.function.name
+        info = self.scope.tensors.get(name)
+        if info is None:
+            return name not in FUNCTIONS and name not in TYPE_NAMES
+        return info.rank == len(node.arguments)
 
     # the left side
 

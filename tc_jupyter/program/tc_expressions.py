@@ -723,6 +723,7 @@ class ExpressionChecker:
             )
             help = f"`{function.signature}`: {function.document}"
             known = count == 1 and function.name in elsewhere.REDUCING
+            self.names.foreign |= known
             fix = self._reduction(node, function.name) if known else None
             if known and (fix or self._is_tensor(node.arguments[0])):
                 help = elsewhere.REDUCING[function.name]

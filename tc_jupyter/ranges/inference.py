@@ -614,7 +614,7 @@ def _end_of_multiples(bounds: list[Bound], name: str, scalar_name: str) -> str |
         e = bound.access.index[bound.dimension]
         if (
             bound.side == "upper"
-            and e.names == {name, scalar_name}
+            and set(e.names) == {name, scalar_name}
             and len(e.terms) == 1
             and set(e.terms.values()) == {1}
         ):

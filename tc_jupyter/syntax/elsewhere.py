@@ -188,7 +188,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("clamp", "clip"), _CLAMP),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
-    **dict.fromkeys(("select", "ifelse", "iif", "merge"), _CHOICE),
+    **dict.fromkeys(("select", "ifelse", "iif"), _CHOICE),
     **dict.fromkeys(("xor", "logical_xor"), _XOR),
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
     **dict.fromkeys(POINTERS, _POINTER),
