@@ -1024,7 +1024,8 @@ class _StatementChecker:
         alone = self.in_no_subscript((value.expr, *exists)) - bounds.keys()
         if self.operator != "=" or not reduction.keys() - typos <= alone:
             self.operator_fits(reduction, first, info.kind == "result")
-        if reduction and self.operator == "+":
+        slips = any(item.code is codes.LIKELY_TYPO for item in self.said())
+        if reduction and self.operator == "+" and not slips:
             self.repeated_terms(reduction)
         self.own_reads(value, exists, reduction)
         dtype = self.element_type(value, info, first)
@@ -1037,7 +1038,7 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not any(item.code is codes.LIKELY_TYPO for item in self.said()):
+        if reduction and self.operator == "+" and not slips:
             self.cheaper(value, reduction)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
         indices = tuple(Index(item, "output", bounds.get(item), self.left_span(item)) for item in left)

@@ -5,13 +5,12 @@ Worked example: in `y(i) sum=! np.exp(X(i, k))` the tokens `sum`, `=`, `!` becom
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import CONSTANTS, INSTEAD, MODULES, RENAMED, WORD_OPERATORS, reducing
-from .recovery import closers
+from .recovery import closers, starts_statement
 from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
 
 
@@ -47,9 +46,7 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
         return tokens
     kept: list[Token] = []
     called = {one.text for one, other in pairwise(tokens) if other.type == "LPAR"}
-    plain = Counter(
-        token.text for before, token in zip([None, *tokens], tokens, strict=False) if not before or before.type != "DOT"
-    )
+    known = _known(tokens)
     i = 0
     while i < len(tokens):
         token, last = tokens[i], i
@@ -57,19 +54,31 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
             last += 2
         if token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
-            kept.append(_plain_name(token, tokens[last], is_call and not plain[tokens[last].text], diagnostics))
+            kept.append(_plain_name(token, tokens[last], is_call and tokens[last].text not in known, diagnostics))
         else:
             kept += tokens[i : last + 1]
         i = last + 1
     return kept
 
 
+def _known(tokens: list[Token]) -> set[str]:
+    """Names that a cell gives: those that stand without an argument somewhere, and those that statements write."""
+    pairs = closers(tokens)
+    return {
+        token.text
+        for i, token in enumerate(tokens)
+        if token.type == "NAME"
+        and (i == 0 or tokens[i - 1].type != "DOT")
+        and (i + 1 == len(tokens) or tokens[i + 1].type not in ("LPAR", "DOT") or starts_statement(tokens, i, pairs))
+    }
+
+
 _NAMES = ("NAME", "MINMAX", "SCALAR")
 
 
-def _plain_name(module: Token, name: Token, alone: bool, diagnostics: list[Diagnostic]) -> Token:
-    """The token that stands for `np.name`; `alone`: it is called, and nothing else of the cell has that name."""
-    if alone and (reducing(name.text) is not None or name.text in INSTEAD):
+def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> Token:
+    """The token that stands for `np.name`; `called`: it is called, and the cell gives nothing that name."""
+    if called and (reducing(name.text) is not None or name.text in INSTEAD):
         return Token("NAME", name.text, module.start, name.end, module.first)
     number = CONSTANTS.get(name.text)
     text = number or RENAMED.get(name.text, name.text)
