@@ -156,7 +156,9 @@ _PRODUCT = Instead("a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`")
 _TRANSPOSE = Instead("write the indices in the other order, as in `Y(i, j) = X(j, i)`")
 _EXTENT = Instead("the extent of dimension 0 of `X` is `X.0`, the number of elements of a matrix `X.0 * X.1`")
 _SPREAD = Instead("sum `X(i)` and `X(i) * X(i)` with `+=!`, and write the quotients in a later statement")
-_FILLED = Instead("a constant needs only a range, as in `Y(i) = 0.0 where i in 0:N`")
+_FILLED = Instead(
+    "a tensor is there once a statement writes it; a constant needs only a range, as in `Y(i) = 0.0 where i in 0:N`"
+)
 _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _RUNNING = Instead("a running sum is `Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times")
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
@@ -188,7 +190,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("clamp", "clip"), _CLAMP),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
-    **dict.fromkeys(("select", "ifelse", "iif"), _CHOICE),
+    **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),
     **dict.fromkeys(("xor", "logical_xor"), _XOR),
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
     **dict.fromkeys(POINTERS, _POINTER),

@@ -20,6 +20,11 @@ _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
 def attribute(piece: list[Token], position: int) -> Diagnostic:
     """`X.T`, `X.shape`, `X(i).sqrt()`."""
     dot, after = piece[position], piece[position + 1] if position + 1 < len(piece) else None
+    if after is not None and after.start == dot.end and after.type in ("FACTOR", "SIGN", "MINUS", "ASSIGN", "RELATION"):
+        fix = Fix("delete `.`", (Edit(dot.span, ""),))
+        message = f"there is no operator `.{after.text}`"
+        help = "a statement says what one element is: its operators need no dots"
+        return Diagnostic(codes.SYNTAX_ERROR, Span(dot.start, after.end), message, help=help, fix=fix)
     if after is None or after.type not in ("NAME", "MINMAX"):
         help = "the extent of dimension 0 of `X` is `X.0`"
         return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
@@ -31,6 +36,13 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         opening, closing = (name, "") if piece[start].type == "LPAR" else (f"{name}(", ")")
         first = Edit(Span(piece[start].start, piece[start].start), opening)
         fix = Fix(f"write `{name}(...)`", (first, Edit(Span(dot.start, piece[position + 3].end), closing)))
+    elif after.text == "astype" and kinds[:3] == ["LPAR", "SCALAR", "RPAR"] and start is not None:
+        kind, opening = piece[position + 3].text, piece[start].type == "LPAR"
+        first = Edit(Span(piece[start].start, piece[start].start), kind if opening else f"{kind}(")
+        fix = Fix(
+            f"write `{kind}(...)`", (first, Edit(Span(dot.start, piece[position + 4].end), "" if opening else ")"))
+        )
+        help = f"a cast is written like a call, as in `{kind}(x)`"
     elif after.text == "shape" and kinds == ["LSQB", "INTEGER", "RSQB"]:
         dimension = piece[position + 3].text
         fix = Fix(f"write `.{dimension}`", (Edit(Span(dot.start, piece[position + 4].end), f".{dimension}"),))
@@ -142,7 +154,7 @@ def _one_more(bound: list[Token]) -> Edit:
     return Edit(Span(bound[-1].end, bound[-1].end), " + 1")
 
 
-_DECLARING = frozenset({"let", "var", "val", "auto", "const"})
+_DECLARING = frozenset({"let", "var", "val", "auto", "const", "Var", "RVar", "RDom", "Func"})
 
 
 def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
@@ -154,6 +166,11 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     if not count or (rest and rest[0].type != "NAME"):
         return None
     place = Span(piece[0].start, piece[count - 1].end)
+    if rest and all(token.type not in ("ASSIGN", "UPDATE") for token in rest):
+        message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
+        fix = Fix("leave it out", (Edit(Span(piece[0].start, piece[-1].end), ""),))
+        help = "indices and tensors need no declaration"
+        return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
     edits = [Edit(Span(place.start, rest[0].start if rest else place.end), "")]
     kind, value = piece[count - 1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
     if kind.type == "SCALAR" and value and all(token.type != "WHERE" for token in value):
@@ -326,6 +343,7 @@ def _control_end(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | No
             end = next(colons, end)
     elif tokens[end].type == "COLON":
         end += 1
+    end += end + 1 < len(tokens) and tokens[end].text == "then" and tokens[end + 1].first
     follows = tokens[end].type if end < len(tokens) else ""
     return end if follows in ("NAME", "DIGIT_NAME", "SCALAR", "LBRACE") else None
 

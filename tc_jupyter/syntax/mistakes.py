@@ -73,7 +73,9 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
     if token.text == "if" and (found := _choice(piece, position)):
         return found
-    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what)):
+    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
+        return found
+    if token.type == "ASSIGN" and opened is not None and (found := _by_name(piece, position, opened)):
         return found
     ends_inside = token.type in ("ASSIGN", "UPDATE", "WHERE") or (token.first and token.type == "NAME")
     if "RPAR" in accepted and opened is not None and ends_inside:
@@ -92,6 +94,18 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"unexpected `{shorten(token.text)}`", "here", help=help)
 
 
+def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | None:
+    """`sum(X, axis=1)`: an argument with a name; `None` if this is something else."""
+    before = piece[position - 2 : position]
+    if len(before) < 2 or before[1].type != "NAME" or before[0].type not in ("COMMA", "LPAR"):
+        return None
+    start = piece.index(opened)
+    called = piece[start - 1].text if start else ""
+    place = Span(before[1].start, piece[position].end)
+    help = REDUCING.get(reducing(called) or "") or (INSTEAD[called].help if called in INSTEAD else None)
+    return Diagnostic(codes.SYNTAX_ERROR, place, "arguments have no names", help=help)
+
+
 def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[str], what: str) -> Diagnostic:
     last = piece[-1]
     after = Span(last.end, last.end)
@@ -103,6 +117,9 @@ def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[s
             codes.SYNTAX_ERROR, Span(piece[0].start, last.end), "this is no statement: it assigns nothing", help=help
         )
     message = f"the {what} ends too early: something is missing after `{shorten(last.text)}`"
+    if last.type == "COMMA" and opened is None:
+        fix = Fix("delete `,`", (Edit(last.span, ""),))
+        return Diagnostic(codes.SYNTAX_ERROR, last.span, message, help=expectation(accepted), fix=fix)
     return Diagnostic(codes.SYNTAX_ERROR, last.span, message, help=expectation(accepted))
 
 
@@ -165,7 +182,9 @@ def _type_word(token: Token) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"`{shorten(token.text)}` is no type", help=help, fix=fix)
 
 
-def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) -> Diagnostic | None:
+def _symbol(
+    piece: list[Token], position: int, opened: Token | None, what: str, accepted: AbstractSet[str]
+) -> Diagnostic | None:
     """Mistakes that an operator or a bracket shows."""
     token = piece[position]
     before = piece[position - 1] if position else None
@@ -177,6 +196,11 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
     after = piece[position + 1] if position + 1 < len(piece) else None
     if token.type in ("MINUS", "FACTOR") and after is not None and after.type == "ASSIGN" and after.start == token.end:
         return _no_update(piece, position)
+    if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
+        return found
+    if token.type == "LSQB" and what == "statement" and before is not None and before.type == "RPAR":
+        help = "all indices of a tensor stand in one pair of round brackets, as in `X(i, j)`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "an element has no elements", help=help)
     is_second = token.type == "ASSIGN" and before is not None and opened is None and before.type in ENDS_EXPRESSION
     if is_second and what == "statement":
         fix = Fix("compare with `==`", (Edit(token.span, "=="),))
@@ -201,6 +225,17 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
     if token.type == "RELATION" and before is not None and before.text == token.text and before.end == token.start:
         return shift(piece, position)
     return None
+
+
+def _other_assignment(token: Token, after: Token | None) -> Diagnostic | None:
+    """`Y(i) := X(i)`, `Y(i) <- X(i)` and `Y(i) == X(i)`."""
+    two = after is not None and after.start == token.end and token.text + after.text in (":=", "<-")
+    if not two and token.text != "==":
+        return None
+    place = Span(token.start, after.end) if two and after is not None else token.span
+    text = ":=" if token.text == ":" else "<-" if two else "=="
+    fix = Fix("replace it by `=`", (Edit(place, "="),))
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"`{text}` assigns nothing", help="an assignment is `=`", fix=fix)
 
 
 def _no_update(piece: list[Token], position: int) -> Diagnostic:
@@ -252,13 +287,19 @@ def _choice(piece: list[Token], position: int) -> Diagnostic | None:
     )
 
 
+_ALL = "a statement keeps all elements: choose their values, as in `X(i) > 0 ? X(i) : 0`"
+
+
 def _square(piece: list[Token], position: int) -> Diagnostic:
     """`A[i, j]` or `A[i][j]` instead of `A(i, j)`; the fix mends all of them."""
+    chosen = False  # by a condition, as in `X[X > 0]`
     mended: dict[int, str] = {}  # what to write in the place of a bracket
     opened: list[tuple[int, bool]] = []  # places of `[`, and whether one stands after a tensor
     for place, token in enumerate(piece):
         if token.type == "LSQB":
             opened.append((place, place > 0 and (piece[place - 1].type == "NAME" or place - 1 in mended)))
+        elif token.type == "RELATION" and opened:
+            chosen = True
         elif token.type == "RSQB" and opened:
             start, is_read = opened.pop()
             if is_read and start - 1 in mended:
@@ -272,8 +313,8 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
         codes.SYNTAX_ERROR,
         piece[position].span,
         "elements of a tensor are read with round brackets",
-        help="the first element is number 0" if number else None,
-        fix=Fix("use round brackets", edits) if edits and not is_empty else None,
+        help=_ALL if chosen else "the first element is number 0" if number else None,
+        fix=Fix("use round brackets", edits) if edits and not is_empty and not chosen else None,
     )
 
 
@@ -419,7 +460,10 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
         return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "here", fix=Fix("put it in parentheses", edits))
     if before.type == "NAME" and word is not None:
         fix = None
-        if position > 1 and piece[position - 2].type == "ASSIGN" and word in OPERATORS and end == len(piece):
+        while end + 1 < len(piece) and piece[end].type == "FACTOR":
+            end = operand_end(piece, end + 1)
+        ends = end == len(piece) or piece[end].type == "WHERE"
+        if position > 1 and piece[position - 2].type == "ASSIGN" and word in OPERATORS and ends:
             edits = Edit(piece[position - 2].span, OPERATORS[word]), Edit(Span(before.start, token.start), "")
             fix = Fix(f"replace `=` by `{OPERATORS[word]}`", edits)
         return Diagnostic(

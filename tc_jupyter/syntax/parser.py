@@ -175,6 +175,7 @@ class _CellParser:
             self.report(codes.SYNTAX_ERROR, tokens[0].span, "`}` closes nothing", fix=fix)
         else:
             span = Span(tokens[0].start, tokens[-1].end)
+            self.forget(span)
             message = "text outside a def" if has_defs else "the cell has no def"
             kinds = [token.type for token in tokens]
             is_def = not has_defs and kinds[:2] == ["NAME", "LPAR"] and "ARROW" in kinds
@@ -295,7 +296,10 @@ class _CellParser:
     def param(self, piece: list[Token], around: list[Token]) -> Param | None:
         if not piece:
             comma = next((token for token in around if token.type == "COMMA"), around[0])
-            self.report(codes.SYNTAX_ERROR, comma.span, "a parameter is missing beside this comma")
+            last = around[-1].type == "COMMA"
+            fix = Fix("delete `,`", (Edit(around[-1].span, ""),)) if last else None
+            place = around[-1].span if last else comma.span
+            self.report(codes.SYNTAX_ERROR, place, "a parameter is missing beside this comma", fix=fix)
             return None
         if not self.fits(piece):
             return None
@@ -420,13 +424,15 @@ class _CellParser:
         edits: list[Edit] = []
         names = [token.text for token in tokens[1:] if token.type in ("NAME", "DIGIT_NAME")]
         only_names = all(token.type in ("NAME", "DIGIT_NAME", "COMMA", "LPAR", "RPAR") for token in tokens[1:])
-        if names and only_names and set(names) <= set(self.written):
+        nothing = [token.type for token in tokens[1:]] in ([], ["INTEGER"])
+        if nothing or (names and only_names and set(names) <= set(self.written)):
             edits = [Edit(Span(tokens[0].start, tokens[-1].end), "")]
         elif (left := _left_side([token for token in tokens[1:]])) is not None and not self.written:
             names, edits = ["Y"], [Edit(tokens[0].span, f"Y{left} =")]
-        if edits and self.after_params is not None:
+        if edits and names and self.after_params is not None:
             edits.append(Edit(self.after_params, f" -> ({', '.join(names)})"))
-        fix = Fix("name the result after `->`", tuple(edits)) if edits and (only_names or self.after_params) else None
+        title = "leave it out" if self.after_params is None else "name the result after `->`"
+        fix = Fix(title, tuple(edits)) if edits and (nothing or only_names or self.after_params) else None
         help = "a result is named after `->`, and a statement writes it, as in `-> (Y) { Y(i) = X(i) }`"
         self.report(codes.SYNTAX_ERROR, tokens[0].span, "there is no `return`", help=help, fix=fix)
 

@@ -16,8 +16,45 @@ from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
+    tokens = _dotted_words(tokens, diagnostics)
     _logical_words(tokens, diagnostics)
     return _word_operators(_without_modules(tokens, diagnostics), diagnostics)
+
+
+_DOTTED = {
+    "and": ("AND", "&&"),
+    "or": ("OR", "||"),
+    "not": ("BANG", "!"),
+    "eq": ("EQUALITY", "=="),
+    "ne": ("EQUALITY", "!="),
+    "lt": ("RELATION", "<"),
+    "le": ("RELATION", "<="),
+    "gt": ("RELATION", ">"),
+    "ge": ("RELATION", ">="),
+}
+
+
+def _dotted_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`.and.` and `.gt.` of Fortran."""
+    if not any(token.type == "DOT" for token in tokens):
+        return tokens
+    kept: list[Token] = []
+    i = 0
+    while i < len(tokens):
+        three = tokens[i : i + 3]
+        meant = _DOTTED.get(three[1].text) if [each.type for each in three] == ["DOT", "NAME", "DOT"] else None
+        if meant is None:
+            kept.append(tokens[i])
+            i += 1
+            continue
+        kind, plain = meant
+        place = Span(three[0].start, three[2].end)
+        fix = Fix(f"replace it by `{plain}`", (Edit(place, plain),))
+        message = f"there is no operator `.{three[1].text}.`"
+        diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, place, message, fix=fix))
+        kept.append(Token(kind, plain, place.start, place.end, three[0].first))
+        i += 3
+    return kept
 
 
 def _logical_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
@@ -52,7 +89,10 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
         token, last = tokens[i], i
         while last + 2 < len(tokens) and tokens[last + 1].type == "DOT" and tokens[last + 2].type in _NAMES:
             last += 2
-        if token.text in MODULES and token.text not in called and last > i:
+        if token.text in MODULES and [each.type for each in tokens[i + 1 : i + 4]] == ["DOT", "WHERE", "LPAR"]:
+            kept.append(Token("NAME", "np.where", token.start, tokens[i + 2].end, token.first))
+            last = i + 2
+        elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
             kept.append(_plain_name(token, tokens[last], is_call and tokens[last].text not in known, diagnostics))
         else:

@@ -83,7 +83,7 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
     count = max(len(read.slices) for read in reads)
     used = {token.text for token in piece}
     names = [letter for letter in _LETTERS if letter not in used][:count]
-    if place is None or len(names) < count or piece[0].type != "NAME":
+    if place is None or len(names) < count or piece[0].type != "NAME" or any(token.type == "DOT" for token in piece):
         return None
     shifted = any(len(each) == 2 and each[0].type != "COLON" for read in reads for each in read.slices)
     edits: list[Edit] = []

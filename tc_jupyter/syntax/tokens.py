@@ -206,18 +206,29 @@ class _Scanner:
                 self.report(codes.UNKNOWN_CHARACTER, start, end, SEMICOLON, fix=fix)
             case "logical":
                 return self.logical(word, start, end)
+            case "quote" if word[0] == "'" and self.is_transposed(word, start):
+                help = "there is no transposition: write the indices in the other order, as in `Y(i, j) = X(j, i)`"
+                self.report(codes.UNKNOWN_CHARACTER, start, start + 1, "`'` is not part of the language", help)
+                self.add("ERROR", "'", start, start + 1)
+                return start + 1
             case "quote":
                 help, fix = self.quoted(word, end)
                 self.report(codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", help, fix)
                 self.add("ERROR", word, start, end)
             case _:
-                self.unknown(word, start, end)
+                return self.unknown(word, start, end)
         return end
 
     def report(
         self, code: codes.Code, start: int, end: int, message: str, help: str | None = None, fix: Fix | None = None
     ) -> None:
         self.diagnostics.append(Diagnostic(code, Span(start, end), message, help=help, fix=fix))
+
+    def is_transposed(self, word: str, start: int) -> bool:
+        """Whether a quote stands right behind an operand and no other one follows on the line: `X'`."""
+        last = self.tokens[-1] if self.tokens else None
+        alone = len(word) == 1 or word[-1] != "'"
+        return alone and last is not None and last.end == start and last.type in ENDS_EXPRESSION
 
     def quoted(self, word: str, end: int) -> tuple[str, Fix | None]:
         """What to say about a text in quotes, which may be that of `C = einsum("ik,kj->ij", A, B)`."""
@@ -384,7 +395,8 @@ class _Scanner:
                 return token.start if token.type in ("NAME", "MINMAX", "SCALAR", "LPAR", "INTEGER", "NUMBER") else None
         return None
 
-    def unknown(self, word: str, start: int, end: int) -> None:
+    def unknown(self, word: str, start: int, end: int) -> int:
+        """A character that no class names. Returns the offset to go on from."""
         char = word[0]
         if len(word) == 1 and char in _TYPOGRAPHIC:
             plain = _TYPOGRAPHIC[char]
@@ -393,15 +405,21 @@ class _Scanner:
                 codes.UNKNOWN_CHARACTER, start, end, f"`{char}` is not part of the language", f"write `{plain}`", fix
             )
             self.add(_SYMBOLS[plain], plain, start, end)
-            return
+            return end
         if word.isspace() or char in "\ufeff\u200b":
             fix = Fix("replace it by a blank", (Edit(Span(start, end), " "),))
             self.report(codes.UNKNOWN_CHARACTER, start, end, f"U+{ord(char):04X} is no blank of the language", fix=fix)
-            return
+            return end
         shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
+        if word == "~" and self.text[end : end + 1] == "=" and self.text[end : end + 2] != "==":
+            fix = Fix("replace `~=` by `!=`", (Edit(Span(start, end + 1), "!="),))
+            self.report(codes.PYTHON_OPERATOR, start, end + 1, "there is no operator `~=`", fix=fix)
+            self.add("EQUALITY", "!=", start, end + 1)
+            return end + 1
         fix = self.power(start, end) if word == "^" else self.product(end) if word == "@" else None
         self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char), fix)
         self.add("ERROR", word, start, end)
+        return end
 
     def number(self, word: str, start: int, end: int) -> None:
         kind, problem = classify_number(word)
@@ -423,6 +441,8 @@ def _advice(char: str) -> str:
         return "a truth value is negated with `!`, and `-1 - x` turns the bits of an integer around"
     if char == "@":
         return "a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`"
+    if char in "Σ∑∏":
+        return elsewhere.REDUCING["prod" if char == "∏" else "sum"]
     if char in _GREEK:
         return f"names are made of the letters A-Z and a-z, digits and `_`: write `{_GREEK[char]}`"
     if char.isalpha():
@@ -436,6 +456,8 @@ def classify_number(word: str) -> tuple[str, tuple[str, str | None] | None]:
         return _check_integer(word)
     if _FLOAT.fullmatch(word) or _HEX_FLOAT.fullmatch(word):
         return "NUMBER", None
+    if re.fullmatch(r"[0-9.]+[dD][0-9]+", word):
+        return "ERROR", ("an exponent is written with `e`", re.sub("[dD]", "e", word))
     if not re.fullmatch(r"\w+", word, re.ASCII):
         return "ERROR", (f"`{_short(word)}` is no number", None)
     if re.fullmatch(r"[0-9][0-9_]*", word):
