@@ -242,3 +242,43 @@ def test_an_index_that_int64_does_not_hold_is_outside(target):
     assert f(np.array([2, 5, 1], np.uint64), q).tolist() == [2, 0, 1]
     with pytest.raises(tc.CallError, match="TC604"):
         f(np.array([2**64 - 1, 0], np.uint64), q)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spelled"),
+    [("float", "np.float32"), ("int8", "np.int8"), ("bool", "bool"), ("bfloat16", "ml_dtypes.bfloat16")],
+)
+def test_a_list_is_told_how_to_become_an_array(kind, spelled):
+    f = tc.compile(f"def f({kind}(N) X) -> (Y) {{ Y(i) = X(i) }}", target="interpreter").f
+    with pytest.raises(tc.CallError) as problem:
+        f([1, 0])
+    assert problem.value.diagnostic.help == f"pass `np.array(x, dtype={spelled})`"
+
+
+@pytest.mark.parametrize("word", ["outputs", "output", "result", "dst"])
+def test_other_names_of_out(word):
+    f = tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) }", target="interpreter").f
+    x = np.ones(3, np.float32)
+    with pytest.raises(tc.CallError, match=f"`f` has no parameter `{word}`; did you mean `out=`"):
+        f(x, **{word: x})
+
+
+@pytest.mark.parametrize("value", ["2", [2], None])
+def test_no_number_for_a_number(value):
+    f = tc.compile("def f(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }", target="interpreter").f
+    with pytest.raises(tc.CallError) as problem:
+        f(np.ones(3, np.float32), value)
+    assert problem.value.diagnostic.help == "pass a number"
+
+
+def test_torch_arrays_are_arguments():
+    torch = pytest.importorskip("torch")
+    text = """def f(float(N) X, float(N) Z) -> (Y) { Y(i) = X(i) + Z(i) }
+    def g(bfloat16(N) X) -> (Y) { Y(i) = 2 * X(i) }"""
+    module = tc.compile(text, target="cpu")
+    x = torch.arange(3.0)
+    assert module.f(x, x).tolist() == [0, 2, 4]
+    assert module.f(x, x.numpy()).tolist() == [0, 2, 4]
+    assert module.g(x.bfloat16()).dtype == torch.bfloat16
+    with pytest.raises(tc.CallError, match=r"TC607.*(?s:.*)\.to\(torch\.float32\)"):
+        module.f(x.double(), x)

@@ -31,7 +31,7 @@ class Analysis:
     Attributes:
         source: the text that was given.
         language: `tc` or `sac`.
-        diagnostics: every message of the text, in source order.
+        diagnostics: every message of the text: errors, warnings, notes, each in source order.
         functions: def name -> what is known of it.
         parsed: the tree, for tools.
     """
@@ -151,10 +151,16 @@ def callable_values(known: Mapping[str, Any] | None) -> dict[str, Callee]:
 def finish(
     messages: Iterable[Diagnostic], strict: bool, allow: frozenset[str], places: Iterable[tuple[str, Span]] = ()
 ) -> tuple[Diagnostic, ...]:
-    """Source order, each message once, silenced ones left out, strict mode applied."""
+    """Errors, warnings, notes, each in source order; each message once, silenced ones left out, strict mode applied."""
     kept = [_strict(message) if strict else message for message in dict.fromkeys(messages)]
+    errors = {(message.code.number, message.span) for message in kept if message.is_error}
+    kept = [each for each in kept if each.is_error or (each.code.number, each.span) not in errors]
     places = tuple(places)
-    return tuple(in_order(message for message in kept if not _silenced(message, allow, places)))
+    shown = in_order(message for message in kept if not _silenced(message, allow, places))
+    return tuple(sorted(shown, key=lambda message: _RANK[message.severity]))
+
+
+_RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 def _strict(message: Diagnostic) -> Diagnostic:

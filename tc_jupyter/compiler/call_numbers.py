@@ -17,7 +17,7 @@ from typing import Any
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
 from tc_jupyter.loops.lower import PointCheck as LoopCheck
-from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, children, walk
+from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, walk
 from tc_jupyter.ranges import python_code, to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
 from tc_jupyter.ranges.data import DataCheck, PointCheck, check_data

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Severity(Enum):
-    """How much a message matters: an error stops the def, a warning and a note do not."""
+    """How much a message matters, from most to least: an error stops the def, a warning and a note do not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -126,7 +126,7 @@ class CompileError(Exception):
     """The text has mistakes; `str()` is the rendering of all of them.
 
     Attributes:
-        diagnostics: every message of the text, in source order.
+        diagnostics: every message of the text: errors, warnings, notes, each in source order.
         source: the text they point into.
     """
 

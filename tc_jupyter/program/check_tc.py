@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -21,8 +22,8 @@ from .functions import FUNCTIONS
 from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
-from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames
-from .typing import TYPE_NAMES, Typed, convert, fits, settle
+from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
+from .typing import TYPE_NAMES, Typed, convert, fits, settle, unify
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -142,9 +143,15 @@ class _UnitChecker:
                     yield name
 
     def check(self, name: str) -> None:
-        """Check one def whose callees are done."""
+        """Check one def whose callees are done; once more where literals take their types from later statements."""
+        asked = self.suggestions.left
         checker = _DefChecker(self, self.defs[name])
         self.programs[name] = checker.check()
+        if checker.adopted:
+            self.suggestions.left = asked
+            checker = _DefChecker(self, self.defs[name], checker.adopted)
+            self.programs[name] = checker.check()
+        self.diagnostics += checker.scope.diagnostics
         if checker.failed or self.defs[name].broken:
             self.broken.add(name)
         self.done.add(name)
@@ -167,9 +174,14 @@ class _Draft:
 
 
 class _DefChecker:
-    """Checks one def."""
+    """Checks one def.
 
-    def __init__(self, unit: _UnitChecker, node: tree.Def) -> None:
+    Attributes:
+        adopted: the types of tensors whose first statement writes a literal. What is made while they are still asked for
+            (`types` is `None`) reads the literals themselves and is thrown away.
+    """
+
+    def __init__(self, unit: _UnitChecker, node: tree.Def, types: Mapping[str, DType] | None = None) -> None:
         self.unit = unit
         self.node = node
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
@@ -178,6 +190,9 @@ class _DefChecker:
         self.result_spans: dict[str, Span] = {}
         self.prefixes: dict[str, int] = {}
         self.mentioned: set[str] = set()
+        self.types = types
+        self.adopted: dict[str, DType] = {}
+        self.times_written = Counter(name for statement in node.statements for name in _targets(statement))
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
     @property
@@ -199,7 +214,6 @@ class _DefChecker:
         self.unwritten_results()
         if not self.failed and not self.node.broken:
             self.unused()
-        self.unit.diagnostics += self.scope.diagnostics
         return self.program()
 
     def too_many(self, span: Span) -> bool:
@@ -337,11 +351,12 @@ class _DefChecker:
             )
             return
         if name in scope.tensors:
-            letters = ", ".join("ijkl"[: scope.tensors[name].rank or 0])
-            copy = f"{name}({letters})" if letters else name
+            indices = ", ".join("ijkl"[: scope.tensors[name].rank or 0])
+            copy = f"{name}({indices})" if indices else name
             message = f"the result `{name}` is a parameter"
             help = f"parameters are read-only: write a copy, as in `{copy.replace(name, name + '2', 1)} = {copy}`"
-            scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help)
+            fix = self.renamed_result(result.name)
+            scope.report(codes.RESULT_NOT_WRITTEN, result.name.span, message, help=help, fix=fix)
             self.declared[name] = None
             self.result_spans[name] = result.name.span
             return
@@ -351,6 +366,32 @@ class _DefChecker:
         if result.type is not None:
             dims = tuple(self.result_dimension(name, k, dim) for k, dim in enumerate(result.type.dimensions))
             self.declared[name] = TYPE_NAMES[result.type.scalar], dims
+
+    def renamed_result(self, result: tree.Name) -> Fix | None:
+        """Give a result that is a parameter another name, where it is written and read afterwards."""
+        name, source = result.name, self.unit.source
+        words = set(re.findall(r"\w+", source.text))
+        new = next(each for each in (f"{name}{number}" for number in range(2, len(words) + 3)) if each not in words)
+        edits = [Edit(result.span, new)]
+        written = False
+        for statement in self.node.statements:
+            if not isinstance(statement, tree.Comprehension):
+                return None
+            writes = statement.target.name == name
+            if (
+                writes
+                and not written
+                and statement.operator not in ("=", "=!")
+                and not statement.operator.endswith("!")
+            ):
+                left = source.slice(Span(statement.target.span.end, statement.operator_span.start)).rstrip()
+                edits.append(Edit(Span(statement.span.start, statement.span.start), f"{new}{left} = {name}{left}  "))
+            if writes:
+                edits.append(Edit(statement.target.span, new))
+            if written:
+                edits += [Edit(place, new) for place in _places(statement, name)]
+            written = written or writes
+        return Fix(f"call the result `{new}`", tuple(edits)) if written else None
 
     def result_dimension(self, tensor: str, number: int, dim: tree.Name | tree.Number) -> Expr:
         """A declared extent. A size name that occurs nowhere else names the extent of the first result that has it."""
@@ -660,17 +701,21 @@ class _DefChecker:
     # after the statements
 
     def unwritten_results(self) -> None:
+        if any(isinstance(item, tree.Broken) and not item.targets for item in self.node.statements):
+            return  # it may have been meant to write any of them
         for name in self.declared:
             if name in self.scope.tensors:
                 continue
-            close = self.scope.suggestions.nearest(name, self.scope.tensors)
-            help = (
-                f"did you mean `{close}`?"
-                if close and not self.scope.tensors[close].is_input
-                else f"write it, as in `{name}(i) = ...`"
-            )
+            temporaries = [info for info in self.scope.tensors.values() if info.kind == "temporary"]
+            close = self.scope.suggestions.nearest(name, [info.name for info in temporaries])
+            unread = [info.name for info in temporaries if not info.read]
+            close = close or (unread[0] if len(unread) == 1 else None)
             span = self.result_spans.get(name, self.node.name.span)
-            self.scope.report(codes.RESULT_NOT_WRITTEN, span, f"no statement writes the result `{name}`", help=help)
+            help = f"did you mean `{close}`?" if close else f"write it, as in `{name}(i) = ...`"
+            fix = Fix(f"replace it by `{close}`", (Edit(span, close),)) if close else None
+            self.scope.report(
+                codes.RESULT_NOT_WRITTEN, span, f"no statement writes the result `{name}`", help=help, fix=fix
+            )
 
     def unused(self) -> None:
         for name, info in self.scope.tensors.items():
@@ -693,6 +738,17 @@ class _DefChecker:
             ):
                 return True
         return False
+
+
+def _places(statement: tree.Comprehension, name: str) -> list[Span]:
+    """Where a statement reads a tensor."""
+    values = [statement.value, *(clause.value for clause in statement.clauses if not isinstance(clause, tree.Where))]
+    found: list[Span] = []
+    for item in (item for value in values for item in tree.walk(value)):
+        read = item.function if isinstance(item, tree.Apply) else item
+        if isinstance(read, tree.Name) and read.name == name:
+            found.append(read.span)
+    return found
 
 
 def _targets(statement: tree.TcStatement) -> list[str]:
@@ -735,6 +791,7 @@ class _StatementChecker:
         self.left()
         self.lets()
         value = self.expressions.value(self.node.value)
+        self.whole_arrays(count)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
         bounds = self.ranges()
         self.owner.mentioned |= self.names.mentioned
@@ -747,10 +804,63 @@ class _StatementChecker:
             self.scope.report(codes.UNSUPPORTED, self.node.operator_span, message, help=help)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         if value is None or not target or not whole or any(item is None for item in exists):
+            if target and self.operator == "=" and not self.names.foreign and not self.names.whole:
+                self.operator_fits(self.written_indices(), False, False)
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
             return
         self.finish(value, tuple(item for item in exists if item is not None), bounds)
+
+    def whole_arrays(self, count: int) -> None:
+        """Tell of all tensors without indices at once; `count`: messages before this statement."""
+        node, scope, whole = self.node, self.scope, self.names.whole
+        if not whole:
+            return
+        names = list(dict.fromkeys(info.name for info, _ in whole))
+        infos = {info.name: info for info, _ in whole}
+        labels = tuple(
+            Label(infos[name].span, f"{infos[name].rank} dimension{'s' * (infos[name].rank != 1)}") for name in names
+        )
+        (first, place), ranks = whole[0], {info.rank for info, _ in whole}
+        rank = first.rank or 0
+        free = [each for each in "ijklmnpqrs" if scope.taken(each) is None][:rank]
+        left = [index.name for index in node.indices or () if isinstance(index, tree.Name)]
+        used = left if len(left) == len(node.indices or ()) == rank else free
+        fix = None
+        if (
+            len(ranks) == 1
+            and len(used) == rank
+            and (used is left or node.indices is None)
+            and len(scope.diagnostics) == count
+        ):
+            text = f"({', '.join(used)})"
+            edits = [Edit(Span(span.end, span.end), text) for _, span in whole]
+            edits += [] if used is left else [Edit(Span(node.target.span.end, node.target.span.end), text)]
+            fix = Fix("read elements", tuple(edits))
+        what = "tensor" if len(names) == 1 else "tensors"
+        message = f"the {what} {_listed([f'`{name}`' for name in names])} {'has' if len(names) == 1 else 'have'} no indices here"
+        help = f"read an element, as in `{first.name}({', '.join(letters(rank))})`"
+        scope.report(codes.RANK_MISMATCH, place, message, "", labels, help, fix)
+
+    def written_indices(self) -> dict[str, Span]:
+        """Indices in subscripts of a value that has a mistake, and not on the left."""
+        found: dict[str, Span] = {}
+        for item in tree.walk(self.node.value):
+            if not isinstance(item, tree.Apply) or not self.may_be_read(item):
+                continue
+            inside = (
+                part.name for argument in item.arguments for part in tree.walk(argument) if isinstance(part, tree.Name)
+            )
+            found |= {name: self.names.indices[name] for name in inside if name in self.names.indices}
+        return {name: span for name, span in found.items() if name not in {*self.names.left, *self.names.mistaken}}
+
+    def may_be_read(self, node: tree.Apply[tree.Expression]) -> bool:
+        """Whether `T(...)` reads a tensor with the right number of indices, or is something unknown."""
+        name = node.function.name
+        info = self.scope.tensors.get(name)
+        if info is None:
+            return name not in FUNCTIONS and name not in TYPE_NAMES
+        return info.rank == len(node.arguments)
 
     # the left side
 
@@ -758,6 +868,9 @@ class _StatementChecker:
         """Whether the target is a tensor that may be written."""
         scope, target = self.scope, self.node.target
         info = scope.tensors.get(target.name)
+        if info is not None and info.is_input and target.name in self.owner.declared:
+            self.owner.silent = True
+            return False  # the result has a message
         if info is not None and info.is_input:
             labels = (Label(info.span, "the parameter"),)
             help = "parameters are read-only; give the result a new name"
@@ -934,9 +1047,13 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        if self.operator != "=" or not reduction.keys() <= self.in_no_subscript((value.expr, *exists)) - bounds.keys():
-            self.operator_fits(reduction, first, info.kind == "result")
         typos = self.likely_typos()
+        alone = self.in_no_subscript((value.expr, *exists)) - bounds.keys()
+        if self.operator != "=" or not reduction.keys() - typos <= alone:
+            self.operator_fits(reduction, first, info.kind == "result")
+        slips = any(item.code is codes.LIKELY_TYPO for item in self.said())
+        if reduction and self.operator == "+" and not slips:
+            self.repeated_terms(reduction)
         self.own_reads(value, exists, reduction)
         dtype = self.element_type(value, info, first)
         if dtype is None:
@@ -948,7 +1065,7 @@ class _StatementChecker:
             self.scope.report(
                 codes.NARROW_SUM, self.node.operator_span, message, help="use a wider type, as in `int32(x)`"
             )
-        if reduction and self.operator == "+" and not typos:
+        if reduction and self.operator == "+" and not slips:
             self.cheaper(value, reduction)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
         indices = tuple(Index(item, "output", bounds.get(item), self.left_span(item)) for item in left)
@@ -967,6 +1084,46 @@ class _StatementChecker:
         )
         self.owner.draft.statements.append(statement)
         self.written()
+
+    def said(self) -> list[Diagnostic]:
+        """The messages about this statement so far."""
+        return [item for item in self.scope.diagnostics if item.span.start >= self.node.span.start]
+
+    def repeated_terms(self, reduction: dict[str, Span]) -> None:
+        """Say that a term without a reduction index of another term is added once for each of its values."""
+        node, source = self.node, self.scope.source
+        terms = _terms(node.value)
+        has = [self.indices_of(term) & reduction.keys() for _, term in terms]
+        every = frozenset[str]().union(*has)
+        over = [sorted(every - each) for each in has]
+        if len(terms) < 2 or not any(over) or all(over):
+            return
+        number = next(number for number, missing in enumerate(over) if missing)
+        span = terms[number][1].span
+        text, missing = source.slice(span), _listed([f"`{name}`" for name in over[number]])
+        message = f"`{text}` is added once for every value of {missing}"
+        left = source.slice(Span(node.span.start, node.operator_span.start)).rstrip()
+        alone = [term for term, missing in zip(terms, over, strict=True) if missing]
+        rest = [term for term, missing in zip(terms, over, strict=True) if not missing]
+        help, fix = None, None
+        if not node.clauses and node.matched is None and "#" not in source.slice(node.span):
+            first, second = self.sum_of(rest), self.sum_of(alone)
+            written = f"{left} {node.operator} {first}", f"{left} += {second}"
+            help = f"to add it once, write two statements: `{written[0]}`, then `{written[1]}`"
+            fix = Fix("add it once", (Edit(node.span, "  ".join(written)),))
+        self.scope.report(codes.REPEATED_TERM, span, message, help=help, fix=fix)
+
+    def sum_of(self, terms: Sequence[tuple[str, tree.Expression]]) -> str:
+        texts = [(sign, self.scope.source.slice(term.span)) for sign, term in terms]
+        start = texts[0][1] if texts[0][0] == "+" else f"-{texts[0][1]}"
+        return start + "".join(f" {sign} {text}" for sign, text in texts[1:])
+
+    def indices_of(self, node: tree.Expression) -> frozenset[str]:
+        """The indices that an expression has, those of its lets included."""
+        names = {item.name for item in tree.walk(node) if isinstance(item, tree.Name)}
+        lets = [self.names.lets[name] for name in names if name in self.names.lets]
+        inside = (item for let in lets if let.value is not None for item in walk(let.value.expr))
+        return frozenset(names | {item.name for item in inside if isinstance(item, IndexVar)})
 
     def cheaper(self, value: Typed, reduction: dict[str, Span]) -> None:
         """Say that two statements would compute fewer points, and how to write them."""
@@ -1049,14 +1206,15 @@ class _StatementChecker:
                 fix=fix,
             )
 
-    def likely_typos(self) -> bool:
-        """Report indices that are probably other names; whether there are any."""
-        names, count = self.names, len(self.scope.diagnostics)
+    def likely_typos(self) -> set[str]:
+        """Report indices that are probably other names, and return those that stand for a left one which nothing else reads."""
+        names, found = self.names, set[str]()
         for name, span in names.indices.items():
             if names.counts.get(name, 0) != 1 or name in names.left:
                 continue
             others = [other for other in (*names.left, *names.indices) if other != name]
-            close = next((other for other in others if _resembles(name, other, cases=True)), None)
+            often = [other for other in others if other in names.left or names.counts.get(other, 0) > 1]
+            close = next((other for other in often if _resembles(name, other, cases=True)), None)
             tensors = (
                 other for other in (*names.mentioned, *names.lets) if other != name and other not in names.indices
             )
@@ -1065,7 +1223,9 @@ class _StatementChecker:
                 fix = Fix(f"replace it by `{close}`", (Edit(span, close),))
                 message = f"the index `{name}` occurs once and resembles `{close}`"
                 self.scope.report(codes.LIKELY_TYPO, span, message, help=f"did you mean `{close}`?", fix=fix)
-        return len(self.scope.diagnostics) > count
+                if close in names.left and names.counts.get(close) == 1:
+                    found.add(name)
+        return found
 
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
@@ -1088,10 +1248,14 @@ class _StatementChecker:
         if own is BOOL and self.operator in ("+", "*"):
             own = INT32
         if not first:
+            if info.literal is not None:
+                self.adopt(value, own, info, info.literal)
             if info.dtype is not None:
                 self.narrows(value, own, info.dtype)
             return info.dtype
         declared = self.owner.declared.get(name)
+        if value.weak and declared is None:
+            own = self.literal_type(value, own, info)
         dims: tuple[Expr, ...] | None = None
         dtype = own
         if declared is not None:
@@ -1113,6 +1277,24 @@ class _StatementChecker:
         self.owner.draft.tensors[name] = Tensor(name, dtype, rank, kind, declared=dims, span=node.target.span)
         self.owner.declare_equalities(name, dims, node.target.span)
         return dtype
+
+    def literal_type(self, value: Typed, own: DType, info: TensorInfo) -> DType:
+        """The type of a target whose first statement writes a literal: that of the next statement on it, if there is one."""
+        owner, name = self.owner, self.node.target.name
+        if owner.types is not None:
+            return owner.types.get(name, own)
+        if owner.times_written[name] > 1:
+            info.literal, owner.adopted[name] = value, own
+        return own
+
+    def adopt(self, value: Typed, own: DType, info: TensorInfo, literal: Typed) -> None:
+        """Give a target that holds a literal the type in which the literal meets this value; a literal waits for the next one."""
+        if value.weak:
+            info.literal = value if value.weak == "float" else literal
+        else:
+            info.literal = None
+        info.dtype = unify(literal, value if value.weak else Typed(value.expr, own), bool_is_int=False)[2]
+        self.owner.adopted[self.node.target.name] = info.dtype
 
     def narrows(self, value: Typed, own: DType, dtype: DType) -> None:
         if value.weak == "int":
@@ -1139,6 +1321,13 @@ def fits_literal(value: int, dtype: DType) -> bool:
     return low <= value <= high
 
 
+def _terms(node: tree.Expression, sign: str = "+") -> list[tuple[str, tree.Expression]]:
+    """The terms of a sum, with their signs; a sum in parentheses is one term."""
+    if isinstance(node, tree.Binary) and node.op in ("+", "-") and node.span.start == node.left.span.start:
+        return [*_terms(node.left), (node.op, node.right)]
+    return [(sign, node)]
+
+
 def _factor_text(text: str, factor: Expr) -> str:
     """The text of a factor at another place of a product; what binds less tightly has its parentheses already."""
     return f"({text})" if isinstance(factor, Binary) and factor.op in ("/", "//", "%") else text
@@ -1149,12 +1338,23 @@ def _listed(words: list[str]) -> str:
 
 
 def _resembles(name: str, other: str, cases: bool) -> bool:
-    """Equal but for case, or one edit apart in at least three letters, a differing last digit excepted."""
+    """Equal but for case, or a slip apart in at least three letters; names that differ as those of a family do are no slip."""
     if name.lower() == other.lower():
         return cases
     if min(len(name), len(other)) < 3 or edit_distance(name, other, 1) > 1:
         return False
-    return name.rstrip("0123456789") != other.rstrip("0123456789")
+    return name.rstrip("0123456789") != other.rstrip("0123456789") and not _is_family(name, other)
+
+
+def _is_family(name: str, other: str) -> bool:
+    """Whether one letter tells two names apart that are made alike: `r_h` and `r_w`, `posx` and `posy`, `irow` and `jrow`."""
+    if len(name) != len(other):
+        return False
+    differ = [k for k, pair in enumerate(zip(name, other, strict=True)) if pair[0] != pair[1]]
+    if len(differ) != 1:
+        return False
+    (k,) = differ
+    return (k == 0 or name[k - 1] == "_" or k == len(name) - 1) and (k in (0, len(name) - 1) or name[k + 1] == "_")
 
 
 __all__ = ["Checked", "check_tc", "python_name"]

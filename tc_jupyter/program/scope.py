@@ -13,6 +13,7 @@ from tc_jupyter.syntax import elsewhere
 
 from .expr import DType, Expr, Size
 from .functions import FUNCTIONS
+from .typing import Typed
 
 
 @dataclass(slots=True)
@@ -24,6 +25,7 @@ class TensorInfo:
         dims: for inputs one expression per dimension; for computed tensors sizes named `T.0`, ... .
         written: a statement before the present one wrote it; inputs count as written.
         names: what it is, for messages: `parameter`, `result`, `temporary`.
+        literal: what its first statement writes, while a later statement has still to say of which type that is.
     """
 
     name: str
@@ -34,6 +36,7 @@ class TensorInfo:
     span: Span
     written: bool = False
     read: bool = False
+    literal: Typed | None = None
 
     @property
     def is_input(self) -> bool:

@@ -64,7 +64,8 @@ _LATER_SPELLINGS = {
 _COMPLEX = ("complex64", "complex128")
 RECURRENCE_HELP = (
     "statements are independent points: write the result to a new tensor. A running sum is "
-    "`Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`; steps in time are calls of a def in a loop of Python"
+    "`Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times; steps in time are calls of a def in a loop "
+    "of Python"
 )
 
 
@@ -89,6 +90,8 @@ class StatementNames:
         left: left-side indices.
         indices: how often each index name was written, and its first place.
         mistaken: bare names about which a message was given.
+        whole: tensors that stand without indices where an element is meant, with the places.
+        foreign: a function of another language was found, whose message says how the whole statement is written.
     """
 
     target: str
@@ -99,6 +102,8 @@ class StatementNames:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     mistaken: set[str] = field(default_factory=set[str])
     mentioned: set[str] = field(default_factory=set[str])
+    whole: list[tuple[TensorInfo, Span]] = field(default_factory=list[tuple[TensorInfo, Span]])
+    foreign: bool = False
 
 
 class ExpressionChecker:
@@ -286,12 +291,13 @@ class ExpressionChecker:
             return self._unwritten(node.name, node.span)
         if info.rank is None or info.dtype is None:
             return None
+        if info.rank and not self.in_bound:
+            self.names.whole.append((info, node.span))
+            return None
         if info.rank:
             labels = (Label(info.span, f"{info.rank} {_plural('dimension', info.rank)}"),)
-            code = codes.WHERE_NOT_SIZE if self.in_bound else codes.RANK_MISMATCH
-            example = f"{info.name}({', '.join(_letters(info.rank))})"
-            help = _BOUND_HELP if self.in_bound else f"read an element, as in `{example}`"
-            self.scope.report(code, node.span, f"the tensor `{node.name}` has no indices here", "", labels, help)
+            message = f"the tensor `{node.name}` has no indices here"
+            self.scope.report(codes.WHERE_NOT_SIZE, node.span, message, "", labels, _BOUND_HELP)
             return None
         return self._element(info, (), node.span)
 
@@ -310,6 +316,8 @@ class ExpressionChecker:
     def _element(self, info: TensorInfo, indices: tuple[Expr, ...], span: Span) -> Typed | None:
         """A read, cast to the type of arithmetic."""
         assert info.dtype is not None
+        if info.literal is not None:
+            return replace(info.literal, expr=replace(info.literal.expr, span=span))
         if self.in_bound and (indices or not info.is_input or not info.dtype.is_integer):
             what = (
                 f"reads `{info.name}`"
@@ -406,8 +414,37 @@ class ExpressionChecker:
             return None
         self._quotients((node.left, left), (node.right, right))
         if node.op in COMPARISONS:
+            self._levels(node, left, right)
             return self._comparison(node, left, right)
         return self._arithmetic(node.op, left, right, node.span)
+
+    def _levels(self, node: tree.Binary[tree.Expression], *operands: Typed) -> None:
+        """Warn of `a == b < c`, where the truth value of `b < c` is compared: in other languages comparisons have one level."""
+        if node.op not in ("==", "!="):
+            return
+        inner = [each for each in (node.left, node.right) if _is_open_relation(each)]
+        if not inner:
+            return
+        source, other = self.scope.source, node.right if inner[0] is node.left else node.left
+        inside = inner[0]
+        assert isinstance(inside, tree.Binary)
+        near = inside.left if inside is node.right else inside.right  # the operand that both comparisons have
+        if all(each.dtype is BOOL for each in operands):
+            fix = Fix("put it in parentheses", tuple(edit for each in inner for edit in _parentheses(each)))
+        else:
+            first, last = (other, near) if inside is node.right else (near, other)
+            equal = f"{source.slice(first.span)} {node.op} {source.slice(last.span)}"
+            relation = source.slice(inside.span)
+            text = f"{equal} && {relation}" if inside is node.right else f"{relation} && {equal}"
+            fix = Fix(f"write `{text}`", (Edit(node.span, self._joined(text)),)) if len(text) < 200 else None
+        message = (
+            f"`{source.slice(inside.span)}` is compared first, and its truth value with `{source.slice(other.span)}`"
+        )
+        help = f"`{inside.op}` binds tighter than `{node.op}`: put parentheses, or join two comparisons with `&&`"
+        self.scope.report(codes.COMPARISON_LEVELS, node.op_span, message, help=help, fix=fix)
+
+    def _joined(self, text: str) -> str:
+        return text if self.level <= 2 else f"({text})"
 
     def _quotients(self, *operands: tuple[tree.Expression, Typed]) -> None:
         """Warn of `1/2` among integers that meet a float: it is 0."""
@@ -491,7 +528,10 @@ class ExpressionChecker:
             return self._not_a_tensor(node)
         if name in FUNCTIONS:
             return self._function(node, FUNCTIONS[name])
-        self._mention(node.arguments)
+        if name in elsewhere.POINTERS:
+            self.names.mentioned |= {item.name for item in tree.walk(node) if isinstance(item, tree.Name)}
+        else:
+            self._mention(node.arguments)
         self._unknown(node)
         return None
 
@@ -547,6 +587,7 @@ class ExpressionChecker:
     def _instead(self, node: tree.Apply[tree.Expression]) -> tuple[str | None, Fix | None]:
         """Help and fix for a function that other libraries have."""
         name, source = node.function.name, self.scope.source
+        self.names.foreign |= elsewhere.reducing(name) is not None or name in elsewhere.INSTEAD
         if (word := elsewhere.reducing(name)) is not None:
             return elsewhere.REDUCING[word], self._reduction(node, word)
         instead = elsewhere.INSTEAD.get(name)
@@ -556,24 +597,38 @@ class ExpressionChecker:
         text = instead.text(plain, [self._bracketed(argument) for argument in node.arguments])
         if name == "len" and len(plain) == 1 and self._is_tensor(node.arguments[0]):
             text = f"{plain[0]}.0"
+        if name == "load":
+            text = self._element_at(node.arguments)
         if text is None:
             return instead.help, None
         text = self._outer(text)
         return instead.help, Fix(f"write `{text}`", (Edit(node.span, text),))
 
+    def _element_at(self, arguments: Sequence[tree.Expression]) -> str | None:
+        """`X(i)` for the address `X + i`."""
+        if not arguments or not isinstance(arguments[0], tree.Binary) or arguments[0].op != "+":
+            return None
+        left, right = arguments[0].left, arguments[0].right
+        info = self.scope.tensors.get(left.name) if isinstance(left, tree.Name) else None
+        return f"{info.name}({self.scope.source.slice(right.span)})" if info is not None and info.rank == 1 else None
+
     def _reduction(self, node: tree.Apply[tree.Expression], word: str) -> Fix | None:
         """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`."""
         operator, statement, scope = elsewhere.OPERATORS.get(word), self.names.statement, self.scope
         whole = statement.operator == "=" and statement.value.span == node.span
-        if operator is None or not whole or len(node.arguments) != 1:
+        arguments = [item for item in node.arguments if not self._is_index(item)]  # `sum(j, X(i, j))`
+        if operator is None or not whole or len(arguments) != 1:
             return None
-        (argument,) = node.arguments
+        (argument,) = arguments
         known = {*self.names.left, *self.names.lets, *scope.sizes, *scope.tensors}
         names = {item.name for item in tree.walk(argument) if isinstance(item, tree.Name)}
         if isinstance(argument, tree.Name) or not names - known:
             return None
         edits = Edit(statement.operator_span, operator), Edit(node.span, scope.source.slice(argument.span))
         return Fix(f"replace `=` by `{operator}`", edits)
+
+    def _is_index(self, node: tree.Expression) -> bool:
+        return isinstance(node, tree.Name) and self.scope.taken(node.name) is None and node.name not in self.names.lets
 
     def _bracketed(self, node: tree.Expression) -> str:
         """The text of an operand, in brackets where operators beside it could take it apart."""
@@ -622,7 +677,9 @@ class ExpressionChecker:
         message = (
             f"`{info.name}` has {rank} {_plural('dimension', rank)}, but {given} {_plural('index', given)} {be} given"
         )
-        help = f"`{info.name}` is a scalar: write `{info.name}`" if rank == 0 else None
+        help = f"give one index per dimension, as in `{info.name}({', '.join(letters(rank))})`"
+        if rank == 0:
+            help = f"`{info.name}` is a scalar: write `{info.name}`"
         self.scope.report(
             codes.RANK_MISMATCH, node.span, message, labels=(Label(info.span, "declared here"),), help=help
         )
@@ -668,6 +725,7 @@ class ExpressionChecker:
             )
             help = f"`{function.signature}`: {function.document}"
             known = count == 1 and function.name in elsewhere.REDUCING
+            self.names.foreign |= known
             fix = self._reduction(node, function.name) if known else None
             if known and (fix or self._is_tensor(node.arguments[0])):
                 help = elsewhere.REDUCING[function.name]
@@ -801,6 +859,19 @@ def _divides(divisor: tree.Expression, number: tree.Number) -> bool:
     return isinstance(divisor, tree.Number) and not (divisor.value and number.value % divisor.value)
 
 
+def _is_open_relation(node: tree.Expression) -> bool:
+    """Whether this is `a < b` without parentheses, which its span would cover."""
+    return (
+        isinstance(node, tree.Binary)
+        and node.op in ("<", "<=", ">", ">=")
+        and node.span == Span(node.left.span.start, node.right.span.end)
+    )
+
+
+def _parentheses(node: tree.Expression) -> tuple[Edit, Edit]:
+    return Edit(Span(node.span.start, node.span.start), "("), Edit(Span(node.span.end, node.span.end), ")")
+
+
 def _enclosed(text: str) -> bool:
     """Whether one pair of brackets encloses a text."""
     depths = list(accumulate((char == "(") - (char == ")") for char in text))
@@ -813,5 +884,6 @@ def _plural(word: str, count: int) -> str:
     return "indices" if word == "index" else word + "s"
 
 
-def _letters(count: int) -> list[str]:
+def letters(count: int) -> list[str]:
+    """Names of indices for examples."""
     return ["i", "j", "k", "l"][:count] if count <= 4 else [f"i{n}" for n in range(count)]

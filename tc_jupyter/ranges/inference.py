@@ -8,19 +8,19 @@ Source: `docs/ranges.md`, 'The rounds'; Tensor Comprehensions documentation, "Ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
-from tc_jupyter.program import FUNCTIONS, Expr, Index, IndexVar, Program, Statement, walk
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
+from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, walk
 from tc_jupyter.syntax import elsewhere
 
-from .accesses import Access, Bound, accesses, bounds_of, discharge, has_data, write_access
+from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, has_data, write_access
 from .convert import Scope, from_expr
 from .display import range_text, to_python
 from .interval import Box, Limit, solve
-from .size_expr import ZERO, SizeExpr, index, maximum, minimum, nonnegative, scalar, size
+from .size_expr import ZERO, Atom, Name, Product, SizeExpr, index, maximum, minimum, nonnegative, scalar, size
 
 LARGEST = 2**63 - 1
 
@@ -31,7 +31,8 @@ class IndexRange:
 
     Attributes:
         kind: `output` or `reduction`.
-        source: `where`, `inferred`, `target` (taken from the box of the tensor that is updated), or `open`.
+        source: `where`, `inferred`, `target` (taken from the box of the tensor that is updated, or from the next statement on it
+            where this one writes a literal), or `open`.
         round: number of the round that found it, 0 for `where` and `target`.
         because: the bounds that shaped it.
         exact: no larger range is possible given the earlier rounds.
@@ -66,6 +67,12 @@ class IndexRange:
     def reasons(self) -> tuple[str, ...]:
         """One line per access dimension that shaped the index: `0 <= i + k < N  (B)`."""
         return tuple(because_lines(self.because))
+
+
+def is_literal(statement: Statement) -> bool:
+    """Whether the value is made of literals alone: the first statement on a target may then take its ranges from the next one."""
+    parts = (item for expr in (statement.value, *statement.exists) for item in walk(expr))
+    return not any(isinstance(item, IndexVar | Read | Size) for item in parts)
 
 
 def because_lines(bounds: tuple[Bound, ...]) -> list[str]:
@@ -163,9 +170,7 @@ def infer_ranges(program: Program) -> Ranges:
 
     Source: `docs/ranges.md`, 'One statement, step by step'.
     """
-    state = _Inference(program)
-    for statement in program.statements:
-        state.infer(statement)
+    state = _statements(program)
     for tensor in program.tensors:
         if tensor.box is not None and tensor.name not in state.boxes:
             state.give_box(tensor.name, tensor.box)
@@ -185,6 +190,23 @@ def infer_ranges(program: Program) -> Ranges:
     )
 
 
+MOST_PASSES = 8
+"""How often the statements are gone through while ranges of literals are found in later statements; one pass is the rule."""
+
+
+def _statements(program: Program) -> _Inference:
+    """The state after all statements, whose first one on a target may write a literal and wait for the next one's ranges."""
+    given: dict[str, Box] = {}
+    for number in range(MOST_PASSES):
+        state = _Inference(program, given)
+        for statement in program.statements:
+            state.infer(statement)
+        if not state.learned or number == MOST_PASSES - 1:
+            return state
+        given |= state.learned
+    raise AssertionError("the last pass returns")
+
+
 def signature_scope(program: Program) -> tuple[dict[str, SizeExpr], dict[str, SizeExpr]]:
     """Sizes and integer scalars of the signature."""
     sizes = {name: size(name, position) for position, name in enumerate(program.sizes)}
@@ -200,8 +222,13 @@ def signature_scope(program: Program) -> tuple[dict[str, SizeExpr], dict[str, Si
 class _Inference:
     """The state while statements are handled in text order; statements never change what earlier ones found."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, given: Mapping[str, Box]) -> None:
         self.program = program
+        self.given = given
+        self.waiting: dict[
+            str, tuple[IndexRange, ...]
+        ] = {}  # ranges of a literal that a later statement has to complete
+        self.learned: dict[str, Box] = {}  # those that one has completed
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
         self.sizes, scalars = signature_scope(program)
         self.scope = Scope(self.sizes, scalars, {}, [], "[]" if program.language == "sac" else "()")
@@ -232,7 +259,7 @@ class _Inference:
         target = self.tensors[statement.target]
         if target.box is not None and target.name not in self.boxes:
             self.give_box(target.name, target.box)
-        solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes)
+        solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes, self.given.get(target.name))
         solver.run()
         self.diagnostics.extend(solver.diagnostics)
         if statement.target not in self.boxes and not self.was_written(statement.target) and solver.is_complete:
@@ -241,12 +268,25 @@ class _Inference:
             self.set_box(statement.target, Box(tuple(known)))
         elif statement.target in self.boxes and solver.is_complete:
             solver.add_write(self.boxes[statement.target])
+        elif statement.target in self.waiting and solver.is_complete:
+            self.complete(statement.target, solver.ranges)
+        elif not self.was_written(statement.target) and is_literal(statement):
+            self.waiting[statement.target] = tuple(solver.ranges)
         name = statement.name
         self.indices[name] = tuple(solver.ranges)
         self.accesses[name] = solver.accesses
         self.bounds[name] = tuple(solver.bounds)
         self.rounds[name] = tuple(solver.rounds)
         self.divisors[name] = tuple(dict.fromkeys(solver.scope.divisors or ()))
+
+    def complete(self, target: str, later: Sequence[IndexRange]) -> None:
+        """Give a literal that waits the ranges of this statement where it has none of its own."""
+        own = self.waiting.pop(target)
+        ranges = (other if r.lower is None else r for r, other in zip(own, later, strict=False))
+        self.learned[target] = Box(
+            tuple((r.lower, r.upper) for r in ranges if r.lower is not None and r.upper is not None)
+        )
+        self.set_box(target, self.learned[target])
 
     def was_written(self, target: str) -> bool:
         """Whether an earlier statement wrote the tensor, possibly one whose ranges stayed unknown."""
@@ -271,8 +311,9 @@ class _Inference:
 class _Rounds:
     """Ranges of one statement: bounds, guards, rounds, then the range of the target."""
 
-    def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box]) -> None:
+    def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box], later: Box | None) -> None:
         self.statement = statement
+        self.later = later
         self.scope = scope
         self.boxes = boxes
         self.diagnostics: list[Diagnostic] = []
@@ -372,7 +413,7 @@ class _Rounds:
         return True
 
     def take_target(self, open_indices: list[str]) -> None:
-        box = self.boxes.get(self.statement.target)
+        box = self.boxes.get(self.statement.target, self.later)
         open_names = set(open_indices)
         for dimension, item in enumerate(self.statement.indices):
             if item.name not in open_names:
@@ -442,6 +483,7 @@ class _Rounds:
     def report_open(self, items: list[Index]) -> None:
         open_names = {item.name for item in items}
         together: list[Index] = []
+        unshaped: dict[tuple[Span, str], list[tuple[Index, Bound, str]]] = {}
         for item in items:
             if item.name in self.blind:
                 continue  # the tensor it indexes has a message of its own
@@ -450,8 +492,11 @@ class _Rounds:
                 self.report_never(item)
             elif all(len(b.expr.indices & open_names) > 1 and not has_data(b.expr) for b in where_used):
                 together.append(item)
-            else:
-                self.report_unshaped(item, where_used)
+            elif (told := self.unshaped(item, where_used)) is not None:
+                reason, text = told
+                unshaped.setdefault((where_used[0].access.span, reason), []).append((item, where_used[0], text))
+        for (_, reason), group in unshaped.items():
+            self.report_unshaped(reason, group)
         if together:
             self.report_together(together)
 
@@ -499,20 +544,82 @@ class _Rounds:
             return None
         return Fix(f"replace it by `{name}`", tuple(Edit(span, name) for span in spans))
 
-    def report_unshaped(self, item: Index, where_used: list[Bound]) -> None:
+    def unshaped(self, item: Index, where_used: list[Bound]) -> tuple[str, str] | None:
+        """Why the range of an index is not found, and the clause to write; `None` where that is told otherwise."""
         limits = self.limits.get(item.name, [])
+        if not limits and (found := next((b for b in where_used if _float_index(b) is not None), None)) is not None:
+            self.report_float(item, found)
+            return None
         if limits:
             side = "above" if limits[0].limit.side == "lower" else "below"
-            reason = f"it is bounded on one side only, nothing limits it from {side}"
-        elif any(has_data(b.expr) for b in where_used):
-            reason = "values of tensors never decide how far a loop runs"
-        else:
-            reason = "only sums of index times number or size, and integer division, decide how far a loop runs"
-        message = f"the range of `{item.name}` cannot be inferred: {reason}"
-        bound = where_used[0]
-        help_text = f"give its range: `where {_where(item.name)}`"
+            return f"it is bounded on one side only, nothing limits it from {side}", _where(item.name)
+        if any(has_data(b.expr) for b in where_used):
+            return "values of tensors never decide how far a loop runs", _where(item.name)
+        if scalars := _scalar_factors(where_used[0].expr, item.name):
+            names = " and ".join(f"`{name}`" for name in scalars)
+            are = "is an integer scalar and no size" if len(scalars) == 1 else "are integer scalars and no sizes"
+            end = _end_of_multiples(where_used, item.name, scalars[0])
+            reason = f"its factor {names} {are}; only an index times a number or a size decides how far a loop runs"
+            return reason, f"{item.name} in 0:{end}" if end else _where(item.name)
+        reason = "only sums of index times number or size, and integer division, decide how far a loop runs"
+        return reason, _where(item.name)
+
+    def report_unshaped(self, reason: str, group: list[tuple[Index, Bound, str]]) -> None:
+        """TC303, once for all indices of an access that share a reason."""
+        bound = group[0][1]
+        names = " and ".join(f"`{item.name}`" for item, _, _ in group)
+        message = f"the range of {names} cannot be inferred: {reason}"
+        if len(group) > 1:
+            message = f"the ranges of {names} cannot be inferred: {reason.replace('its factor', 'their factor', 1)}"
+        clauses = ", ".join(dict.fromkeys(text for _, _, text in group))
+        help_text = f"give {'its range' if len(group) == 1 else 'their ranges'}: `where {clauses}`"
         label = f"`{bound.access.text}` only has to stay inside"
         self.diagnostics.append(Diagnostic(codes.UNSHAPED_RANGE, bound.access.span, message, label, (), help_text))
+
+    def report_float(self, item: Index, bound: Bound) -> None:
+        """TC231 as an error: a floating index decides no range."""
+        float_index = _float_index(bound)
+        assert float_index is not None
+        code = replace(codes.FLOAT_INDEX, severity=Severity.ERROR)
+        message = f"the index is `{float_index.dtype.value}`, and a float decides no range, here that of `{item.name}`"
+        help_text = f"write an index of integers, or give the range: `where {_where(item.name)}`"
+        self.diagnostics.append(Diagnostic(code, float_index.span, message, "a floating index", (), help_text))
+
+
+def _float_index(bound: Bound) -> Expr | None:
+    """The subscript of a bound, if it is a float that is cut off."""
+    subscript = bound.access.read.indices[bound.dimension]
+    return subscript.operand if isinstance(subscript, Cast) and subscript.operand.dtype.is_float else None
+
+
+def _scalar_factors(e: SizeExpr, name: str) -> list[str]:
+    """The integer scalars that stand as factors beside an index."""
+    found: dict[str, None] = {}
+    for mono in e.terms:
+        atoms = [atom for each in mono for atom in _factors(each)]
+        if any(isinstance(atom, Name) and (atom.kind, atom.name) == ("index", name) for atom in atoms):
+            found |= {atom.name: None for atom in atoms if isinstance(atom, Name) and atom.kind == "scalar"}
+    return list(found)
+
+
+def _factors(atom: Atom) -> list[Atom]:
+    if isinstance(atom, Product):
+        return [part for factor in atom.factors for mono in factor.terms for each in mono for part in _factors(each)]
+    return [atom]
+
+
+def _end_of_multiples(bounds: list[Bound], name: str, scalar_name: str) -> str | None:
+    """Where `i` ends in `X(s*i + 1)`, an integer scalar times the index plus a number: after the last step inside."""
+    for bound in bounds:
+        e = bound.access.index[bound.dimension]
+        if (
+            bound.side == "upper"
+            and set(e.names) == {name, scalar_name}
+            and len(e.terms) == 1
+            and set(e.terms.values()) == {1}
+        ):
+            return f"({as_written(bound.limit - 1 - e.offset)})/{scalar_name} + 1"
+    return None
 
 
 def _where(name: str) -> str:

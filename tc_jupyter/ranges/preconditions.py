@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Label, Span, codes
+from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.program import Equality, Program, Statement, Tensor
 
 from .accesses import Access, Bound, Guard, as_written
@@ -44,6 +44,7 @@ from .size_expr import (
     nonnegative,
     of_atom,
 )
+from .wider import clause, give
 
 Pieces: TypeAlias = tuple[tuple[tuple[SizeExpr, bool], ...], ...]  # OR of ANDs of (e, is_equality)
 
@@ -133,6 +134,9 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
     items: list[Precondition] = []
     diagnostics: list[Diagnostic] = []
     skipped = False
+    narrowed: set[tuple[str, str]] = (
+        set()
+    )  # statements and indices of which a message says that they should run further
     for statement in program.statements:
         if not ranges.is_complete(statement.name) or _is_negative(ranges, statement):
             continue
@@ -140,11 +144,15 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         items.extend(checker.run())
         diagnostics.extend(checker.diagnostics)
         diagnostics.extend(_range_messages(statement, ranges))
+        told, names = _guard_messages(statement, ranges)
+        diagnostics.extend(told)
+        narrowed |= {(statement.name, name) for name in names}
         skipped = skipped or checker.skipped
     checks, definitions, wrong = _equalities(program, ranges)
     diagnostics.extend(wrong)
-    diagnostics.extend(_origin_messages(program, ranges))
-    diagnostics.extend(_unread_messages(program, ranges))
+    diagnostics.extend(_origin_messages(program, ranges, narrowed))
+    if not any(item.kind == "REFUTED" for item in items):
+        diagnostics.extend(_unread_messages(program, ranges))
     if skipped:
         message = "a proof was left to the call: the set library is absent or its limit was reached"
         diagnostics.append(Diagnostic(codes.PROOF_SKIPPED, program.span, message))
@@ -472,6 +480,8 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         worst = ends.lower if bound.side == "lower" else ends.upper
         reach = f": `{to_python(e)}` reaches `{to_python(worst)}`" if worst is not None and ends.exact else ""
         message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
+        if e.is_constant and e.offset < 0 and bound.limit == 0 and checker.ranges.program.language == "tc":
+            return _from_the_end(bound, span, message, needs, checker.ranges)
         return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, _range_help(checker, e))
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
@@ -487,6 +497,16 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         return Diagnostic(codes.DATA_CHECKED, span, message, needs, (), clamp)
     message = f"{where} is checked at every point: whether it stays inside `{access.tensor}` is seen only in the data"
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
+
+
+def _from_the_end(bound: Bound, span: Span, message: str, label: str, ranges: Ranges) -> Diagnostic:
+    """A negative number as an index, which counts from the end in Python."""
+    access, dimension = bound.access, bound.dimension
+    upper = ranges.boxes[access.tensor].bounds[dimension][1]
+    last, place = as_written(upper + access.index[dimension]), access.read.indices[dimension].span
+    fix = Fix(f"write `{last}`", (Edit(place, last),)) if place.end else None
+    help_text = f"negative indices do not count from the end: the last element has the index `{as_written(upper - 1)}`"
+    return Diagnostic(codes.OUT_OF_BOUNDS, span, message, label, (), help_text, fix)
 
 
 def _is_expression(item: Precondition) -> bool:
@@ -513,14 +533,13 @@ def _range_help(checker: _Checker, e: SizeExpr) -> str:
 
 
 def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
-    """TC324, TC325, TC326, TC328, TC330, TC331: legal, but probably not meant."""
+    """TC325, TC326, TC328, TC330, TC331: legal, but probably not meant."""
     result: list[Diagnostic] = []
     for r in ranges.indices[statement.name]:
         if r.kind == "reduction":
             result.extend(_guarded_cut(statement, ranges, r) or _reduction_messages(r))
         if r.source == "inferred":
             result.extend(_cut_messages(r, _equal_sizes(ranges)))
-    result.extend(_guard_messages(statement, ranges))
     result.extend(_update_messages(statement, ranges))
     return result
 
@@ -559,9 +578,10 @@ def _guarded_cut(statement: Statement, ranges: Ranges, r: IndexRange) -> list[Di
                 f"`{access.text}` cuts the range of `{r.index}`, though it is made under a condition on `{r.index}`"
             )
             labels = (Label(access.span, f"needs `{shaped.bound.text}`, which the condition is not seen to imply"),)
-            whole = f"`where {r.index} in {to_python(lower)}:{to_python(upper)}`"
-            help_text = f"if `{r.index}` runs on where the condition is false, give its range: {whole}"
-            return [Diagnostic(codes.GUARDED_CUT, r.span, message, f"`{r.text}`", labels, help_text)]
+            text = f"{r.index} in {as_written(lower)}:{as_written(upper)}"
+            help_text = f"if `{r.index}` runs on where the condition is false, give its range: `where {text}`"
+            fix = give(ranges, statement, text)
+            return [Diagnostic(codes.GUARDED_CUT, r.span, message, f"`{r.text}`", labels, help_text, fix)]
     return []
 
 
@@ -599,23 +619,28 @@ def _equal_sizes(ranges: Ranges) -> dict[str, str]:
     return same
 
 
-def _guard_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
-    """TC324, after the fallback to bounds that were put aside."""
-    if not any(step.fallback for step in ranges.rounds[statement.name]):
-        return []
+def _guard_messages(statement: Statement, ranges: Ranges) -> tuple[list[Diagnostic], set[str]]:
+    """TC324, where accesses under a condition narrow the range until the condition says nothing; and the indices."""
+    found = {r.index: r for r in ranges.indices[statement.name] if r.source == "inferred"}
     box = index_limits(ranges.indices[statement.name])
     facts = loop_facts(ranges.indices[statement.name])
     seen: dict[int, Guard] = {}
     for bound in ranges.bounds[statement.name]:
-        if bound.used and bound.discharged:
+        if bound.used:
             for guard in bound.access.guards:
                 seen.setdefault(id(guard.condition), guard)
     result: list[Diagnostic] = []
+    names: set[str] = set()
     for guard in seen.values():
-        always = _constant_truth(guard.meaning, box, facts)
+        tested = {name for e in guard.meaning.exprs() for name in e.indices}
+        inside = [
+            name for name, r in found.items() if name in tested and any(guard in b.access.guards for b in r.because)
+        ]
+        always = _constant_truth(guard.meaning, box, facts) if inside else None
         if always is not None:
-            result.append(_guard_message(statement, ranges, guard, always))
-    return result
+            result.append(_guard_message(statement, ranges, guard, always, [found[name] for name in inside]))
+            names |= set(inside)
+    return result, names
 
 
 def _constant_truth(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool | None:
@@ -636,12 +661,21 @@ def _certain(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool
     return False
 
 
-def _guard_message(statement: Statement, ranges: Ranges, guard: Guard, always: bool) -> Diagnostic:
+def _guard_message(
+    statement: Statement, ranges: Ranges, guard: Guard, always: bool, inside: list[IndexRange]
+) -> Diagnostic:
     truth = "true" if always else "false"
-    found = next(r for r in ranges.indices[statement.name] if r.source == "inferred")
-    message = f"the condition is always {truth} on the inferred range `{found.text}`"
-    help_text = f"did you mean `where {found.index} in 0:{to_python(found.extent)}`?"
-    return Diagnostic(codes.GUARD_ALWAYS, guard.condition.span, message, f"always {truth}", (), help_text)
+    shown = " and ".join(f"`{r.text}`" for r in inside)
+    message = f"the condition is always {truth} on the inferred range{'s' * (len(inside) > 1)} {shown}"
+    if (text := clause(ranges, inside)) is None:
+        text = ", ".join(f"{r.index} in ..." for r in inside)
+        fix = None
+    else:
+        fix = give(ranges, statement, text)
+    runs = "runs" if len(inside) == 1 else "run"
+    names = " and ".join(f"`{r.index}`" for r in inside)
+    help_text = f"if {names} {runs} on where it is {'false' if always else 'true'}, give the range: `where {text}`"
+    return Diagnostic(codes.GUARD_ALWAYS, guard.condition.span, message, f"always {truth}", (), help_text, fix)
 
 
 def _update_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
@@ -669,14 +703,20 @@ def _update_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     ]
 
 
-def _origin_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
-    """TC321: results that start at another index than 0."""
+def _origin_messages(program: Program, ranges: Ranges, narrowed: set[tuple[str, str]]) -> list[Diagnostic]:
+    """TC321: results that start at another index than 0, unless another message is about their range."""
     result: list[Diagnostic] = []
     for tensor in program.tensors:
         box = ranges.boxes.get(tensor.name)
         if tensor.kind != "output" or box is None or tensor.box is not None:
             continue
-        moved = [d for d, lower in enumerate(box.origin) if lower != 0]
+        first = next((s for s in program.statements if s.target == tensor.name), None)
+        names = [item.name for item in first.output_indices] if first is not None else []
+        moved = [
+            d
+            for d, lower in enumerate(box.origin)
+            if lower != 0 and (first is None or d >= len(names) or (first.name, names[d]) not in narrowed)
+        ]
         if moved:
             result.append(_origin_message(program, tensor, ranges, moved[0]))
     return result
@@ -689,12 +729,16 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
     span = tensor.span
     name = str(dimension)
     labels: tuple[Label, ...] = ()
+    text = None
     if first is not None and dimension < len(first.output_indices):
         item = first.output_indices[dimension]
         span, name = item.span, item.name
         labels = _origin_labels(ranges, first, item.name)
+        text = clause(
+            ranges, [r for r in ranges.indices[first.name] if r.index == item.name and r.source == "inferred"]
+        )
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
-    help_text = f"to start at 0, guard the accesses and add `where {name} in 0:...`"
+    help_text = f"to start at 0, guard the accesses and add `where {text or f'{name} in 0:...'}`"
     label = f"starts at `{to_python(box.origin[dimension])}`"
     return Diagnostic(codes.MOVED_ORIGIN, span, message, label, labels, help_text)
 
@@ -719,17 +763,30 @@ def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
         windows = _windows(tensor.name, boxes)
         if windows is None:
             continue
+        gaps: dict[tuple[int, str], SizeExpr] = {}
         for dimension, (lower, upper, facts) in enumerate(windows):
             extent = ranges.boxes[tensor.name].bounds[dimension][1]
-            for gap, place in ((lower, "start"), (extent - 1 - upper, "end")):
-                if holds(gap - 1, facts):
-                    axis = f" of dimension {dimension}" if tensor.rank > 1 else ""
-                    count = to_python(gap)
-                    plural = "element" if gap == 1 else "elements"
-                    message = f"`{count}` {plural} at the {place}{axis} of `{tensor.name}` never read"
-                    message = message.replace(" never", " is never" if gap == 1 else " are never")
-                    result.append(Diagnostic(codes.UNREAD_INPUT, tensor.span, message, "not read completely"))
+            ends = {"start": lower, "end": extent - 1 - upper}
+            gaps |= {(dimension, place): gap for place, gap in ends.items() if holds(gap - 1, facts)}
+        if gaps:
+            message = _unread_message(tensor, gaps)
+            result.append(Diagnostic(codes.UNREAD_INPUT, tensor.span, message, "not read completely"))
     return result
+
+
+def _unread_message(tensor: Tensor, gaps: Mapping[tuple[int, str], SizeExpr]) -> str:
+    """One sentence about all that is not read of an array; `gaps` are widths by dimension and end."""
+    name, widths = tensor.name, set(gaps.values())
+    if len(gaps) == 2 * tensor.rank and len(widths) == 1:
+        return f"the border of `{name}` is never read: `{to_python(widths.pop())}` at both ends" + (
+            " of each dimension" if tensor.rank > 1 else ""
+        )
+    parts: list[str] = []
+    for (dimension, place), gap in gaps.items():
+        axis = f" of dimension {dimension}" if tensor.rank > 1 else ""
+        parts.append(f"`{to_python(gap)}` {'element' if gap == 1 else 'elements'} at the {place}{axis}")
+    be = "is" if len(gaps) == 1 and next(iter(widths)) == 1 else "are"
+    return f"{' and '.join(parts)} of `{name}` {be} never read"
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def positional(
     values = dict(zip(names, args, strict=False))
     for key, value in named.items():
         if key not in names:
-            guess = nearest(key, names)
+            guess = "out=" if key.lower() in _OUT else nearest(key, names)
             wrong(f"`{name}` has no parameter `{key}`" + (f"; did you mean `{guess}`?" if guess else ""))
         if key in values:
             wrong(f"`{name}` got `{key}` twice")
@@ -134,6 +134,10 @@ def positional(
             f"`{name}` takes {_count(len(names), 'argument')}, {listed} {'is' if len(missing) == 1 else 'are'} missing"
         )
     return tuple(values[each] for each in names)
+
+
+_OUT = frozenset({"out", "outs", "outputs", "output", "out_", "result", "results", "res", "dst", "dest"})
+"""What `out=` is called elsewhere."""
 
 
 def _count(number: int, noun: str) -> str:
@@ -156,13 +160,21 @@ def read_array(parameter: Parameter, value: object, source: SourceText) -> Array
     except ArgumentProblem as problem:
         code = _PROBLEM_CODES[problem.kind]
         message = f"`{parameter.name}` is an array `{parameter.text}`; {problem.came} came"
-        fail(code, message, source, parameter.span, help=problem.help or None)
+        help = f"pass `np.array(x, dtype={_numpy_type(parameter.dtype)})`" if isinstance(value, (list, tuple)) else None
+        fail(code, message, source, parameter.span, help=help or problem.help or None)
     check_type(parameter, view, source)
     if len(view.shape) != parameter.rank:
         message = f"`{parameter.name}` has {_count(parameter.rank, 'dimension')}; an array of shape {view.shape} came"
         fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`")
     _say_gradient(parameter.name, value, view, source, parameter.span)
     return view
+
+
+def _numpy_type(dtype: DType) -> str:
+    """An element type as an argument of `np.array`."""
+    if dtype is DType.BFLOAT16:
+        return "ml_dtypes.bfloat16"
+    return "bool" if dtype is DType.BOOL else f"np.{dtype.value}"
 
 
 def read_array_of_any_type(name: str, value: object, source: SourceText, span: Span) -> ArrayView:
@@ -231,7 +243,7 @@ def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Numb
     if number is None:
         came = f"{value!r}" if isinstance(value, complex) else f"a `{type(value).__name__}`"
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {came} came"
-        fail(codes.ARGUMENT_TYPE, message, source, parameter.span)
+        fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help="pass a number")
     problem = misfit(parameter.dtype, number)
     if problem:
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {value!r} {problem}"

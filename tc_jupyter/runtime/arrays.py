@@ -624,7 +624,9 @@ def _not_an_array(value: object) -> ArgumentProblem:
     if kind.__module__.startswith(_SPARSE):
         return ArgumentProblem("device", f"a sparse `{kind.__name__}`", "pass `.toarray()`")
     if isinstance(value, (list, tuple)):
-        return ArgumentProblem("type", f"a Python {kind.__name__}", "pass `np.array(..., dtype)`")
+        return ArgumentProblem(
+            "type", f"a Python {kind.__name__}", "pass `np.array(x)` with a type, as in `dtype=np.float32`"
+        )
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return ArgumentProblem("rank", f"the number {value!r}", "pass an array")
     if kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):

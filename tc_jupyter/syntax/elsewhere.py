@@ -32,7 +32,9 @@ class Instead:
         return self.template.format(*plain, *bracketed) if fits and self.template else None
 
 
-MODULES = frozenset({"np", "numpy", "math", "torch", "jnp", "cp", "tf", "F", "scipy", "std"})
+MODULES = frozenset(
+    {"np", "numpy", "math", "torch", "jnp", "jax", "cp", "tf", "F", "scipy", "std", "tl", "triton", "nn"}
+)
 """Names that stand before `.` in other languages."""
 
 CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
@@ -106,13 +108,17 @@ FUNCTION_WORDS = frozenset(_WORDS.split())
 """Functions whose argument may be found without parentheses."""
 
 _SUMS = "an operator reduces over the indices that stand only on the right, as in `Y(i) {} X(i, j)`"
+_POSITION = (
+    "find the extreme value with `{0}=!`, and its position in a second statement, as in "
+    "`M(i) {0}=! X(i, j)`, then `P(i) min=! X(i, j) == M(i) ? j : X.1`; a row that has a NaN gives `X.1`"
+)
 REDUCING = {
     "sum": _SUMS.format("+=!"),
     "prod": _SUMS.format("*=!"),
-    "mean": "sum with `+=!`, and divide by the size in a second statement",
+    "mean": "sum with `+=!`, and divide by the size in a second statement, as in `Y(i) = Y(i) / X.1`",
     "softmax": "write the maximum, the powers, their sum and the quotient as statements of a def, and call it: `P = softmax(X)`",
-    "argmax": "find the maximum with `max=!` in one statement and its position in a second one",
-    "argmin": "find the minimum with `min=!` in one statement and its position in a second one",
+    "argmax": _POSITION.format("max"),
+    "argmin": _POSITION.format("min"),
     "any": "`max=!` on `bool` says whether any is true",
     "all": "`min=!` on `bool` says whether all are true",
     "max": _SUMS.format("max=!"),
@@ -121,6 +127,23 @@ REDUCING = {
 """Functions of array libraries that are operators here."""
 OPERATORS = {"sum": "+=!", "prod": "*=!", "max": "max=!", "min": "min=!", "any": "max=!", "all": "min=!"}
 """Those of `REDUCING` that are one operator."""
+
+
+_COUNT = "there is none: count with `+=!`, as in `n(i) +=! int32(B(i, j))`, and take `n(i) % 2`"
+WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
+    **dict.fromkeys(("sum", "add", "plus"), ("+=!", None)),
+    **dict.fromkeys(("prod", "product", "mul", "times"), ("*=!", None)),
+    **dict.fromkeys(("or", "any"), ("max=!", REDUCING["any"])),
+    **dict.fromkeys(("and", "all"), ("min=!", REDUCING["all"])),
+    "maximum": ("max=!", None),
+    "minimum": ("min=!", None),
+    **dict.fromkeys(("mean", "avg", "average"), ("", REDUCING["mean"])),
+    "xor": ("", _COUNT),
+    **dict.fromkeys(
+        ("std", "var"), ("", "sum `X(i)` and `X(i) * X(i)` with `+=!`, and write the quotients in a later statement")
+    ),
+}
+"""Words that are written before `=!` as operators are: the operator that is meant, if there is one, and a help."""
 
 
 def reducing(name: str) -> str | None:
@@ -133,7 +156,9 @@ _PRODUCT = Instead("a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`")
 _TRANSPOSE = Instead("write the indices in the other order, as in `Y(i, j) = X(j, i)`")
 _EXTENT = Instead("the extent of dimension 0 of `X` is `X.0`, the number of elements of a matrix `X.0 * X.1`")
 _SPREAD = Instead("sum `X(i)` and `X(i) * X(i)` with `+=!`, and write the quotients in a later statement")
-_FILLED = Instead("a constant needs only a range, as in `Y(i) = 0.0 where i in 0:N`")
+_FILLED = Instead(
+    "a tensor is there once a statement writes it; a constant needs only a range, as in `Y(i) = 0.0 where i in 0:N`"
+)
 _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _RUNNING = Instead("a running sum is `Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times")
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
@@ -145,6 +170,10 @@ _SQUARE = Instead("a square is a product", 1, "({1} * {1})")
 _SILU = Instead("`silu(x)` is `x * sigmoid(x)`", 1, "({1} * sigmoid({0}))")
 _CHOICE = Instead("a choice is written `condition ? value : other`", 3, "({3} ? {4} : {5})")
 _XOR = Instead("of truth values it is `a != b`; there are no operators on bits", 2, "({2} != {3})")
+POINTERS = ("load", "store", "deref")
+"""Functions that take an address."""
+_POINTER = Instead("an element is read as `X(i)`; the ranges of the indices take the place of pointers and masks")
+_THREAD = Instead("an index runs over everything it can index; which thread computes what is said by a schedule")
 _REMAINDER = Instead("a remainder is `a % b`", 2, "({2} % {3})")
 INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "dot", "einsum", "tensordot", "inner", "vdot"), _PRODUCT),
@@ -161,9 +190,11 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("clamp", "clip"), _CLAMP),
     **dict.fromkeys(("square", "sqr"), _SQUARE),
     **dict.fromkeys(("silu", "swish"), _SILU),
-    **dict.fromkeys(("select", "ifelse", "iif"), _CHOICE),
+    **dict.fromkeys(("select", "ifelse", "iif", "np.where"), _CHOICE),
     **dict.fromkeys(("xor", "logical_xor"), _XOR),
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
+    **dict.fromkeys(POINTERS, _POINTER),
+    **dict.fromkeys(("program_id", "num_programs", "get_global_id"), _THREAD),
     "norm": Instead("sum the squares with `S +=! X(i) * X(i)`, and write `sqrt(S)` in a later statement"),
     "outer": Instead("write both indices, as in `C(i, j) = A(i) * B(j)`"),
     "eye": Instead("choose by the indices, as in `Y(i, j) = i == j ? 1.0 : 0.0 where i in 0:N, j in 0:N`"),

@@ -6,29 +6,25 @@ Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; 
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
-from .elsewhere import CONSTANTS, INSTEAD, REDUCING, RENAMED, reducing
-from .recovery import closers
+from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
+from .recovery import closers, starts_statement
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 
 _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
 
 
-def module_name(before: Token, dot: Token, after: Token) -> Diagnostic:
-    """`math.pi`, `np.sqrt(x)`."""
-    text = CONSTANTS.get(after.text) or RENAMED.get(after.text, after.text)
-    fix = Fix(f"write `{text}`", (Edit(Span(before.start, after.end), text),))
-    help = "numbers are written out" if after.text in CONSTANTS else "functions have their plain names"
-    if (word := reducing(after.text)) is not None or after.text in INSTEAD:
-        help = REDUCING[word] if word else INSTEAD[after.text].help
-    return Diagnostic(codes.SYNTAX_ERROR, Span(before.start, dot.end), "there are no modules", help=help, fix=fix)
-
-
 def attribute(piece: list[Token], position: int) -> Diagnostic:
     """`X.T`, `X.shape`, `X(i).sqrt()`."""
     dot, after = piece[position], piece[position + 1] if position + 1 < len(piece) else None
+    if after is not None and after.start == dot.end and after.type in ("FACTOR", "SIGN", "MINUS", "ASSIGN", "RELATION"):
+        fix = Fix("delete `.`", (Edit(dot.span, ""),))
+        message = f"there is no operator `.{after.text}`"
+        help = "a statement says what one element is: its operators need no dots"
+        return Diagnostic(codes.SYNTAX_ERROR, Span(dot.start, after.end), message, help=help, fix=fix)
     if after is None or after.type not in ("NAME", "MINMAX"):
         help = "the extent of dimension 0 of `X` is `X.0`"
         return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
@@ -40,6 +36,13 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         opening, closing = (name, "") if piece[start].type == "LPAR" else (f"{name}(", ")")
         first = Edit(Span(piece[start].start, piece[start].start), opening)
         fix = Fix(f"write `{name}(...)`", (first, Edit(Span(dot.start, piece[position + 3].end), closing)))
+    elif after.text == "astype" and kinds[:3] == ["LPAR", "SCALAR", "RPAR"] and start is not None:
+        kind, opening = piece[position + 3].text, piece[start].type == "LPAR"
+        first = Edit(Span(piece[start].start, piece[start].start), kind if opening else f"{kind}(")
+        fix = Fix(
+            f"write `{kind}(...)`", (first, Edit(Span(dot.start, piece[position + 4].end), "" if opening else ")"))
+        )
+        help = f"a cast is written like a call, as in `{kind}(x)`"
     elif after.text == "shape" and kinds == ["LSQB", "INTEGER", "RSQB"]:
         dimension = piece[position + 3].text
         fix = Fix(f"write `.{dimension}`", (Edit(Span(dot.start, piece[position + 4].end), f".{dimension}"),))
@@ -151,7 +154,7 @@ def _one_more(bound: list[Token]) -> Edit:
     return Edit(Span(bound[-1].end, bound[-1].end), " + 1")
 
 
-_DECLARING = frozenset({"let", "var", "val", "auto", "const"})
+_DECLARING = frozenset({"let", "var", "val", "auto", "const", "Var", "RVar", "RDom", "Func"})
 
 
 def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
@@ -163,6 +166,11 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     if not count or (rest and rest[0].type != "NAME"):
         return None
     place = Span(piece[0].start, piece[count - 1].end)
+    if rest and all(token.type not in ("ASSIGN", "UPDATE") for token in rest):
+        message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
+        fix = Fix("leave it out", (Edit(Span(piece[0].start, piece[-1].end), ""),))
+        help = "indices and tensors need no declaration"
+        return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
     edits = [Edit(Span(place.start, rest[0].start if rest else place.end), "")]
     kind, value = piece[count - 1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
     if kind.type == "SCALAR" and value and all(token.type != "WHERE" for token in value):
@@ -178,8 +186,15 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
 _LOOPS = (
     "there are no loops: an index runs over everything it can index; a range of its own is given with `where i in a:b`"
 )
-_CONTROL = {"for": _LOOPS, "while": _LOOPS, "if": "choose a value, as in `Y(i) = condition ? value : other`"}
+_CONTROL = {
+    "for": _LOOPS,
+    "do": _LOOPS,
+    "while": _LOOPS,
+    "if": "choose a value, as in `Y(i) = condition ? value : other`",
+}
+_NEAR = 400  # tokens in which the end of a block is looked for
 _ELSE = frozenset({"else", "elif"})
+_ENDS = frozenset({"end", "endfor", "enddo", "endif", "endwhile"})
 
 
 def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -196,7 +211,10 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
             heads.append(Span(token.start, tokens[end - 1].end))
             if token.text in _CONTROL:
                 message = f"no statement begins with `{token.text}`"
-                diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text]))
+                fix = _as_choice(tokens, i, end, pairs) if token.text == "if" else _without_loop(tokens, i, end)
+                diagnostics.append(
+                    Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text], fix=fix)
+                )
             is_block = end < len(tokens) and tokens[end].type == "LBRACE"
             opened, i = opened + is_block, end + is_block
             if i < len(tokens):
@@ -205,11 +223,95 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         opened = 0 if token.type == "DEF" else opened
         if token.type == "RBRACE" and opened:
             opened -= 1
+        elif heads and _is_end(tokens, i):
+            i += 2 if token.text == "end" and i + 1 < len(tokens) and tokens[i + 1].text in _CONTROL else 1
+            continue
         else:
             kept.append(token)
         i += 1
     diagnostics[:] = [each for each in diagnostics if not _inside(each.span.start, heads)]
     return kept
+
+
+def _without_loop(tokens: list[Token], i: int, end: int) -> Fix | None:
+    """Leave out a loop that runs from 0 to a size, `for i in range(N)` or `for (int i = 0; i < N; i++)`, as an index does."""
+    texts = [token.text for token in tokens[i:end]]
+    kinds = [token.type for token in tokens[i:end]]
+    counted = "range" in texts and all(
+        kinds[k + 1 : k + 4] == ["LPAR", "NAME", "RPAR"] for k, text in enumerate(texts) if text == "range"
+    )
+    at = texts.index("<") if "<" in texts else 0
+    compared = (
+        at > 2 and texts[at - 3 : at - 1] == ["=", "0"] and texts[at - 4] == texts[at - 1] and kinds[at + 1] == "NAME"
+    )
+    if texts[0] != "for" or not (counted or compared):
+        return None
+    edits = [Edit(Span(tokens[i].start, tokens[end - 1].end), "")]
+    if end < len(tokens) and tokens[end].type == "LBRACE":
+        close = _block_end(tokens, end)
+        edits += [Edit(tokens[end].span, ""), *([Edit(tokens[close].span, "")] if close is not None else [])]
+    return Fix("leave it out", tuple(edits))
+
+
+def _block_end(tokens: list[Token], opening: int) -> int | None:
+    """The place of the `}` of a block."""
+    depth = 0
+    for i in range(opening, min(len(tokens), opening + _NEAR)):
+        depth += (tokens[i].type == "LBRACE") - (tokens[i].type == "RBRACE")
+        if not depth:
+            return i
+    return None
+
+
+def _as_choice(tokens: list[Token], i: int, end: int, pairs: dict[int, int]) -> Fix | None:
+    """`Y(i) = c ? a : b` for `if c { Y(i) = a } else { Y(i) = b }`."""
+    condition = tokens[i + 1 : end - (tokens[end - 1].type == "COLON")]
+    then = _branch(tokens, end, pairs)
+    if then is None or then[2] + 1 >= len(tokens) or tokens[then[2]].text != "else" or not condition:
+        return None
+    otherwise = _branch(tokens, then[2] + 1 + (tokens[then[2] + 1].type == "COLON"), pairs)
+    if otherwise is None or [token.text for token in then[0]] != [token.text for token in otherwise[0]]:
+        return None
+    value, last = then[1], otherwise[1]
+    head = Edit(Span(tokens[i].start, then[0][0].start), "")
+    choose = Edit(Span(value[0].start, value[0].start), f"{text_of(condition)} ? ")
+    middle = Edit(Span(value[-1].end, last[0].start), " : ")
+    tail = Edit(Span(last[-1].end, tokens[otherwise[2] - 1].end), "")
+    return Fix("write it with `? :`", (head, choose, middle, tail))
+
+
+def _branch(tokens: list[Token], start: int, pairs: dict[int, int]) -> tuple[list[Token], list[Token], int] | None:
+    """The left side with `=` and the value of the single statement of a branch, and where the branch ends."""
+    block = start < len(tokens) and tokens[start].type == "LBRACE"
+    first = start + block
+    if first >= len(tokens) or not starts_statement(tokens, first, pairs):
+        return None
+    assign = next(j for j in range(first, len(tokens)) if tokens[j].type in ("ASSIGN", "UPDATE"))
+    stop = assign + 1
+    while (
+        stop < min(len(tokens), first + _NEAR)
+        and tokens[stop].type not in ("RBRACE", "WHERE")
+        and tokens[stop].text != "else"
+    ):
+        if stop > assign + 1 and tokens[stop - 1].type in ENDS_EXPRESSION and starts_statement(tokens, stop, pairs):
+            break
+        stop = pairs.get(stop, stop) + 1
+    closes = stop < len(tokens) and tokens[stop].type == "RBRACE"
+    if tokens[assign].type != "ASSIGN" or stop == assign + 1 or block != (block and closes):
+        return None
+    return tokens[first : assign + 1], tokens[assign + 1 : stop], stop + block
+
+
+def text_of(tokens: list[Token]) -> str:
+    """Tokens as a text, with one blank wherever there was space."""
+    pairs = pairwise(tokens)
+    return tokens[0].text + "".join(" " * (other.start > one.end) + other.text for one, other in pairs)
+
+
+def _is_end(tokens: list[Token], i: int) -> bool:
+    """Whether a word closes a loop of Julia, MATLAB or Fortran: `end`, `end do`, and no statement on a tensor of that name."""
+    follows = tokens[i + 1].type if i + 1 < len(tokens) else "RBRACE"
+    return tokens[i].text in _ENDS and tokens[i - 1].type in ENDS_EXPRESSION and follows in ("NAME", "RBRACE", "DEF")
 
 
 def _inside(place: int, heads: list[Span]) -> bool:
@@ -231,8 +333,17 @@ def _control_end(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | No
     elif tokens[end].type in ("ASSIGN", "UPDATE", "COMMA"):
         return None  # a tensor has that name
     elif token.text != "else":
-        stops = (j for j in range(end, min(end + 40, len(tokens))) if tokens[j].type == "LBRACE" or tokens[j].first)
+        near = range(end, min(end + 40, len(tokens)))
+        stops = (j for j in near if tokens[j].type in ("LBRACE", "RBRACE") or tokens[j].first)
         end = next(stops, len(tokens))
+        if end == len(tokens) or tokens[end].type == "RBRACE":  # `for i in range(N): Y(i) = X(i)` on one line
+            colons = (
+                j + 1 for j in near if j < end and tokens[j].type == "COLON" and starts_statement(tokens, j + 1, pairs)
+            )
+            end = next(colons, end)
+    elif tokens[end].type == "COLON":
+        end += 1
+    end += end + 1 < len(tokens) and tokens[end].text == "then" and tokens[end + 1].first
     follows = tokens[end].type if end < len(tokens) else ""
     return end if follows in ("NAME", "DIGIT_NAME", "SCALAR", "LBRACE") else None
 

@@ -11,8 +11,9 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
-from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, MODULES, OPERATORS, REDUCING, TYPES, reducing
-from .foreign import attribute, module_name, operand_end, prefix_cast, shift, where_range
+from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TYPES, reducing
+from .foreign import attribute, operand_end, prefix_cast, shift, text_of, where_range
+from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
 _RESERVED = frozenset({"WHERE", "IN", "EXISTS", "DEF", "SCALAR", "MINMAX"})
@@ -70,11 +71,15 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
     ):
         help = "a choice is written `condition ? value : other`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
-    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what)):
+    if token.text == "if" and (found := _choice(piece, position)):
+        return found
+    if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
+        return found
+    if token.type == "ASSIGN" and opened is not None and (found := _by_name(piece, position, opened)):
         return found
     ends_inside = token.type in ("ASSIGN", "UPDATE", "WHERE") or (token.first and token.type == "NAME")
     if "RPAR" in accepted and opened is not None and ends_inside:
-        return _unclosed_bracket(opened, token.span)
+        return _unclosed_bracket(opened, token.span, before.end if before else token.start)
     follows = piece[position + 1].type if position + 1 < len(piece) else ""
     if before is not None and "COMMA" in accepted and token.type == "NAME" and follows == "IN":
         fix = Fix("insert `,`", (Edit(Span(before.end, before.end), ","),))
@@ -89,22 +94,40 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"unexpected `{shorten(token.text)}`", "here", help=help)
 
 
+def _by_name(piece: list[Token], position: int, opened: Token) -> Diagnostic | None:
+    """`sum(X, axis=1)`: an argument with a name; `None` if this is something else."""
+    before = piece[position - 2 : position]
+    if len(before) < 2 or before[1].type != "NAME" or before[0].type not in ("COMMA", "LPAR"):
+        return None
+    start = piece.index(opened)
+    called = piece[start - 1].text if start else ""
+    place = Span(before[1].start, piece[position].end)
+    help = REDUCING.get(reducing(called) or "") or (INSTEAD[called].help if called in INSTEAD else None)
+    return Diagnostic(codes.SYNTAX_ERROR, place, "arguments have no names", help=help)
+
+
 def _too_short(piece: list[Token], opened: Token | None, accepted: AbstractSet[str], what: str) -> Diagnostic:
     last = piece[-1]
     after = Span(last.end, last.end)
     if opened is not None and "RPAR" in accepted:
-        return _unclosed_bracket(opened, after)
+        return _unclosed_bracket(opened, after, last.end)
     if what == "statement" and "UPDATE" in accepted:
         help = "a statement is `T(i, j) = expression`"
         return Diagnostic(
             codes.SYNTAX_ERROR, Span(piece[0].start, last.end), "this is no statement: it assigns nothing", help=help
         )
     message = f"the {what} ends too early: something is missing after `{shorten(last.text)}`"
+    if last.type == "COMMA" and opened is None:
+        fix = Fix("delete `,`", (Edit(last.span, ""),))
+        return Diagnostic(codes.SYNTAX_ERROR, last.span, message, help=expectation(accepted), fix=fix)
     return Diagnostic(codes.SYNTAX_ERROR, last.span, message, help=expectation(accepted))
 
 
-def _unclosed_bracket(opened: Token, place: Span) -> Diagnostic:
-    return Diagnostic(codes.SYNTAX_ERROR, place, "`)` is missing", "before this", (Label(opened.span, "opened here"),))
+def _unclosed_bracket(opened: Token, place: Span, before: int) -> Diagnostic:
+    """`before`: where the last token in the bracket ends."""
+    fix = Fix("insert `)`", (Edit(Span(before, before), ")"),))
+    labels = (Label(opened.span, "opened here"),)
+    return Diagnostic(codes.SYNTAX_ERROR, place, "`)` is missing", "before this", labels, fix=fix)
 
 
 def _unclosed(tokens: list[Token]) -> Token | None:
@@ -135,6 +158,9 @@ def _word(token: Token, accepted: AbstractSet[str]) -> Diagnostic | None:
         return Diagnostic(codes.SYNTAX_ERROR, token.span, f"unexpected `{token.text}`", help=_PYTHON_WORDS[token.text])
     if "SCALAR" in accepted and token.type == "NAME":
         return _type_word(token)
+    if token.type == "DOTS":
+        help = "write out what it stands for"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, f"`{token.text}` is no expression", help=help)
     if token.type == "DIGIT_NAME" and "NAME" in accepted:
         return Diagnostic(
             codes.DIGIT_NAME, token.span, f"`{shorten(token.text)}` starts with a digit and cannot name this"
@@ -150,13 +176,15 @@ def _type_word(token: Token) -> Diagnostic:
         )
     close = TYPES.get(token.text) or nearest(token.text, sorted(SCALAR_TYPES))
     fix = Fix(f"replace it by `{close}`", (Edit(token.span, close),)) if close else None
-    help = "a parameter is a type and a name, as in `float(M, N) A`"
+    help = "a parameter is a type and a name, as in `float(M, N) A`, or `float a` for a number"
     if token.text in ARRAY_TYPES:
         help = "the type of a tensor is that of its elements, with its sizes, as in `float(M, N) A`"
     return Diagnostic(codes.SYNTAX_ERROR, token.span, f"`{shorten(token.text)}` is no type", help=help, fix=fix)
 
 
-def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) -> Diagnostic | None:
+def _symbol(
+    piece: list[Token], position: int, opened: Token | None, what: str, accepted: AbstractSet[str]
+) -> Diagnostic | None:
     """Mistakes that an operator or a bracket shows."""
     token = piece[position]
     before = piece[position - 1] if position else None
@@ -167,12 +195,12 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
         return _square(piece, position)
     after = piece[position + 1] if position + 1 < len(piece) else None
     if token.type in ("MINUS", "FACTOR") and after is not None and after.type == "ASSIGN" and after.start == token.end:
-        help = (
-            "accumulate a negated value with `+=`" if token.type == "MINUS" else "`=`, `+=`, `*=`, `min=`, `max=` exist"
-        )
-        return Diagnostic(
-            codes.SYNTAX_ERROR, Span(token.start, after.end), f"there is no operator `{token.text}=`", help=help
-        )
+        return _no_update(piece, position)
+    if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
+        return found
+    if token.type == "LSQB" and what == "statement" and before is not None and before.type == "RPAR":
+        help = "all indices of a tensor stand in one pair of round brackets, as in `X(i, j)`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "an element has no elements", help=help)
     is_second = token.type == "ASSIGN" and before is not None and opened is None and before.type in ENDS_EXPRESSION
     if is_second and what == "statement":
         fix = Fix("compare with `==`", (Edit(token.span, "=="),))
@@ -184,8 +212,6 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
         return Diagnostic(
             codes.SYNTAX_ERROR, Span(token.start, after.end), f"there is no operator `{token.text}!=`", fix=fix
         )
-    if token.type == "DOT" and before is not None and after is not None and before.text in MODULES:
-        return module_name(before, token, after)
     if token.type == "DOT":
         return attribute(piece, position)
     if (
@@ -201,13 +227,79 @@ def _symbol(piece: list[Token], position: int, opened: Token | None, what: str) 
     return None
 
 
+def _other_assignment(token: Token, after: Token | None) -> Diagnostic | None:
+    """`Y(i) := X(i)`, `Y(i) <- X(i)` and `Y(i) == X(i)`."""
+    two = after is not None and after.start == token.end and token.text + after.text in (":=", "<-")
+    if not two and token.text != "==":
+        return None
+    place = Span(token.start, after.end) if two and after is not None else token.span
+    text = ":=" if token.text == ":" else "<-" if two else "=="
+    fix = Fix("replace it by `=`", (Edit(place, "="),))
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"`{text}` assigns nothing", help="an assignment is `=`", fix=fix)
+
+
+def _no_update(piece: list[Token], position: int) -> Diagnostic:
+    """`y(i) -= X(i)` and `y(i) /= X(i)`, with or without a `!`."""
+    token, last = piece[position], position + 1
+    last += last + 1 < len(piece) and piece[last + 1].type == "BANG" and piece[last + 1].start == piece[last].end
+    place, mark = Span(token.start, piece[last].end), "!" * (piece[last].type == "BANG")
+    help, fix = "`=`, `+=`, `*=`, `min=`, `max=` exist", None
+    value = piece[last + 1 :]
+    stop = next((i for i, each in enumerate(value) if each.type in ("WHERE", "MATCH")), len(value))
+    if token.text in ("-", "/") and stop:
+        plain, inverse = ("+=", "-(") if token.text == "-" else ("*=", "1.0 / (")
+        help = f"accumulate the {'negated value' if token.text == '-' else 'reciprocal'} with `{plain}{mark}`"
+        start, end = value[0].start, value[stop - 1].end
+        edits = Edit(place, plain + mark), Edit(Span(start, start), inverse), Edit(Span(end, end), ")")
+        fix = Fix(f"use `{plain}{mark}`", edits)
+    message = f"there is no operator `{token.text}={mark}`"
+    return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def _choice(piece: list[Token], position: int) -> Diagnostic | None:
+    """`a if c else b`, which is `c ? a : b`; `None` if this is another `if`."""
+    depth, middle, end = 0, None, len(piece)
+    for i in range(position + 1, len(piece)):
+        depth += (piece[i].type == "LPAR") - (piece[i].type == "RPAR")
+        if depth < 0 or (not depth and piece[i].type in ("COMMA", "WHERE", "MATCH")):
+            end = i
+            break
+        if not depth and piece[i].text == "else" and middle is None:
+            middle = i
+    depth, start = 0, 0
+    for i in range(position - 1, -1, -1):
+        depth += (piece[i].type == "RPAR") - (piece[i].type == "LPAR")
+        if depth < 0 or (not depth and piece[i].type in ("COMMA", "ASSIGN", "UPDATE", "COLON")):
+            start = i + 1
+            break
+    if middle is None or start >= position or middle in (position + 1, end - 1):
+        return None
+    then, condition = piece[start:position], piece[position + 1 : middle]
+    edits = (
+        Edit(Span(then[0].start, then[-1].end), text_of(condition)),
+        Edit(Span(piece[position].start, condition[-1].end), f"? {text_of(then)}"),
+        Edit(piece[middle].span, ":"),
+    )
+    help = "a choice is written `condition ? value : other`"
+    message = "unexpected `if`"
+    return Diagnostic(
+        codes.SYNTAX_ERROR, piece[position].span, message, help=help, fix=Fix("write it with `? :`", edits)
+    )
+
+
+_ALL = "a statement keeps all elements: choose their values, as in `X(i) > 0 ? X(i) : 0`"
+
+
 def _square(piece: list[Token], position: int) -> Diagnostic:
     """`A[i, j]` or `A[i][j]` instead of `A(i, j)`; the fix mends all of them."""
+    chosen = False  # by a condition, as in `X[X > 0]`
     mended: dict[int, str] = {}  # what to write in the place of a bracket
     opened: list[tuple[int, bool]] = []  # places of `[`, and whether one stands after a tensor
     for place, token in enumerate(piece):
         if token.type == "LSQB":
             opened.append((place, place > 0 and (piece[place - 1].type == "NAME" or place - 1 in mended)))
+        elif token.type == "RELATION" and opened:
+            chosen = True
         elif token.type == "RSQB" and opened:
             start, is_read = opened.pop()
             if is_read and start - 1 in mended:
@@ -216,41 +308,128 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
                 mended |= {start: "(", place: ")"}
     is_empty = any(one.type == "LSQB" and other.type == "RSQB" for one, other in pairwise(piece))
     edits = tuple(Edit(piece[place].span, text) for place, text in sorted(mended.items()))
+    number = any(one.type in ("LSQB", "COMMA") and other.type == "INTEGER" for one, other in pairwise(piece[position:]))
     return Diagnostic(
         codes.SYNTAX_ERROR,
         piece[position].span,
         "elements of a tensor are read with round brackets",
-        fix=Fix("use round brackets", edits) if edits and not is_empty else None,
+        help=_ALL if chosen else "the first element is number 0" if number else None,
+        fix=Fix("use round brackets", edits) if edits and not is_empty and not chosen else None,
     )
 
 
 def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
-    """`float[N] X`, `float X[N][M]` or `float X(N)`, where sizes stand otherwise than in `float(N) X`.
+    """`float[N] X`, `float X[N][M]`, `float X(N)` or `X: float[N]`, which stand otherwise than in `float(N) X`.
 
     Returns:
         The tokens that were meant, and what to say; `None` if this is something else.
     """
     kinds = [token.type for token in piece]
-    if not kinds or kinds[0] != "SCALAR" or len(piece) < 4:
+    if kinds[:3] == ["NAME", "COLON", "SCALAR"]:
+        name, type_, place = piece[0], piece[2:], Span(piece[0].start, piece[1].end)
+        message = "the type of a parameter stands before its name"
+    elif len(piece) > 3 and kinds[0] == "SCALAR" and kinds[1] == "LSQB" and kinds[-1] == "NAME":
+        name, type_, place = piece[-1], piece[:-1], piece[1].span
+        message = _SIZES
+    elif len(piece) > 3 and kinds[0] == "SCALAR" and kinds[1] == "NAME":
+        name, type_, place = piece[1], [piece[0], *piece[2:]], piece[2].span
+        message = _SIZES
+    else:
         return None
-    first = 1 if kinds[1] == "LSQB" and kinds[-1] == "NAME" else 2
-    last = len(piece) - 1 if first == 2 else len(piece) - 2
-    name = piece[-1] if first == 1 else piece[1]
-    pair = (kinds[first], kinds[last])
-    if name.type != "NAME" or last == first + 1 or pair not in (("LSQB", "RSQB"), ("LPAR", "RPAR")):
+    known = _type(type_)
+    if known is None or name.type != "NAME":
         return None
-    brackets = replace(piece[first], type="LPAR", text="("), replace(piece[last], type="RPAR", text=")")
+    tokens, text = known
+    text = f"{text} {name.text}"
+    fix = Fix(f"write `{text}`", (Edit(Span(piece[0].start, piece[-1].end), text),))
+    return [*tokens, name], Diagnostic(codes.SYNTAX_ERROR, place, message, fix=fix)
+
+
+_SIZES = "the sizes of a tensor stand in round brackets behind its type"
+
+
+def _type(tokens: list[Token]) -> tuple[list[Token], str] | None:
+    """The tokens and the text of `float(N, M)` for `float`, `float[N, M]` or `float[N][M]`."""
+    if len(tokens) == 1:
+        return tokens, tokens[0].text
+    if (tokens[1].type, tokens[-1].type) not in (("LSQB", "RSQB"), ("LPAR", "RPAR")) or len(tokens) < 4:
+        return None
+    brackets = replace(tokens[1], type="LPAR", text="("), replace(tokens[-1], type="RPAR", text=")")
     sizes = [
         replace(token, type="COMMA", text=",") if token.type == "RSQB" else token  # `[N][M]`
-        for token in piece[first + 1 : last]
+        for token in tokens[2:-1]
         if token.type != "LSQB"
     ]
-    tokens = [piece[0], brackets[0], *sizes, brackets[1], name]
     shown = "".join(token.text + " " * (token.type == "COMMA") for token in sizes)
-    text = f"{piece[0].text}({shown}) {name.text}"
-    fix = Fix(f"write `{text}`", (Edit(Span(piece[0].start, piece[-1].end), text),))
-    message = "the sizes of a tensor stand in round brackets behind its type"
-    return tokens, Diagnostic(codes.SYNTAX_ERROR, piece[first].span, message, fix=fix)
+    return [tokens[0], brackets[0], *sizes, brackets[1]], f"{tokens[0].text}({shown})"
+
+
+def annotated(piece: list[Token], sizes: list[str]) -> Diagnostic | None:
+    """`X: np.ndarray`, or any other annotation of Python that says neither the type of the elements nor the sizes."""
+    if [token.type for token in piece[:2]] != ["NAME", "COLON"]:
+        return None
+    span = Span(piece[0].start, piece[-1].end)
+    written = _written(piece[0].text, sizes)
+    fix = Fix(f"write `{written}`", (Edit(span, written),)) if sizes else None
+    help = f"it is the type of the elements with the sizes, as in `{written if sizes else f'float(N) {piece[0].text}'}`"
+    return Diagnostic(codes.SYNTAX_ERROR, span, "the type of a parameter stands before its name", help=help, fix=fix)
+
+
+def _written(name: str, sizes: list[str]) -> str:
+    return f"float({', '.join(sizes)}) {name}" if sizes else f"float {name}"
+
+
+def is_free(word: str) -> bool:
+    """Whether a word means nothing as a type in any language."""
+    return (
+        word not in TYPES and word not in ARRAY_TYPES and word not in _PYTHON_WORDS and not word.startswith("complex")
+    )
+
+
+def suggested_sizes(body: list[Token], taken: set[str]) -> dict[str, list[str]]:
+    """Sizes for what a body reads with brackets: one per index, in the order in which they occur."""
+    letters = iter([letter for letter in "NMKLPQRSTUVW" if letter not in taken])
+    pairs, known, found = closers(body), dict[str, str](), dict[str, list[str]]()
+    for i, token in enumerate(body[:-1]):
+        if token.type != "NAME" or body[i + 1].type != "LPAR" or token.text in found or i + 1 not in pairs:
+            continue
+        subscripts = split_commas(body[i + 2 : pairs[i + 1]])
+        keys = [part[0].text if len(part) == 1 else f"{token.text}.{k}" for k, part in enumerate(subscripts)]
+        for key in keys:
+            known[key] = known.get(key) or next(letters, "")
+        if not all(known[key] for key in keys):
+            break
+        found[token.text] = [known[key] for key in keys]
+    return found
+
+
+def untyped(name: Token, sizes: list[str]) -> Diagnostic:
+    """`X` as a parameter; `sizes` are those that its use in the body suggests."""
+    written = _written(name.text, sizes)
+    help = f"a parameter is a type and a name, as in `{written}`"
+    fix = Fix(f"write `{written}`", (Edit(name.span, written),))
+    return Diagnostic(codes.SYNTAX_ERROR, name.span, f"`{shorten(name.text)}` has no type", help=help, fix=fix)
+
+
+def unnamed(piece: list[Token], target: str | None) -> tuple[list[Token], Diagnostic] | None:
+    """`-> float[N]` or `-> np.ndarray`, a result without a name; `target` is what the last statement writes.
+
+    Returns:
+        The tokens that were meant, if they are known, and what to say; `None` if this is something else.
+    """
+    kinds = [token.type for token in piece]
+    known = _type(piece) if kinds[0] == "SCALAR" and kinds[-1] in ("SCALAR", "RPAR", "RSQB") else None
+    generic = kinds[0] == "NAME" and kinds[-1] == "RSQB"  # `Float[Array, "N M"]`
+    if known is None and not generic and piece[-1].text not in (*ARRAY_TYPES, "None"):
+        return None
+    span = Span(piece[0].start, piece[-1].end)
+    message, help = "a result has a name", "a result is a name that statements write, as in `-> (Y)`"
+    if target is None:
+        return [], Diagnostic(codes.SYNTAX_ERROR, span, message, help=help)
+    name = Token("NAME", target, span.start, span.end)
+    text = f"{known[1]} {target}" if known else target
+    fix = Fix(f"write `{text}`", (Edit(span, text),))
+    return [*(known[0] if known else []), name], Diagnostic(codes.SYNTAX_ERROR, span, message, help=help, fix=fix)
 
 
 def _adjacent(before: Token, token: Token) -> bool:
@@ -261,6 +440,16 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
     before, token = piece[position - 1], piece[position]
     end = operand_end(piece, position)
     word = reducing(before.text)
+    if before.text == "if" and (found := _choice(piece, position - 1)):
+        return found
+    if (called := _called(piece, position)) is not None:
+        instead = REDUCING.get(reducing(called.text) or "") or (
+            INSTEAD[called.text].help if called.text in INSTEAD else None
+        )
+        message = f"what `{called.text}(...)` gives has no elements here"
+        help = instead or f"write a statement `T = {called.text}(...)` before this one and read `T` here"
+        place = Span(called.start, before.end)
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     if before.text in _PYTHON_WORDS:
         return Diagnostic(
             codes.SYNTAX_ERROR, before.span, f"unexpected `{before.text}`", help=_PYTHON_WORDS[before.text]
@@ -271,12 +460,18 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
         return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "here", fix=Fix("put it in parentheses", edits))
     if before.type == "NAME" and word is not None:
         fix = None
-        if position > 1 and piece[position - 2].type == "ASSIGN" and word in OPERATORS and end == len(piece):
+        while end + 1 < len(piece) and piece[end].type == "FACTOR":
+            end = operand_end(piece, end + 1)
+        ends = end == len(piece) or piece[end].type == "WHERE"
+        if position > 1 and piece[position - 2].type == "ASSIGN" and word in OPERATORS and ends:
             edits = Edit(piece[position - 2].span, OPERATORS[word]), Edit(Span(before.start, token.start), "")
             fix = Fix(f"replace `=` by `{OPERATORS[word]}`", edits)
         return Diagnostic(
             codes.SYNTAX_ERROR, before.span, f"`{before.text}` is no operator", help=REDUCING[word], fix=fix
         )
+    if token.text == "end" and position + 1 == len(piece):
+        help = "a def ends with `}`"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "there is no `end`", help=help)
     if token.text == "xor" and position + 1 < len(piece):
         fix = Fix("compare with `!=`", (Edit(token.span, "!="),))
         message = "there is no operator `xor`"
@@ -287,6 +482,14 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
     message = f"an operator is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
     help = "a product is written with `*`"
     return Diagnostic(codes.SYNTAX_ERROR, token.span, message, "before this", help=help, fix=fix)
+
+
+def _called(piece: list[Token], position: int) -> Token | None:
+    """The name of `f` in `f(X)(i)`, where the second bracket opens at `position`."""
+    if piece[position].type != "LPAR" or piece[position - 1].type != "RPAR":
+        return None
+    start = next(opening for opening, closing in closers(piece).items() if closing == position - 1)
+    return piece[start - 1] if start and piece[start - 1].type in ("NAME", "MINMAX") else None
 
 
 def expectation(accepted: AbstractSet[str], what: str = "statement") -> str | None:

@@ -19,9 +19,11 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 
 from .build import CHAIN, BadRange, Build
 from .foreign import declared, without_control
-from .mistakes import meant, refused
-from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements
-from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token, tokenize
+from .mistakes import annotated, is_free, meant, refused, suggested_sizes, unnamed, untyped
+from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements, written
+from .repairs import repaired
+from .slices import sliced
+from .tokens import SEMICOLON, Token, tokenize
 from .tree import (
     Apply,
     Binary,
@@ -66,14 +68,27 @@ def parse_tc(source: SourceText) -> Parsed:
     """
     scanned = tokenize(source)
     parser = _CellParser(source, scanned.diagnostics)
-    _repair_words(scanned.tokens, parser.diagnostics)
-    before, pieces = split_defs(without_control(scanned.tokens, parser.diagnostics))
+    tokens = repaired(scanned.tokens, parser.diagnostics)
+    before, pieces = split_defs(without_control(tokens, parser.diagnostics))
+    if not pieces:
+        parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
     if before or not pieces:
         parser.stray(before, has_defs=bool(pieces))
     scanned_errors = sorted(item.span.start for item in parser.diagnostics if item.is_error)
+    _join_semicolons(parser.diagnostics)
     defs = tuple(_with_errors(parser.definition(piece), scanned_errors) for piece in pieces)
     unit = Unit(defs, Span(0, len(source.text)))
     return Parsed(unit, in_order(parser.diagnostics), _allowed(scanned.allow, defs, source), scanned.comments)
+
+
+def _join_semicolons(diagnostics: list[Diagnostic]) -> None:
+    """Tell all `;` of a cell in one message."""
+    found = [item for item in diagnostics if item.message == SEMICOLON]
+    if len(found) < 2:
+        return
+    edits = tuple(edit for item in found if item.fix for edit in item.fix.edits)
+    diagnostics[:] = [item for item in diagnostics if item.message != SEMICOLON]
+    diagnostics.append(replace(found[0], fix=Fix("delete every `;`", edits)))
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -132,6 +147,10 @@ class _CellParser:
     def __init__(self, source: SourceText, diagnostics: list[Diagnostic]) -> None:
         self.source = source
         self.diagnostics = diagnostics
+        self.written: list[str] = []  # by the statements of the def
+        self.sizes: dict[str, list[str]] = {}  # of names that are read with brackets, where they have no type
+        self.returns = False  # the def has a `return`
+        self.after_params: Span | None = None  # where `->` and the results are missing
 
     def report(
         self,
@@ -156,12 +175,22 @@ class _CellParser:
             self.report(codes.SYNTAX_ERROR, tokens[0].span, "`}` closes nothing", fix=fix)
         else:
             span = Span(tokens[0].start, tokens[-1].end)
+            self.forget(span)
             message = "text outside a def" if has_defs else "the cell has no def"
-            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=_EXAMPLE)
+            kinds = [token.type for token in tokens]
+            is_def = not has_defs and kinds[:2] == ["NAME", "LPAR"] and "ARROW" in kinds
+            place = Span(tokens[0].start, tokens[0].start)
+            fix = Fix("write `def` before it", (Edit(place, "def "),)) if is_def else None
+            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=_EXAMPLE, fix=fix)
 
     def definition(self, piece: DefTokens) -> Def:
         """One def, whatever is wrong with it."""
         count = len(self.diagnostics)
+        piece = self.with_braces(piece)
+        self.written = written(piece.body)
+        self.sizes = suggested_sizes(piece.body, {token.text for token in piece.header})
+        self.after_params = None
+        self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
         name, params, results = self.header(piece)
         if piece.opening is None and len(self.diagnostics) == count:
             place = piece.body[0].span if piece.body else _last(piece).span
@@ -170,7 +199,9 @@ class _CellParser:
             )
         elif piece.opening is not None and piece.closing is None:
             labels = (Label(piece.opening.span, "opened here"),)
-            self.report(codes.SYNTAX_ERROR, _last(piece).span, "`}` is missing", "after this", labels)
+            last = (piece.body or [piece.opening])[-1]
+            fix = Fix("insert `}`", (Edit(Span(last.end, last.end), " }"),))
+            self.report(codes.SYNTAX_ERROR, last.span, "`}` is missing", "after this", labels, fix=fix)
         statements = tuple(self.statement(tokens) for tokens in split_statements(piece.body))
         if piece.rest:
             self.stray(piece.rest, has_defs=True)
@@ -182,6 +213,19 @@ class _CellParser:
         return Def(
             name, params, results, statements, wrong, Span(piece.word.start, end), Span(piece.word.start, header_end)
         )
+
+    def with_braces(self, piece: DefTokens) -> DefTokens:
+        """`def f(...) -> (Y):` and the statements below it, as Python has them, in braces after a message."""
+        if piece.opening is not None or not piece.body or piece.body[0].type != "COLON":
+            return piece
+        colon, last = piece.body[0], piece.body[-1]
+        end = Span(last.end, last.end)
+        edits = Edit(colon.span, " {"), Edit(end, "\n}" if len(piece.body) > 1 and piece.body[1].first else " }")
+        message = "`{` is missing: the statements of a def stand in braces"
+        fix = Fix("put them in braces", edits)
+        self.report(codes.SYNTAX_ERROR, colon.span, message, "in place of `:`", fix=fix)
+        opening, closing = Token("LBRACE", "{", colon.start, colon.end), Token("RBRACE", "}", last.end, last.end)
+        return replace(piece, opening=opening, body=piece.body[1:], closing=closing)
 
     def header(self, piece: DefTokens) -> tuple[Name, tuple[Param, ...], tuple[Result, ...]]:
         """Name, parameters and results; what cannot be read is left out or has no type."""
@@ -213,11 +257,20 @@ class _CellParser:
             return name, params, self.results(tokens[arrow:]) if arrow < len(tokens) else ()
         params, rest = self.params(tokens[opening + 1 : close]), tokens[close + 1 :]
         if not rest:
-            self.report(
-                codes.SYNTAX_ERROR, tokens[close].span, "`->` and the results are missing", "after this", help=_EXAMPLE
-            )
-            return name, params, ()
+            return name, params, self.no_results(tokens[close], [param.name.name for param in params])
         return name, params, self.results(rest)
+
+    def no_results(self, last: Token, params: list[str]) -> tuple[Result, ...]:
+        """`def f(float(N) X) { Y(i) = X(i) }`: what the last statement writes is probably the result."""
+        self.after_params = Span(last.end, last.end)
+        found = [name for name in self.written if name not in params][-1:]
+        results = tuple(Result(Name(name, last.span), None, last.span) for name in found)
+        if self.returns:
+            return results  # about which there is a message
+        fix = Fix(f"name the result `{found[0]}`", (Edit(self.after_params, f" -> ({found[0]})"),)) if found else None
+        message = "`->` and the results are missing"
+        self.report(codes.SYNTAX_ERROR, last.span, message, "after this", help=None if fix else _EXAMPLE, fix=fix)
+        return results
 
     def bad_def_name(self, piece: DefTokens) -> None:
         token = piece.header[0] if piece.header else piece.word
@@ -243,7 +296,10 @@ class _CellParser:
     def param(self, piece: list[Token], around: list[Token]) -> Param | None:
         if not piece:
             comma = next((token for token in around if token.type == "COMMA"), around[0])
-            self.report(codes.SYNTAX_ERROR, comma.span, "a parameter is missing beside this comma")
+            last = around[-1].type == "COMMA"
+            fix = Fix("delete `,`", (Edit(around[-1].span, ""),)) if last else None
+            place = around[-1].span if last else comma.span
+            self.report(codes.SYNTAX_ERROR, place, "a parameter is missing beside this comma", fix=fix)
             return None
         if not self.fits(piece):
             return None
@@ -253,11 +309,20 @@ class _CellParser:
         if (other := meant(piece)) is not None and (node := _parse(other[0], "param")[0]) is not None:
             self.diagnostics.append(other[1])
             return node
+        span = Span(piece[0].start, piece[-1].end)
+        name = next((token for token in reversed(piece) if token.type in ("NAME", "DIGIT_NAME")), None)
+        if (annotation := annotated(piece, self.sizes.get(piece[0].text, []))) is not None:
+            self.forget(span)
+            name, problem = piece[0], annotation
+        elif len(piece) == 1 and piece[0].type == "NAME" and problem is not None and is_free(piece[0].text):
+            problem = untyped(piece[0], self.sizes.get(piece[0].text, []))
         if problem is not None:
             self.diagnostics.append(problem)
-        name = next((token for token in reversed(piece) if token.type in ("NAME", "DIGIT_NAME")), None)
-        span = Span(piece[0].start, piece[-1].end)
         return Param(None, Name(name.text, name.span), span) if name else None
+
+    def forget(self, span: Span) -> None:
+        """Leave out what was told of a place, about which there is a better message."""
+        self.diagnostics[:] = [each for each in self.diagnostics if not span.start <= each.span.start < span.end]
 
     def results(self, tokens: list[Token]) -> tuple[Result, ...]:
         if tokens[0].type != "ARROW":
@@ -297,9 +362,13 @@ class _CellParser:
             return tokens[1:]
         if close + 1 < len(tokens):
             after = tokens[close + 1]
-            self.report(
-                codes.SYNTAX_ERROR, after.span, f"unexpected `{after.text}`", help="expected `{` after the results"
+            fix = (
+                Fix("delete it", (Edit(after.span, ""),))
+                if after.type == "COLON" and len(tokens) == close + 2
+                else None
             )
+            message = f"unexpected `{after.text}`"
+            self.report(codes.SYNTAX_ERROR, after.span, message, help="expected `{` after the results", fix=fix)
         return tokens[1:close]
 
     def result(self, piece: list[Token], around: list[Token]) -> Result | None:
@@ -309,7 +378,12 @@ class _CellParser:
         if not self.fits(piece):
             return None
         node, problem = _parse(piece, "result")
-        if problem is not None and (other := meant(piece)) is not None:
+        name = piece[-1].text
+        if name not in self.written and (other := unnamed(piece, next(reversed(self.written), None))) is not None:
+            self.forget(other[1].span)
+            node = _parse(other[0], "result")[0] if other[0] else None
+            problem = other[1]
+        elif problem is not None and (other := meant(piece)) is not None:
             node, _ = _parse(other[0], "result")
             problem = problem if node is None else other[1]
         if problem is not None:
@@ -319,11 +393,21 @@ class _CellParser:
     def statement(self, tokens: list[Token]) -> TcStatement:
         if not self.fits(tokens):
             return self.broken(tokens)
+        if tokens[0].text == "return" and (len(tokens) == 1 or tokens[1].type not in ("ASSIGN", "UPDATE")):
+            self.returned(tokens)
+            return self.broken(tokens)
+        if len(tokens) == 1 and tokens[0].text in ("pass", "...", "end"):
+            help = "a statement is `T(i, j) = expression`"
+            self.report(codes.SYNTAX_ERROR, tokens[0].span, f"`{tokens[0].text}` is no statement", help=help)
+            return self.broken(tokens)
         if (other := declared(tokens)) is not None:
             self.diagnostics.append(other[1])
             tokens = other[0] or tokens
             if not other[0]:
                 return self.broken(tokens)
+        if (problem := sliced(tokens)) is not None:
+            self.diagnostics.append(problem)
+            return self.broken(tokens)
         node, problem = _parse(tokens, "statement")
         if problem is not None:
             self.diagnostics.append(problem)
@@ -334,6 +418,23 @@ class _CellParser:
         if any(token.type == "ERROR" for token in tokens):
             return self.broken(tokens)
         return self.finish(node, tokens)
+
+    def returned(self, tokens: list[Token]) -> None:
+        """`return Y` and `return X(i) * 2`."""
+        edits: list[Edit] = []
+        names = [token.text for token in tokens[1:] if token.type in ("NAME", "DIGIT_NAME")]
+        only_names = all(token.type in ("NAME", "DIGIT_NAME", "COMMA", "LPAR", "RPAR") for token in tokens[1:])
+        nothing = [token.type for token in tokens[1:]] in ([], ["INTEGER"])
+        if nothing or (names and only_names and set(names) <= set(self.written)):
+            edits = [Edit(Span(tokens[0].start, tokens[-1].end), "")]
+        elif (left := _left_side([token for token in tokens[1:]])) is not None and not self.written:
+            names, edits = ["Y"], [Edit(tokens[0].span, f"Y{left} =")]
+        if edits and names and self.after_params is not None:
+            edits.append(Edit(self.after_params, f" -> ({', '.join(names)})"))
+        title = "leave it out" if self.after_params is None else "name the result after `->`"
+        fix = Fix(title, tuple(edits)) if edits and (nothing or only_names or self.after_params) else None
+        help = "a result is named after `->`, and a statement writes it, as in `-> (Y) { Y(i) = X(i) }`"
+        self.report(codes.SYNTAX_ERROR, tokens[0].span, "there is no `return`", help=help, fix=fix)
 
     def fits(self, tokens: list[Token]) -> bool:
         """Whether a piece is small enough to be parsed and walked."""
@@ -361,7 +462,8 @@ class _CellParser:
 
     def broken(self, tokens: list[Token]) -> Broken:
         targets: list[str] = []
-        for i, token in enumerate(tokens):
+        assigned = any(token.type in ("ASSIGN", "UPDATE", "ERROR") for token in tokens)
+        for i, token in enumerate(tokens if assigned else []):
             if token.type in ("ASSIGN", "UPDATE", "LPAR", "LSQB"):
                 break
             if token.type in ("NAME", "DIGIT_NAME") and (i == 0 or tokens[i - 1].type == "COMMA"):
@@ -463,6 +565,22 @@ def _last(piece: DefTokens) -> Token:
     return (piece.body or piece.header or [piece.word])[-1]
 
 
+def _left_side(value: list[Token]) -> str | None:
+    """The indices of the result whose elements have this value: none, or the one that it has; `None` if that is not certain."""
+    pairs = closers(value)
+    inside = [
+        token.text
+        for i, token in enumerate(value)
+        if token.type == "NAME"
+        and any(opening < i < closing for opening, closing in pairs.items())
+        and not (i + 1 < len(value) and value[i + 1].type == "LPAR")
+    ]
+    found = list(dict.fromkeys(inside))
+    if len(found) > 1 or not value:
+        return None
+    return f"({found[0]})" if found else ""
+
+
 def _expressions(node: Comprehension) -> list[Expression]:
     parts: list[Expression] = [node.value, *(node.indices or ())]
     if node.matched is not None:
@@ -474,26 +592,6 @@ def _expressions(node: Comprehension) -> list[Expression]:
             case Let() | Exists():
                 parts.append(clause.value)
     return parts
-
-
-def _repair_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
-    """`and`, `or`, `not` between operands become the operators that are meant (TC107)."""
-    for i, token in enumerate(tokens):
-        if token.type != "NAME" or token.text not in ("and", "or", "not") or not 0 < i < len(tokens) - 1:
-            continue
-        follows, binary = tokens[i + 1], token.text != "not"
-        if follows.type not in STARTS_EXPRESSION and follows.type not in ("BANG", "MINUS"):
-            continue
-        if (tokens[i - 1].type in ENDS_EXPRESSION) != binary or tokens[i - 1].type in ("DEF", "LBRACE", "DOT"):
-            continue
-        if follows.type == "LPAR" and binary and token.first:
-            continue
-        plain = {"and": "&&", "or": "||", "not": "!"}[token.text]
-        fix = Fix(f"replace `{token.text}` by `{plain}`", (Edit(token.span, plain),))
-        diagnostics.append(
-            Diagnostic(codes.PYTHON_OPERATOR, token.span, f"there is no operator `{token.text}`", fix=fix)
-        )
-        token.type, token.text = {"and": "AND", "or": "OR", "not": "BANG"}[token.text], plain
 
 
 def _allowed(

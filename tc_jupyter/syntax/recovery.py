@@ -61,13 +61,19 @@ def _split_def(tokens: list[Token]) -> DefTokens:
 
 
 def _header_end(tokens: list[Token]) -> int:
-    """Where a body without `{` starts: after the results."""
+    """Where a body without `{` starts: after the results, or at the `:` of `def f(float(N) X):`."""
+    pairs = closers(tokens)
     arrow = next((i for i, token in enumerate(tokens) if token.type == "ARROW"), None)
     if arrow is None:
-        starts = (i for i in range(3, len(tokens)) if tokens[i].first and _starts_statement(tokens, i, closers(tokens)))
+        after = pairs.get(2, -1) + 1
+        if after and after < len(tokens) and tokens[after].type == "COLON":
+            return after
+        starts = (i for i in range(3, len(tokens)) if tokens[i].first and starts_statement(tokens, i, pairs))
         return next(starts, len(tokens))
     if arrow + 1 < len(tokens) and tokens[arrow + 1].type == "LPAR":
-        return closers(tokens).get(arrow + 1, arrow + 1) + 1
+        return pairs.get(arrow + 1, arrow + 1) + 1
+    if arrow + 2 < len(tokens) and tokens[arrow + 1].type == "SCALAR" and tokens[arrow + 2].type in ("LPAR", "LSQB"):
+        return pairs.get(arrow + 2, arrow + 1) + 1
     return min(arrow + 2, len(tokens))
 
 
@@ -133,17 +139,19 @@ def split_statements(tokens: list[Token]) -> list[list[Token]]:
 
 def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> bool:
     token, before = tokens[i], tokens[i - 1]
+    if token.text == "return" and depth == 0 and _ends(tokens, i - 1):
+        return i + 1 == len(tokens) or tokens[i + 1].type not in (*_ASSIGN, "LPAR") or token.first
     if token.type not in _NAMES:
-        return token.first and depth == 0 and _ends(tokens, i - 1) and _starts_statement(tokens, i, pairs)
+        return token.first and depth == 0 and _ends(tokens, i - 1) and starts_statement(tokens, i, pairs)
     if depth == 0 and _ends(tokens, i - 1):
-        return token.first or _starts_statement(tokens, i, pairs)
+        return token.first or starts_statement(tokens, i, pairs)
     if (
         before.type in ("COMMA", "WHERE", "EXISTS")
         and depth == 0
         and not (i + 1 < len(tokens) and tokens[i + 1].type == "LPAR")
     ):
         return False  # a clause; only `T(i) =` cannot be one
-    return token.first and _starts_statement(tokens, i, pairs)
+    return token.first and starts_statement(tokens, i, pairs)
 
 
 def _ends(tokens: list[Token], i: int) -> bool:
@@ -156,7 +164,17 @@ def _ends(tokens: list[Token], i: int) -> bool:
     )
 
 
-def _starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
+def written(tokens: list[Token]) -> list[str]:
+    """The names that the statements of a body write, each once, in the order of their last statements."""
+    found: dict[str, None] = {}
+    for piece in split_statements(tokens):
+        if piece[0].type in _NAMES and any(token.type in _ASSIGN for token in piece):
+            found.pop(piece[0].text, None)
+            found[piece[0].text] = None
+    return list(found)
+
+
+def starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
     """Whether `NAME [(...)] assign`, `NAME {[...]} assign` or `NAME {, NAME} =` stands at `i`."""
     after = i + 1
     if after < len(tokens) and tokens[after].type == "LPAR":

@@ -21,6 +21,8 @@ _TYPE_WORDS = """
 SCALAR_TYPES = frozenset(_TYPE_WORDS.split())
 """Names of element types, the other names included."""
 
+SEMICOLON = "`;` is not needed: statements are not separated"
+
 KEYWORDS: dict[str, str] = {
     "def": "DEF",
     "where": "WHERE",
@@ -201,17 +203,20 @@ class _Scanner:
                 self.python(word, start, end)
             case "semicolon":
                 fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
-                self.report(
-                    codes.UNKNOWN_CHARACTER, start, end, "`;` is not needed: statements are not separated", fix=fix
-                )
+                self.report(codes.UNKNOWN_CHARACTER, start, end, SEMICOLON, fix=fix)
             case "logical":
-                self.logical(word, start, end)
+                return self.logical(word, start, end)
+            case "quote" if word[0] == "'" and self.is_transposed(word, start):
+                help = "there is no transposition: write the indices in the other order, as in `Y(i, j) = X(j, i)`"
+                self.report(codes.UNKNOWN_CHARACTER, start, start + 1, "`'` is not part of the language", help)
+                self.add("ERROR", "'", start, start + 1)
+                return start + 1
             case "quote":
                 help, fix = self.quoted(word, end)
                 self.report(codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", help, fix)
                 self.add("ERROR", word, start, end)
             case _:
-                self.unknown(word, start, end)
+                return self.unknown(word, start, end)
         return end
 
     def report(
@@ -219,11 +224,17 @@ class _Scanner:
     ) -> None:
         self.diagnostics.append(Diagnostic(code, Span(start, end), message, help=help, fix=fix))
 
+    def is_transposed(self, word: str, start: int) -> bool:
+        """Whether a quote stands right behind an operand and no other one follows on the line: `X'`."""
+        last = self.tokens[-1] if self.tokens else None
+        alone = len(word) == 1 or word[-1] != "'"
+        return alone and last is not None and last.end == start and last.type in ENDS_EXPRESSION
+
     def quoted(self, word: str, end: int) -> tuple[str, Fix | None]:
         """What to say about a text in quotes, which may be that of `C = einsum("ik,kj->ij", A, B)`."""
         last = [token.text for token in self.tokens[-30:]]
         if last[-2:] != ["einsum", "("]:
-            return "comments start with `#`", None
+            return "values are numbers and truth values; a comment starts with `#`", None
         place = len(last) - (5 if last[-3:-2] == ["."] else 3)
         bracket = last[:place][::-1].index("(") if ")" in last[place - 1 : place] and "(" in last[:place] else -1
         target = place - 2 - bracket
@@ -237,18 +248,44 @@ class _Scanner:
         span = Span(self.tokens[target - len(last)].start, end + rest.end() if rest else end)
         return "an einsum is a statement", Fix(f"write `{text}`", (Edit(span, text),))
 
-    def logical(self, word: str, start: int, end: int) -> None:
-        """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits."""
+    def logical(self, word: str, start: int, end: int) -> int:
+        """`&` or `|`: between conditions `&&` or `||`, beside a number a mask of bits; `|=`, `|>`. Returns where to go on."""
+        if found := re.compile(r"=(?!=)!?").match(self.text, end):
+            self.update(word, start, found.end())
+            return found.end()
+        if word == "|" and self.text[end : end + 1] == ">":
+            self.pipe(start, end + 1)
+            return end + 1
         message = f"there is no operator `{word}`"
         before = self.tokens[-1].type if self.tokens else ""
         if before == "INTEGER" or re.match(r"[ \t]*\d", self.text[end : end + 80]):
             help = "there are no operators on bits; `x % 2` is the last one, `x / 2` what stands before it"
             self.report(codes.UNKNOWN_CHARACTER, start, end, message, help)
             self.add("ERROR", word, start, end)
-            return
+            return end
         fix = Fix(f"replace `{word}` by `{word * 2}`", (Edit(Span(start, end), word * 2),))
         self.report(codes.UNKNOWN_CHARACTER, start, end, message, f"`{word * 2}` is the logical operator", fix)
         self.add("AND" if word == "&" else "OR", word * 2, start, end)
+        return end
+
+    def update(self, word: str, start: int, end: int) -> None:
+        """`|=` and `&=`, with or without a `!`."""
+        plain = ("max=" if word == "|" else "min=") + "!" * (self.text[end - 1] == "!")
+        fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),))
+        help = f"`{plain}` on `bool` says whether {'any is' if word == '|' else 'all are'} true; there are no operators on bits"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, f"there is no operator `{self.text[start:end]}`", help, fix)
+        self.add("UPDATE", plain, start, end)
+
+    def pipe(self, start: int, end: int) -> None:
+        """`X(i) |> exp`."""
+        name, left = re.match(r"[ \t]*([A-Za-z_]\w*)(?![\w(])", self.text[end : end + 80]), self.operand()
+        fix = None
+        if name and left is not None:
+            text = f"{name.group(1)}({self.text[left:start].rstrip()})"
+            fix = Fix(f"write `{text}`", (Edit(Span(left, end + name.end()), text),))
+        help = "a function stands before its argument, as in `exp(X(i))`"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, "there is no operator `|>`", help, fix)
+        self.add("ERROR", "|>", start, end)
 
     def comment(self, word: str, start: int, end: int) -> None:
         self.comments.append(Span(start, end))
@@ -336,6 +373,17 @@ class _Scanner:
         text = f"pow({self.text[left:start].rstrip()}, {right.group(1)})"
         return Fix("use `pow`", (Edit(Span(left, end + right.end()), text),))
 
+    def product(self, end: int) -> Fix | None:
+        """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`."""
+        last, right = (
+            self.tokens[-3:],
+            re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n]|\Z))", self.text[end : end + 80]),
+        )
+        if [token.type for token in last] != ["NAME", "ASSIGN", "NAME"] or right is None:
+            return None
+        text = elsewhere.einsum("ik,kj->ij", [last[2].text, right.group(1)], last[0].text)
+        return Fix(f"write `{text}`", (Edit(Span(last[0].start, end + right.end()), text),)) if text else None
+
     def operand(self) -> int | None:
         """Where the operand that ends with the last token starts."""
         opened, last = 0, len(self.tokens) - 1
@@ -347,7 +395,8 @@ class _Scanner:
                 return token.start if token.type in ("NAME", "MINMAX", "SCALAR", "LPAR", "INTEGER", "NUMBER") else None
         return None
 
-    def unknown(self, word: str, start: int, end: int) -> None:
+    def unknown(self, word: str, start: int, end: int) -> int:
+        """A character that no class names. Returns the offset to go on from."""
         char = word[0]
         if len(word) == 1 and char in _TYPOGRAPHIC:
             plain = _TYPOGRAPHIC[char]
@@ -356,15 +405,21 @@ class _Scanner:
                 codes.UNKNOWN_CHARACTER, start, end, f"`{char}` is not part of the language", f"write `{plain}`", fix
             )
             self.add(_SYMBOLS[plain], plain, start, end)
-            return
+            return end
         if word.isspace() or char in "\ufeff\u200b":
             fix = Fix("replace it by a blank", (Edit(Span(start, end), " "),))
             self.report(codes.UNKNOWN_CHARACTER, start, end, f"U+{ord(char):04X} is no blank of the language", fix=fix)
-            return
+            return end
         shown = f"`{char}`" if char.isprintable() else f"U+{ord(char):04X}"
-        fix = self.power(start, end) if word == "^" else None
+        if word == "~" and self.text[end : end + 1] == "=" and self.text[end : end + 2] != "==":
+            fix = Fix("replace `~=` by `!=`", (Edit(Span(start, end + 1), "!="),))
+            self.report(codes.PYTHON_OPERATOR, start, end + 1, "there is no operator `~=`", fix=fix)
+            self.add("EQUALITY", "!=", start, end + 1)
+            return end + 1
+        fix = self.power(start, end) if word == "^" else self.product(end) if word == "@" else None
         self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char), fix)
         self.add("ERROR", word, start, end)
+        return end
 
     def number(self, word: str, start: int, end: int) -> None:
         kind, problem = classify_number(word)
@@ -386,6 +441,8 @@ def _advice(char: str) -> str:
         return "a truth value is negated with `!`, and `-1 - x` turns the bits of an integer around"
     if char == "@":
         return "a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`"
+    if char in "Σ∑∏":
+        return elsewhere.REDUCING["prod" if char == "∏" else "sum"]
     if char in _GREEK:
         return f"names are made of the letters A-Z and a-z, digits and `_`: write `{_GREEK[char]}`"
     if char.isalpha():
@@ -399,6 +456,8 @@ def classify_number(word: str) -> tuple[str, tuple[str, str | None] | None]:
         return _check_integer(word)
     if _FLOAT.fullmatch(word) or _HEX_FLOAT.fullmatch(word):
         return "NUMBER", None
+    if re.fullmatch(r"[0-9.]+[dD][0-9]+", word):
+        return "ERROR", ("an exponent is written with `e`", re.sub("[dD]", "e", word))
     if not re.fullmatch(r"\w+", word, re.ASCII):
         return "ERROR", (f"`{_short(word)}` is no number", None)
     if re.fullmatch(r"[0-9][0-9_]*", word):

@@ -24,7 +24,9 @@ def test_names_exist():
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_instead_is_legal(name):
     kind = "bool" if name.startswith("logical") else "float"
-    arguments = ["X(i) > 1" if name in ("select", "ifelse", "iif") else "X(i)", "Z(i)", "3"][: WRITTEN[name].count]
+    arguments = ["X(i) > 1" if name in ("select", "ifelse", "iif", "np.where") else "X(i)", "Z(i)", "3"][
+        : WRITTEN[name].count
+    ]
     text = f"def f({kind}(N) X, {kind}(N) Z) -> (Y) {{ Y(i) = {name}({', '.join(arguments)}) W(i) = Z(i) }}"
     (found,) = tc.analyze(text).diagnostics
     assert found.fix is not None

@@ -1,0 +1,176 @@
+"""Words of other languages whose meaning is certain: each is told, and what is meant stands in its place before the cell is cut.
+
+Worked example: in `y(i) sum=! np.exp(X(i, k))` the tokens `sum`, `=`, `!` become the operator `+=!`, and `np.exp` becomes `exp`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+
+from .elsewhere import CONSTANTS, INSTEAD, MODULES, RENAMED, WORD_OPERATORS, reducing
+from .recovery import closers, starts_statement
+from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
+
+
+def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
+    tokens = _dotted_words(tokens, diagnostics)
+    _logical_words(tokens, diagnostics)
+    return _word_operators(_without_modules(tokens, diagnostics), diagnostics)
+
+
+_DOTTED = {
+    "and": ("AND", "&&"),
+    "or": ("OR", "||"),
+    "not": ("BANG", "!"),
+    "eq": ("EQUALITY", "=="),
+    "ne": ("EQUALITY", "!="),
+    "lt": ("RELATION", "<"),
+    "le": ("RELATION", "<="),
+    "gt": ("RELATION", ">"),
+    "ge": ("RELATION", ">="),
+}
+
+
+def _dotted_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`.and.` and `.gt.` of Fortran."""
+    if not any(token.type == "DOT" for token in tokens):
+        return tokens
+    kept: list[Token] = []
+    i = 0
+    while i < len(tokens):
+        three = tokens[i : i + 3]
+        meant = _DOTTED.get(three[1].text) if [each.type for each in three] == ["DOT", "NAME", "DOT"] else None
+        if meant is None:
+            kept.append(tokens[i])
+            i += 1
+            continue
+        kind, plain = meant
+        place = Span(three[0].start, three[2].end)
+        fix = Fix(f"replace it by `{plain}`", (Edit(place, plain),))
+        message = f"there is no operator `.{three[1].text}.`"
+        diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, place, message, fix=fix))
+        kept.append(Token(kind, plain, place.start, place.end, three[0].first))
+        i += 3
+    return kept
+
+
+def _logical_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
+    """`and`, `or`, `not` between operands become the operators that are meant (TC107)."""
+    for i, token in enumerate(tokens):
+        if token.type != "NAME" or token.text not in ("and", "or", "not") or not 0 < i < len(tokens) - 1:
+            continue
+        follows, binary = tokens[i + 1], token.text != "not"
+        if follows.type not in STARTS_EXPRESSION and follows.type not in ("BANG", "MINUS"):
+            continue
+        if (tokens[i - 1].type in ENDS_EXPRESSION) != binary or tokens[i - 1].type in ("DEF", "LBRACE", "DOT"):
+            continue
+        if follows.type == "LPAR" and binary and token.first:
+            continue
+        plain = {"and": "&&", "or": "||", "not": "!"}[token.text]
+        fix = Fix(f"replace `{token.text}` by `{plain}`", (Edit(token.span, plain),))
+        diagnostics.append(
+            Diagnostic(codes.PYTHON_OPERATOR, token.span, f"there is no operator `{token.text}`", fix=fix)
+        )
+        token.type, token.text = {"and": "AND", "or": "OR", "not": "BANG"}[token.text], plain
+
+
+def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`np.exp` becomes `exp`; what has a message of its own, as `np.sum` has, is left to that message."""
+    if not any(token.text in MODULES for token in tokens):
+        return tokens
+    kept: list[Token] = []
+    called = {one.text for one, other in pairwise(tokens) if other.type == "LPAR"}
+    known = _known(tokens)
+    i = 0
+    while i < len(tokens):
+        token, last = tokens[i], i
+        while last + 2 < len(tokens) and tokens[last + 1].type == "DOT" and tokens[last + 2].type in _NAMES:
+            last += 2
+        if token.text in MODULES and [each.type for each in tokens[i + 1 : i + 4]] == ["DOT", "WHERE", "LPAR"]:
+            kept.append(Token("NAME", "np.where", token.start, tokens[i + 2].end, token.first))
+            last = i + 2
+        elif token.text in MODULES and token.text not in called and last > i:
+            is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
+            kept.append(_plain_name(token, tokens[last], is_call and tokens[last].text not in known, diagnostics))
+        else:
+            kept += tokens[i : last + 1]
+        i = last + 1
+    return kept
+
+
+def _known(tokens: list[Token]) -> set[str]:
+    """Names that a cell gives: those that stand without an argument somewhere, and those that statements write."""
+    pairs = closers(tokens)
+    return {
+        token.text
+        for i, token in enumerate(tokens)
+        if token.type == "NAME"
+        and (i == 0 or tokens[i - 1].type != "DOT")
+        and (i + 1 == len(tokens) or tokens[i + 1].type not in ("LPAR", "DOT") or starts_statement(tokens, i, pairs))
+    }
+
+
+_NAMES = ("NAME", "MINMAX", "SCALAR")
+
+
+def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> Token:
+    """The token that stands for `np.name`; `called`: it is called, and the cell gives nothing that name."""
+    if called and (reducing(name.text) is not None or name.text in INSTEAD):
+        return Token("NAME", name.text, module.start, name.end, module.first)
+    number = CONSTANTS.get(name.text)
+    text = number or RENAMED.get(name.text, name.text)
+    fix = Fix(f"write `{text}`", (Edit(Span(module.start, name.end), text),))
+    help = "numbers are written out" if number else "functions have their plain names"
+    place = Span(module.start, name.start)
+    diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, "there are no modules", help=help, fix=fix))
+    return Token("NUMBER" if number else KEYWORDS.get(text, "NAME"), text, module.start, name.end, module.first)
+
+
+def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`y(i) sum=! X(i, k)` and `y(i) or= B(i, k)`: the word with its `=` and `!` becomes one operator."""
+    if not any(token.text in WORD_OPERATORS for token in tokens):
+        return tokens
+    openings = {close: opening for opening, close in closers(tokens).items()}
+    kept: list[Token] = []
+    i = 0
+    while i < len(tokens):
+        token = tokens[i]
+        end = i + 1
+        if token.text in WORD_OPERATORS and end < len(tokens) and _touches(token, tokens[end], "ASSIGN"):
+            end += 1 + (end + 1 < len(tokens) and _touches(tokens[end], tokens[end + 1], "BANG"))
+            if _is_head(tokens, i, openings):
+                token = _operator(token, tokens[end - 1], diagnostics)
+                kept.append(token)
+                i = end
+                continue
+        kept.append(token)
+        i += 1
+    return kept
+
+
+def _touches(one: Token, other: Token, kind: str) -> bool:
+    return other.type == kind and other.start == one.end
+
+
+def _is_head(tokens: list[Token], end: int, openings: dict[int, int]) -> bool:
+    """Whether `T` or `T(i, j)`, at which a statement begins, ends before `end`: in `a = X(i) sum=!b` a second statement begins."""
+    start = end - 1
+    if start >= 0 and tokens[start].type == "RPAR":
+        start = openings.get(start, 0) - 1
+    if start < 0 or tokens[start].type not in ("NAME", "DIGIT_NAME"):
+        return False
+    before = tokens[start - 1].type if start else "LBRACE"
+    return before in ("LBRACE", "RBRACE") or before in ENDS_EXPRESSION
+
+
+def _operator(word: Token, last: Token, diagnostics: list[Diagnostic]) -> Token:
+    plain, help = WORD_OPERATORS[word.text]
+    place = Span(word.start, last.end)
+    written = f"{word.text}=" + "!" * (last.type == "BANG")
+    fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
+    message = f"there is no operator `{written}`"
+    diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, place, message, help=help, fix=fix))
+    return Token("UPDATE", plain or "+=!", place.start, place.end)

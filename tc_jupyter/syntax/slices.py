@@ -1,0 +1,143 @@
+"""Slices of array libraries: `X(i, :)`, `X[1:] - X[:-1]`, `X(i, ...)`.
+
+Worked example: `Y(i) = X[i, :]` is told once, and the fix writes `Y(i, j) = X(i, j)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
+
+from .elsewhere import OPERATORS, reducing
+from .recovery import closers
+from .tokens import Token
+
+_OPENING, _CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
+_LETTERS = "ijklmnopqrstuvw"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """`X(a, b:c)`: the places of its brackets, and the tokens of each subscript."""
+
+    opening: int
+    closing: int
+    subscripts: tuple[tuple[Token, ...], ...]
+
+    @property
+    def slices(self) -> list[tuple[Token, ...]]:
+        """The subscripts that are slices."""
+        return [each for each in self.subscripts if _is_slice(each)]
+
+
+def sliced(piece: list[Token]) -> Diagnostic | None:
+    """The message about the slices of a statement; `None` if it has none, or another mistake was told already."""
+    if not any(token.type in ("COLON", "DOTS") for token in piece) or any(token.type == "ERROR" for token in piece):
+        return None
+    reads = [read for read in _reads(piece) if read.slices]
+    if not reads:
+        return None
+    first = reads[0].slices[0]
+    place = Span(first[0].start, first[-1].end)
+    if any(token.type == "DOTS" for read in reads for each in read.slices for token in each):
+        help = "write one index per dimension, as in `X(i, j)`"
+        return Diagnostic(codes.SYNTAX_ERROR, place, "`...` stands for no indices", help=help)
+    help = "an index runs over everything it can index: write one for `:`, as in `X(i, j)`"
+    if any(len(each) > 1 for read in reads for each in read.slices):
+        help = "shift the index, as in `X(i + 1)`; where it runs over less, give its range: `where i in a:b`"
+    edits = _edits(piece, reads)
+    fix = Fix("write indices", tuple(edits)) if edits else None
+    return Diagnostic(codes.SYNTAX_ERROR, place, "there are no slices", help=help, fix=fix)
+
+
+def _is_slice(subscript: tuple[Token, ...]) -> bool:
+    kinds = [token.type for token in subscript]
+    return kinds == ["DOTS"] or (
+        "COLON" in kinds and "QUESTION" not in kinds and not set(kinds) & {*_OPENING, *_CLOSING}
+    )
+
+
+def _reads(piece: list[Token]) -> list[_Read]:
+    found: list[_Read] = []
+    for opening, closing in sorted(closers(piece).items()):
+        if opening == 0 or piece[opening - 1].type not in ("NAME", "RPAR", "RSQB"):
+            continue
+        subscripts: list[tuple[Token, ...]] = []
+        current: list[Token] = []
+        depth = 0
+        for token in piece[opening + 1 : closing]:
+            depth += (token.type in _OPENING) - (token.type in _CLOSING)
+            if token.type == "COMMA" and not depth:
+                subscripts.append(tuple(current))
+                current = []
+            else:
+                current.append(token)
+        found.append(_Read(opening, closing, (*subscripts, tuple(current))))
+    return found
+
+
+def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
+    """Indices in place of the slices; `None` where that does not say what was meant."""
+    place = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), None)
+    count = max(len(read.slices) for read in reads)
+    used = {token.text for token in piece}
+    names = [letter for letter in _LETTERS if letter not in used][:count]
+    if place is None or len(names) < count or piece[0].type != "NAME" or any(token.type == "DOT" for token in piece):
+        return None
+    shifted = any(len(each) == 2 and each[0].type != "COLON" for read in reads for each in read.slices)
+    edits: list[Edit] = []
+    ends: dict[str, str] = {}  # the range of an index that is shifted wherever it stands
+    from_0: set[str] = set()
+    for read in reads:
+        for name, each in zip(names[count - len(read.slices) :], read.slices, strict=True):
+            shift = _shift(each, shifted)
+            if shift is None:
+                return None
+            extent = f"{piece[read.opening - 1].text}.{read.subscripts.index(each)}"
+            ends.setdefault(name, f"{name} in 0:{extent} - {shift}")
+            if not shift:
+                from_0.add(name)
+            edits.append(Edit(Span(each[0].start, each[-1].end), f"{name} + {shift}" if shift else name))
+        edits += _round(piece, read)
+    for read in _reads(piece):
+        edits += [] if read.slices else _round(piece, read)
+    given = [end for name, end in ends.items() if name not in from_0]
+    if given and any(token.type == "WHERE" for token in piece):
+        return None
+    if given:
+        edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(given)}"))
+    return [*edits, *_left(piece, place, reads, names)]
+
+
+def _shift(subscript: tuple[Token, ...], shifted: bool) -> str | None:
+    """Where a slice begins, nothing for 0; `:-1` may end early only beside one that is shifted, as in `X[1:] - X[:-1]`."""
+    kinds = [token.type for token in subscript]
+    if shifted and kinds[-3:] == ["COLON", "MINUS", "INTEGER"]:
+        kinds = kinds[:-2]
+    if kinds == ["COLON"]:
+        return ""
+    if kinds in (["INTEGER", "COLON"], ["NAME", "COLON"]):
+        return subscript[0].text.lstrip("0")
+    return None
+
+
+def _round(piece: list[Token], read: _Read) -> list[Edit]:
+    if piece[read.opening].type == "LPAR":
+        return []
+    return [Edit(piece[read.opening].span, "("), Edit(piece[read.closing].span, ")")]
+
+
+def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) -> list[Edit]:
+    """What makes the new indices those of the target: an operator in place of `sum(...)`, or indices on the left."""
+    if piece[place].type == "UPDATE" or any(read.opening < place for read in reads):
+        return []
+    value = place + 1
+    word = reducing(piece[value].text) if value + 1 < len(piece) else None
+    if word in OPERATORS and closers(piece).get(value + 1) == len(piece) - 1:
+        inner = Edit(Span(piece[value].start, piece[value + 1].end), "")
+        return [Edit(piece[place].span, OPERATORS[word]), inner, Edit(piece[-1].span, "")]
+    if piece[place - 1].type in _CLOSING:
+        comma = ", " if piece[place - 2].type not in _OPENING else ""
+        return [Edit(Span(piece[place - 1].start, piece[place - 1].start), comma + ", ".join(names))]
+    return [Edit(Span(piece[place - 1].end, piece[place - 1].end), f"({', '.join(names)})")]
