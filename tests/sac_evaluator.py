@@ -13,13 +13,17 @@ from tc_jupyter.syntax.sac_parser import parse_sac
 from tc_jupyter.syntax.sac_tree import (
     Apply,
     ArrayLiteral,
+    Assign,
     Binary,
     Conditional,
     Dot,
+    If,
+    Loop,
     Selection,
     SetExpr,
     TripleDot,
     Unary,
+    Unpack,
     WithLoop,
 )
 from tc_jupyter.syntax.tree import Name, Number
@@ -110,9 +114,30 @@ class Evaluator:
 
     def run(self, function, arguments):
         env = {p.name.name: a for p, a in zip(function.params, arguments, strict=True)}
-        for assign in function.body:
-            env[assign.name.name] = self.value(assign.value, env)
+        self.statements(function.body, env)
         return [self.value(result, env) for result in function.results]
+
+    def statements(self, statements, env):
+        """Run statements; `env` is changed."""
+        for statement in statements:
+            match statement:
+                case Assign():
+                    env[statement.name.name] = self.value(statement.value, env)
+                case Unpack():
+                    call = statement.value
+                    operands = [self.value(a, env) for a in call.arguments]
+                    found = self.run(self.own(call.function.name, operands), operands)
+                    env.update({n.name: x for n, x in zip(statement.names, found, strict=True)})
+                case If():
+                    self.skipped = True
+                    holds = self.value(statement.condition, env).data[0]
+                    self.statements(statement.then if holds else statement.otherwise, env)
+                case Loop():
+                    self.statements(statement.start, env)
+                    known = statement.word == "do"
+                    while known or self.value(statement.condition, env).data[0]:
+                        known = False
+                        self.statements((*statement.body, *statement.step), env)
 
     # Values
 
@@ -239,7 +264,26 @@ class Evaluator:
 
     def builtin(self, name, operands):
         first = operands[0]
+        name = name.split("::")[-1]
         match name:
+            case "mod":
+                return self.zipped(lambda x, y: x % y if y else 0, *operands)
+            case "all" | "any":
+                return scalar(all(first.data) if name == "all" else any(first.data))
+            case "iota" if first.data[0] < 0:
+                raise SacError("negative extent")
+            case "iota":
+                return vec(range(first.data[0]))
+            case "where":
+                return self.zipped(lambda m, x, y: x if m else y, *operands)
+            case "reshape":
+                if any(n < 0 for n in first.data) or math.prod(first.data) != len(operands[1].data):
+                    raise SacError("reshape")
+                return Array(tuple(first.data), operands[1].data)
+            case "tile":
+                return tile(list(first.data), list(operands[1].data), operands[2])
+            case "rotate" | "shift":
+                return moved(name, operands)
             case "sel" | "_sel_VxA_":
                 return operands[1].at(list(first.data))
             case "take" | "_take_SxV_" | "drop" | "_drop_SxV_":
@@ -307,7 +351,7 @@ class Evaluator:
                 raise SacError("bodies differ")
             if kind == "name" and (low[k] < 0 or (n > extent and not empty)):
                 raise SacError("partition leaves the result")
-        for at in positions(low, high):
+        for at in self.grid(positions(low, high), low, clause.generator, env):
             inner = bound_names(clause.pattern, at, env)
             spots = list(positions([0] * len(body_shape), body_shape))
             wanted = {}
@@ -356,6 +400,19 @@ class Evaluator:
         if bound is None or isinstance(bound, Dot):
             return None
         return list(self.value(bound, env).data)
+
+    def grid(self, every, low, generator, env):
+        """The positions that `step` and `width` leave."""
+        if generator is None or generator.step is None:
+            return every
+        step, width = (
+            list(self.value(part, env).data) if part is not None else [1] for part in (generator.step, generator.width)
+        )
+        step, width = (part * len(low) if len(part) == 1 else part for part in (step, width))
+        if any(n < 1 for n in (*step, *width)):
+            raise SacError("step")
+        axes = list(zip(low, step, width, strict=True))
+        return [at for at in every if all((i - a) % s < w for i, (a, s, w) in zip(at, axes, strict=True))]
 
     def result_extents(self, pattern, count, result):
         if pattern.vector:
@@ -508,7 +565,7 @@ class Evaluator:
             if inner is not None and body_shape != inner:
                 raise SacError("bodies differ")
             inner = body_shape
-            for at in positions(low, high):
+            for at in self.grid(positions(low, high), low, g.generator, env):
                 self.skipped |= at in data
                 if at not in data:
                     self.enclosing.append((g.pattern, low, high))
@@ -545,14 +602,27 @@ class Evaluator:
 
     def with_body_shape(self, g, count, env):
         inner = shape_env(g.pattern, count, env)
-        for assign in g.assigns:
-            inner[assign.name.name] = Shaped(self.shape(assign.value, inner))
+        for statement in g.assigns:
+            self.shaped_statement(statement, inner)
         return self.shape(g.body, inner)
+
+    def shaped_statement(self, statement, env):
+        """What a statement gives its names: values, or of what needs an index only the shapes."""
+        try:
+            self.statements([statement], env)
+        except NeedsValue:
+            match statement:
+                case Assign():
+                    env[statement.name.name] = Shaped(self.shape(statement.value, env))
+                case If():
+                    for inner in (*statement.otherwise, *statement.then):
+                        self.shaped_statement(inner, env)
+                case _:
+                    raise
 
     def with_body(self, g, at, env):
         inner = bound_names(g.pattern, at, env)
-        for assign in g.assigns:
-            inner[assign.name.name] = self.value(assign.value, inner)
+        self.statements(g.assigns, inner)
         return self.value(g.body, inner)
 
     def fold(self, e, env):
@@ -561,7 +631,7 @@ class Evaluator:
         for g in e.generators:
             low, high = self.with_bounds(g, [], env)
             self.skipped |= any(a >= b for a, b in zip(low, high, strict=True))
-            for at in positions(low, high):
+            for at in self.grid(positions(low, high), low, g.generator, env):
                 if at in seen:
                     self.skipped = True
                     continue
@@ -639,7 +709,7 @@ class Evaluator:
 
     def apply_shape(self, e, env):
         name = e.function.name
-        if name in ("sum", "prod", "minval", "maxval") and name not in self.functions:
+        if name in ("sum", "prod", "minval", "maxval", "all", "any") and name not in self.functions:
             return ()
         shapes = [self.shape(a, env) for a in e.arguments]
         function = self.own(name, [Array(s, []) for s in shapes])
@@ -650,11 +720,8 @@ class Evaluator:
                     inner[p.name.name] = self.value(a, env)
                 except NeedsValue:
                     inner[p.name.name] = Shaped(s)
-            for assign in function.body:
-                try:
-                    inner[assign.name.name] = self.value(assign.value, inner)
-                except NeedsValue:
-                    inner[assign.name.name] = Shaped(self.shape(assign.value, inner))
+            for statement in function.body:
+                self.shaped_statement(statement, inner)
             return self.shape(function.results[0], inner)
         match name:
             case "shape" | "_shape_A_":
@@ -671,6 +738,13 @@ class Evaluator:
                 return (shapes[0][0] + shapes[1][0],)
             case "transpose":
                 return shapes[0][::-1]
+            case "iota" | "reshape":
+                return tuple(self.value(e.arguments[0], env).data)
+            case "tile":
+                wanted = tuple(self.value(e.arguments[0], env).data)
+                return (*wanted, *shapes[2][len(wanted) :])
+            case "rotate" | "shift":
+                return shapes[-1]
             case "genarray":
                 return (*self.value(e.arguments[0], env).data, *shapes[1])
         return next((s for s in shapes if s), ())
@@ -712,15 +786,59 @@ def binary(op, x, y):
             return x * y
         case "/":
             if isinstance(x, int) and isinstance(y, int):
-                return x // y if y else 0
+                return toward_zero(x, y)
             return x / y
         case "%":
-            return x % y if y else 0
+            return x - y * toward_zero(x, y) if y else 0
         case "&&":
             return x and y
         case "||":
             return x or y
     return {"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y, "==": x == y, "!=": x != y}[op]
+
+
+def toward_zero(x, y):
+    """The quotient of C; by zero it is 0."""
+    if not y:
+        return 0
+    return abs(x) // abs(y) if (x < 0) == (y < 0) else -(abs(x) // abs(y))
+
+
+def tile(sizes, starts, array):
+    if len(sizes) != len(starts) or len(sizes) > len(array.shape):
+        raise SacError("rank")
+    high = [a + n for a, n in zip(starts, sizes, strict=True)]
+    if any(n < 0 for n in sizes) or any(a < 0 or b > n for a, b, n in zip(starts, high, array.shape, strict=False)):
+        raise SacError("tile")
+    rest = array.shape[len(sizes) :]
+    low, high = [*starts, *(0 for _ in rest)], [*high, *rest]
+    return Array((*sizes, *rest), [array.at(p).data[0] for p in positions(low, high)])
+
+
+def moved(word, operands):
+    """`rotate` and `shift`: what stood at `i` stands at `i + count`."""
+    *counts, array = operands
+    boundary = 0
+    if word == "shift" and len(counts) > 1:
+        boundary = counts.pop().data[0]
+    if len(counts) == 2:
+        axis, by = counts[0].data[0], counts[1].data[0]
+        if not 0 <= axis < len(array.shape):
+            raise SacError("axis")
+        steps = [by if k == axis else 0 for k in range(len(array.shape))]
+    else:
+        steps = list(counts[0].data)
+        if len(steps) > len(array.shape):
+            raise SacError("rank")
+        steps += [0] * (len(array.shape) - len(steps))
+    data = []
+    for at in positions([0] * len(array.shape), array.shape):
+        source = [i - c for i, c in zip(at, steps, strict=True)]
+        if word == "rotate":
+            source = [i % n for i, n in zip(source, array.shape, strict=True)]
+        inside = all(0 <= i < n for i, n in zip(source, array.shape, strict=True))
+        data.append(array.at(source).data[0] if inside else boundary)
+    return Array(array.shape, data)
 
 
 def join(a, b):
@@ -752,12 +870,16 @@ def symbols(pattern, count):
 
 
 def bound_names(pattern, at, env):
+    if pattern.whole:
+        env = {**env, pattern.whole.name: vec(at)}
     if pattern.vector:
         return {**env, pattern.names[0].name: vec(at)}
     return {**env, **{n.name: scalar(i) for n, i in zip(pattern.names, at, strict=True)}}
 
 
 def shape_env(pattern, count, env):
+    if pattern.whole:
+        env = {**env, pattern.whole.name: Shaped((count,))}
     if pattern.vector:
         return {**env, pattern.names[0].name: Shaped((count,))}
     return {**env, **{n.name: Shaped(()) for n in pattern.names}}
@@ -774,6 +896,8 @@ class Form:
 def affine_env(pattern, count, env):
     names = symbols(pattern, count)
     forms = [({n: 1}, 0) for n in names]
+    if pattern.whole:
+        env = {**env, pattern.whole.name: Form((count,), forms)}
     if pattern.vector:
         return {**env, pattern.names[0].name: Form((count,), forms)}
     return {**env, **{n[0]: Form((), [f]) for n, f in zip(names, forms, strict=True)}}

@@ -26,6 +26,7 @@ GENERATOR_RELATION = Code("TC152", "generator-relation", _E, "a generator relati
 GENERATOR_NAMES = Code("TC153", "generator-names", _E, "the names of the generator differ from the pattern")
 BAD_TYPE = Code("TC154", "bad-type", _E, "a shape in a type is malformed")
 NO_RETURN = Code("TC155", "no-return", _E, "a function has no result, or the wrong number of results")
+UNKNOWN_MODULE = Code("TC156", "unknown-module", _E, "a module is named that does not exist here")
 
 UNKNOWN_NAME = Code("TC201", "unknown-name", _E, "an unknown name is read or called")
 RANK_MISMATCH = Code("TC202", "rank-mismatch", _E, "the number of indices differs from the number of dimensions")
@@ -58,6 +59,7 @@ PATTERN_RANK = Code("TC251", "pattern-rank", _E, "ranks of patterns and bodies d
 INHOMOGENEOUS = Code("TC252", "inhomogeneous", _E, "the shape of a body depends on the value of an index")
 RAGGED_LITERAL = Code("TC253", "ragged-literal", _E, "rows of an array literal differ")
 SAC_RESULT_TYPE = Code("TC254", "result-type", _E, "a result can never have its declared type")
+UNKNOWN_ROUNDS = Code("TC255", "unknown-rounds", _E, "how often a loop runs depends on computed values")
 
 UNRESOLVED_RANGE = Code("TC301", "unresolved-range", _E, "the open indices occur only together")
 NEVER_INDEXES = Code("TC302", "never-indexes", _E, "an index indexes nothing")

@@ -148,8 +148,7 @@ def _index_unknown(cell: Cell, place: Place) -> Json:
 
 def _partitions(item: sac_tree.SacFunction) -> Iterator[sac_tree.PartitionClause]:
     """The parts of all comprehensions of a function."""
-    values = [assign.value for assign in item.body if isinstance(assign, sac_tree.Assign)]
-    for value in (*values, *item.results):
+    for value in sac_tree.sac_expressions(item):
         for node in sac_tree.sac_walk(value):
             if isinstance(node, sac_tree.SetExpr):
                 yield from node.partitions
@@ -263,9 +262,16 @@ def _tensor_as_written(cell: Cell, place: Place) -> Json | None:
 
 def _variable(cell: Cell, place: Place, item: sac_tree.SacFunction) -> Json:
     """A variable of a `%%sac` function: the assignment that it has its value from."""
-    before = [a for a in item.body if isinstance(a, sac_tree.Assign) and a.name.name == place.name]
-    before = [a for a in before if a.name.span.start <= place.span.start] or before
-    title = f"{place.name} = {_short(sac_to_text(before[-1].value))}" if before else place.name
+    every = [(name, s) for s in sac_tree.inner_statements(item.body) for name in sac_tree.assigned_names((s,))]
+    own = [
+        (name, s) for name, s in every if name.name == place.name and isinstance(s, sac_tree.Assign | sac_tree.Unpack)
+    ]
+    before = [s for name, s in own if name.span.start <= place.span.start] or [s for _, s in own]
+    title = place.name
+    if before:
+        found = before[-1]
+        names = ", ".join(name.name for name in sac_tree.assigned_names((found,)))
+        title = f"{names} = {_short(sac_to_text(found.value))}"
     return _answer(cell, place.span, place.kind, title, ["variable"])
 
 

@@ -16,7 +16,7 @@ from tc_jupyter.diagnostics import SourceText, Span
 from tc_jupyter.syntax import parse_sac, parse_tc, sac_to_text, sac_tree, statement_text, tree
 from tc_jupyter.syntax.printer import def_text
 from tc_jupyter.syntax.printer import type_text as tc_type_text
-from tc_jupyter.syntax.sac_printer import signature_text
+from tc_jupyter.syntax.sac_printer import head_text, line_text, statement_lines
 
 from .cell import Json
 
@@ -100,16 +100,58 @@ def _tc_head(item: tree.Def, head: Span, comments: tuple[Span, ...], source: Sou
 
 
 def _sac_items(parsed: sac_tree.SacParsed, source: SourceText) -> Iterable[_Item]:
-    for number, item in enumerate(parsed.unit.functions):
-        body = [*(assign.span for assign in item.body), item.return_span]
+    parts = sorted([*parsed.unit.lines, *parsed.unit.functions], key=lambda part: part.span.start)
+    for number, item in enumerate(parts):
+        if not isinstance(item, sac_tree.SacFunction):
+            yield _Item(
+                item.span, line_text(item), gap=number > 0 and isinstance(parts[number - 1], sac_tree.SacFunction)
+            )
+            continue
+        body = [*(statement.span for statement in item.body), item.return_span]
         opening = _find(source.text, "{", item.signature_span.end, body[0].start, parsed.comments)
-        yield _Item(Span(item.span.start, opening + 1), f"{signature_text(item)} {{", gap=number > 0)
-        for assign in item.body:
-            assert isinstance(assign, sac_tree.Assign)
-            yield _Item(assign.span, f"{assign.name.name} = {sac_to_text(assign.value)};", _INDENT)
+        yield _Item(Span(item.span.start, opening + 1), f"{head_text(item)} {{", gap=number > 0)
+        yield from _sac_statements(item.body, 1, parsed.comments, source)
         yield _Item(item.return_span, f"return {', '.join(map(sac_to_text, item.results))};", _INDENT)
         closing = _find(source.text, "}", item.return_span.end, item.span.end, parsed.comments)
         yield _Item(Span(closing, closing + 1), "}")
+
+
+def _sac_statements(
+    statements: Iterable[sac_tree.Statement], depth: int, comments: tuple[Span, ...], source: SourceText
+) -> Iterable[_Item]:
+    """Statements; one with a block is laid out line by line where a comment is inside, so that it stays at its line."""
+    for statement in statements:
+        first, *others = statement_lines((statement,), depth)
+        inside = any(statement.span.start <= comment.start < statement.span.end for comment in comments)
+        if not inside or not others:
+            yield _Item(statement.span, "\n".join((first.lstrip(), *others)), _INDENT * depth)
+            continue
+        yield from _sac_blocks(statement, depth, comments, source)
+
+
+def _sac_blocks(
+    statement: sac_tree.Statement, depth: int, comments: tuple[Span, ...], source: SourceText
+) -> Iterable[_Item]:
+    """The lines of a statement with blocks, each with its place in the text."""
+    lines = statement_lines((statement,), depth)
+    match statement:
+        case sac_tree.If():
+            groups, rest = [statement.then], statement.otherwise
+            while len(rest) == 1 and isinstance(rest[0], sac_tree.If):  # `else if` is one line
+                groups, rest = [*groups, rest[0].then], rest[0].otherwise
+            groups += [rest] if rest else []
+        case sac_tree.Loop():
+            groups = [statement.body]
+        case _:
+            groups = []
+    at, line = statement.span.start, 0
+    for group in groups:
+        first = group[0].span.start if group else _find(source.text, "}", at, statement.span.end, comments)
+        yield _Item(Span(at, first), lines[line].strip(), _INDENT * depth)
+        yield from _sac_statements(group, depth + 1, comments, source)
+        line += 1 + len(statement_lines(group, depth + 1))
+        at = group[-1].span.end if group else first
+    yield _Item(Span(at, statement.span.end), lines[line].strip(), _INDENT * depth)
 
 
 def _find(text: str, char: str, start: int, end: int, comments: tuple[Span, ...]) -> int:

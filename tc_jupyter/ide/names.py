@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -306,15 +306,14 @@ class _SacFunction:
         self.source, self.comments = source, comments
         self.places: list[Place] = []
         self.statement: Span | None = None
+        self.part: int | None = None  # where the part of a with-loop begins whose statements are read
         if function.name.name.isidentifier():
             self.add(function.name, "def", ("def", function.name.name), introduces=True)
         scope: Scope = {}
         for param in function.params:
             scalar = param.type is not None and param.type.shape == ()
             self.bind(param.name, scope, "scalar" if scalar else "tensor")
-        for assign in function.body:
-            self.statement = assign.span
-            self.assign(assign, scope)
+        self.statements(function.body, scope)
         for result in function.results:
             self.statement = result.span
             self.expression(result, scope)
@@ -328,15 +327,37 @@ class _SacFunction:
         scope.setdefault(name.name, (kind, ("of", self.number, name.name)))
         self.add(name, *scope[name.name], introduces=True)
 
-    def assign(self, assign: sac_tree.Assign | sac_tree.BrokenAssign, scope: Scope) -> None:
-        if isinstance(assign, sac_tree.Assign):
-            self.expression(assign.value, scope)
-            self.bind(assign.name, scope, "tensor")
+    def statements(self, statements: Iterable[sac_tree.Statement], scope: Scope) -> None:
+        for statement in statements:
+            self.statement = statement.span
+            match statement:
+                case sac_tree.Assign():
+                    self.expression(statement.value, scope)
+                    self.assigned(statement.name, scope)
+                case sac_tree.Unpack():
+                    self.expression(statement.value, scope)
+                    for name in statement.names:
+                        self.assigned(name, scope)
+                case sac_tree.If():
+                    self.expression(statement.condition, scope)
+                    self.statements((*statement.then, *statement.otherwise), scope)
+                case sac_tree.Loop():
+                    self.statements(statement.start, scope)
+                    self.expression(statement.condition, scope)
+                    self.statements((*statement.step, *statement.body), scope)
+                case sac_tree.BrokenAssign():
+                    if statement.name:
+                        scope.setdefault(statement.name, ("tensor", ("of", self.number, statement.name)))
+                    for name in words(self.source, statement.span, self.comments):
+                        self.word(name, scope)
+
+    def assigned(self, name: tree.Name, scope: Scope) -> None:
+        """A variable that a statement gives a value to: of the function, or of the with-loop part around it."""
+        if self.part is None:
+            self.bind(name, scope, "tensor")
             return
-        if assign.name:
-            scope.setdefault(assign.name, ("tensor", ("of", self.number, assign.name)))
-        for name in words(self.source, assign.span, self.comments):
-            self.word(name, scope)
+        scope[name.name] = ("let", ("in", self.number, self.part, name.name))
+        self.add(name, *scope[name.name], introduces=True)
 
     def word(self, name: tree.Name, scope: Scope) -> None:
         if name.name in scope:
@@ -382,7 +403,7 @@ class _SacFunction:
         """The scope with the names of a pattern."""
         assert self.statement is not None
         inner = dict(scope)
-        for name in pattern.names:
+        for name in pattern.bound:
             inner[name.name] = ("index", ("in", self.number, self.statement.start, name.name))
             self.add(name, *inner[name.name], introduces=True)
         return inner
@@ -390,11 +411,10 @@ class _SacFunction:
     def generator(self, generator: sac_tree.Generator, pattern: sac_tree.Pattern, inner: Scope, scope: Scope) -> None:
         """Bounds see the scope outside; the words between them repeat the pattern."""
         bounds: list[Span] = []
-        for bound in (generator.lower, generator.upper):
-            if bound is not None and not isinstance(bound, sac_tree.Dot):
-                bounds.append(bound.span)
-                self.expression(bound, scope)
-        own = {name.name for name in pattern.names}
+        for bound in sac_tree.generator_bounds(generator):
+            bounds.append(bound.span)
+            self.expression(bound, scope)
+        own = {name.name for name in pattern.bound}
         for name in words(self.source, generator.span, self.comments):
             if name.name in own and not any(span.start <= name.span.start < span.end for span in bounds):
                 self.word(name, inner)
@@ -404,10 +424,9 @@ class _SacFunction:
             outer, self.statement = self.statement, generator.span
             inner = self.pattern(generator.pattern, scope)
             self.generator(generator.generator, generator.pattern, inner, scope)
-            for assign in generator.assigns:
-                self.expression(assign.value, inner)
-                inner[assign.name.name] = ("let", ("in", self.number, generator.span.start, assign.name.name))
-                self.add(assign.name, *inner[assign.name.name], introduces=True)
+            around, self.part = self.part, generator.span.start
+            self.statements(generator.assigns, inner)
+            self.part, self.statement = around, generator.span
             self.expression(generator.body, inner)
             self.statement = outer
         for argument in loop.arguments:

@@ -23,6 +23,17 @@ TC_KEYWORDS: dict[str, str] = {
 SAC_KEYWORDS: dict[str, str] = {
     "return": "the results of a function",
     "with": "a with-loop: `with { (lower <= iv < upper) : value; } : genarray(shape, default)`",
+    "if": "a choice: `if (condition) { x = a; } else { x = b; }`; a variable used behind it has a value on both ways",
+    "else": "the other way of an `if`",
+    "for": "a loop: `for (i = 0; i < n; i++) { .. }`; constants, arguments and shapes decide how often it runs",
+    "while": "a loop: `while (condition) { .. }`; constants, arguments and shapes decide how often it runs",
+    "do": "a loop that runs at least once: `do { .. } while (condition);`",
+    "inline": "may stand before a function; every call is inlined",
+    "typedef": "another name of a type: `typedef double[2] complex;`",
+    "use": "`use Array: all;`: the functions of a module of SaC's library, known without it",
+    "import": "`import Math: {sin};`: the functions of a module of SaC's library, known without it",
+    "step": "behind a generator, every how many positions: `lower <= iv < upper step [2]`",
+    "width": "behind `step`, how many positions each time: `step [4] width [2]`",
 }
 CONSTANTS: dict[str, str] = {
     "true": "the truth value, of type `bool`",
@@ -65,6 +76,8 @@ TC_OPERATORS: dict[str, str] = {
 SAC_OPERATORS: dict[str, str] = {
     **{op: text for op, text in TC_OPERATORS.items() if "=!" not in op and op not in ("+=", "*=", "min=", "max=", ":")},
     "=": "gives a value a name; a later use sees it",
+    "/": "quotient; of two integers it is cut off toward zero, as in C",
+    "%": "remainder, with the sign of the dividend, as in C; `mod` has that of the divisor",
     "->": "pattern to value: `{ [i, j] -> a[j, i] }`",
     "++": "joins two arrays along the first axis",
     "|": "the bounds of the pattern follow: `| [0] <= [i] < [n]`",
@@ -89,6 +102,21 @@ _SAC_FUNCTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "reverse": (("a",), "the first axis backwards"),
     "transpose": (("a",), "the axes in reverse order"),
     "genarray": (("shape", "value"), "an array of frame `shape` filled with `value`"),
+    "reshape": (("shape", "a"), "the elements of `a` in their order, in another shape with as many elements"),
+    "iota": (("n",), "the vector `[0, 1, .., n - 1]`"),
+    "tile": (("shape", "offset", "a"), "the part of `a` of this shape that begins at `offset`"),
+    "where": (("mask", "a", "b"), "element by element `a` where the mask holds, else `b`"),
+    "all": (("mask",), "whether all elements hold"),
+    "any": (("mask",), "whether an element holds"),
+    "rotate": (
+        ("axis", "count", "a"),
+        "every element goes up its axis by `count`, what leaves comes in at the other end; `rotate(counts, a)`: all axes",
+    ),
+    "shift": (
+        ("axis", "count", "e", "a"),
+        "every element goes up its axis by `count`, `e` comes in; `shift(counts, e, a)`: all axes; `shift(counts, a)`: zeros",
+    ),
+    "mod": (("a", "b"), "the remainder with the sign of `b`, element by element; `a % b` has that of `a`"),
     "++": (("a", "b"), "`a` and `b` joined along the first axis"),
     "neg": (("a",), "the negative, element by element"),
     "!": (("a",), "not, element by element"),

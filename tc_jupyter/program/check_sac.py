@@ -19,16 +19,23 @@ from tc_jupyter.syntax.sac_tree import (
     Apply,
     ArrayLiteral,
     Assign,
-    Dot,
+    BrokenAssign,
     Generator,
+    If,
+    Loop,
     SacExpression,
     SacFunction,
     SacUnit,
     Selection,
     SetExpr,
+    Statement,
     TripleDot,
+    Unpack,
     WithLoop,
+    assigned_names,
+    generator_bounds,
     sac_children,
+    sac_expressions,
     sac_walk,
 )
 from tc_jupyter.syntax.tree import Name, Number
@@ -37,11 +44,12 @@ from .expr import Binary, DType
 from .functions import FUNCTIONS
 from .program import Equality, Program
 from .sac_bounds import slack
-from .sac_demands import Demands, demands
+from .sac_demands import Demands
 from .sac_helpers import several
-from .sac_primitives import ARITY, CASTS, builtin_names, is_builtin, no_function_help, primitive, usage
+from .sac_primitives import ARITY, CASTS, arities, builtin_names, is_builtin, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, select_overload
 from .sac_sizes import ZERO, minimum
+from .sac_work import DEEPEST_CALLS
 from .specialize import specialize
 
 Elements = Callable[[int], tuple[int | float | bool, ...]]
@@ -247,7 +255,8 @@ class _Checker:
         self.cell = cell
         self.diagnostics: list[Diagnostic] = []
         self.demands = Demands(cell.functions)
-        self.recursive = self._recursive()
+        self.partly: set[str] = set()  # names that have a value on some ways only
+        self.depths, self.recursive, self.deepest = self._calls()
 
     def say(
         self, code: Code, span: Span, message: str, *, help: str | None = None, labels: tuple[Label, ...] = ()
@@ -270,10 +279,18 @@ class _Checker:
                 f"`{function.name.name}` calls itself, directly or through others",
                 help="use a comprehension or a fold",
             )
+        deep = self.depths.get(id(function), 0) > DEEPEST_CALLS
+        if id(function) in self.deepest:
+            self.say(
+                codes.DEVICE_LIMIT,
+                function.name.span,
+                f"below `{function.name.name}` calls are nested {self.depths[id(function)]} deep; the limit is {DEEPEST_CALLS}",
+                help="let one function call several others instead of each the next one",
+            )
+        found = self.demands.levels(function) if not recursive else {}
         if not function.broken and not recursive:
             self.homogeneous(function)
-        found = demands(function, self.cell.functions) if not recursive else {}
-        wrong = wrong or recursive or any(d.is_error for d in self.diagnostics[before:])
+        wrong = wrong or recursive or deep or any(d.is_error for d in self.diagnostics[before:])
         specialized = None if wrong else self.specialized(function)
         return CheckedFunction(function, self.cell, found, specialized)
 
@@ -323,21 +340,60 @@ class _Checker:
     def names(self, function: SacFunction) -> None:
         """Every name and every call in the text of a function."""
         scope = {param.name.name for param in function.params}
-        spans: dict[str, Span] = {}
         used: set[str] = set()
-        for assign in function.body:
-            if isinstance(assign, Assign):
-                self.expression(assign.value, scope, used)
-                spans[assign.name.name] = assign.name.span
-                scope.add(assign.name.name)
-            elif assign.name:
-                scope.add(assign.name)
-                used.add(assign.name)
+        self.partly: set[str] = set()
+        self.statements(function.body, scope, used)
         for result in function.results:
             self.expression(result, scope, used)
-        for name, span in spans.items():
+        for name, span in {each.name: each.span for each in assigned_names(function.body)}.items():
             if name not in used and not function.broken:
                 self.say(codes.UNUSED, span, f"`{name}` is never used", help="remove it; it is not computed")
+
+    def statements(self, statements: Sequence[Statement], scope: set[str], used: set[str]) -> None:
+        """The names in statements; adds to the scope what is known behind them whatever the conditions are."""
+        for statement in statements:
+            match statement:
+                case Assign():
+                    self.expression(statement.value, scope, used)
+                    scope.add(statement.name.name)
+                case Unpack():
+                    self.expression(statement.value, scope, used)
+                    self.received(statement)
+                    scope |= {name.name for name in statement.names}
+                case If():
+                    self.expression(statement.condition, scope, used)
+                    then, otherwise = set(scope), set(scope)
+                    self.statements(statement.then, then, used)
+                    self.statements(statement.otherwise, otherwise, used)
+                    self.partly |= then ^ otherwise
+                    scope |= then & otherwise
+                case Loop():
+                    self.statements(statement.start, scope, used)
+                    inside = scope if statement.word == "do" else set(scope)
+                    if statement.word != "do":
+                        self.expression(statement.condition, scope, used)
+                    self.statements((*statement.body, *statement.step), inside, used)
+                    self.expression(statement.condition, inside, used)
+                    self.partly |= inside - scope
+                case BrokenAssign():
+                    if statement.name:
+                        scope.add(statement.name)
+                        used.add(statement.name)
+
+    def received(self, statement: Unpack) -> None:
+        """Whether the only definition that a call can mean has as many results as names receive them."""
+        name = statement.value.function.name
+        counts = {
+            len(f.types) for f in self.cell.functions.get(name, ()) if len(f.params) == len(statement.value.arguments)
+        }
+        if name not in self.cell.functions and (name in BASES or is_builtin(name)):
+            counts = {1}
+        given = len(statement.names)
+        if counts and given not in counts:
+            text = f"`{name}` has {several(min(counts), 'result')}, and {several(given, 'name')} receive{'s' * (given == 1)} them"
+            self.say(
+                codes.ARGUMENT_COUNT, statement.span, text, help=f"write {several(min(counts), 'name')} on the left"
+            )
 
     def expression(self, node: SacExpression, scope: set[str], used: set[str]) -> None:
         match node:
@@ -348,7 +404,7 @@ class _Checker:
             case SetExpr():
                 for clause in node.partitions:
                     self.bounds(clause.generator, scope, used)
-                    self.expression(clause.body, scope | {name.name for name in clause.pattern.names}, used)
+                    self.expression(clause.body, scope | {name.name for name in clause.pattern.bound}, used)
             case WithLoop():
                 self.with_loop(node, scope, used)
             case Apply():
@@ -372,21 +428,19 @@ class _Checker:
         help = f"did you mean `{near}`?" if near else known_names(scope)
         if is_builtin(node.name) or node.name in self.cell.functions:
             help = f"`{node.name}` is a function: call it with `{node.name}(..)`"
+        if node.name in self.partly:
+            help = f"it has a value on some ways only: assign `{node.name}` before the `if` or the loop, or in both branches"
         self.say(codes.UNKNOWN_NAME, node.span, f"`{node.name}` is not known", help=help)
 
     def bounds(self, generator: Generator | None, scope: set[str], used: set[str]) -> None:
-        if generator is not None:
-            for bound in (generator.lower, generator.upper):
-                if bound is not None and not isinstance(bound, Dot):
-                    self.expression(bound, scope, used)
+        for bound in generator_bounds(generator):
+            self.expression(bound, scope, used)
 
     def with_loop(self, node: WithLoop, scope: set[str], used: set[str]) -> None:
         for generator in node.generators:
             self.bounds(generator.generator, scope, used)
-            inner = scope | {name.name for name in generator.pattern.names}
-            for assign in generator.assigns:
-                self.expression(assign.value, inner, used)
-                inner.add(assign.name.name)
+            inner = scope | {name.name for name in generator.pattern.bound}
+            self.statements(generator.assigns, inner, used)
             self.expression(generator.body, inner, used)
         for argument in node.arguments:
             self.expression(argument, scope, used)
@@ -456,18 +510,18 @@ class _Checker:
                     help=f"`{function.signature}`",
                 )
             return
-        wanted = 1 if word in BASES or word in CASTS else ARITY[word]
-        if given != wanted:
+        wanted = (1,) if word in BASES or word in CASTS else arities(word)
+        if given not in wanted:
             self.say(
                 codes.ARGUMENT_COUNT,
                 node.span,
-                f"`{node.function.name}` takes {several(wanted, 'argument')}, {given} are given",
+                f"`{node.function.name}` takes {' or '.join(map(str, wanted[:-1]))}{' or ' * (len(wanted) > 1)}"
+                f"{several(wanted[-1], 'argument')}, {given} are given",
                 help=usage(node.function.name),
             )
 
     def homogeneous(self, function: SacFunction) -> None:
-        nodes = [a.value for a in function.body if isinstance(a, Assign)]
-        for node in (*nodes, *function.results):
+        for node in sac_expressions(function):
             for offence in self.demands.offences(node):
                 text = sac_to_text(offence.culprit)
                 text = text if len(text) <= 60 else text[:57] + "..."
@@ -478,24 +532,34 @@ class _Checker:
                     help=f"all elements have one shape, and the shape of `{text}` needs the value of `{offence.index}` (level F)",
                 )
 
-    def _recursive(self) -> set[int]:
-        """Definitions that certainly call themselves."""
-        edges: dict[int, set[int]] = {}
-        for group in self.cell.functions.values():
-            for function in group:
-                edges[id(function)] = {id(callee) for node in _nodes(function) for callee in self._certain(node)}
-        found: set[int] = set()
-        for start in edges:
-            todo, seen = list(edges[start]), set[int]()
-            while todo:
-                current = todo.pop()
-                if current in seen:
-                    continue
-                seen.add(current)
-                todo += edges.get(current, ())
-            if start in seen:
-                found.add(start)
-        return found
+    def _calls(self) -> tuple[dict[int, int], set[int], set[int]]:
+        """How deep calls are nested below each definition, which certainly call themselves, and the deepest that nobody calls.
+
+        Only calls are counted that certainly mean one definition. A loop, not a recursion: chains of calls may be long.
+        """
+        every = [function for group in self.cell.functions.values() for function in group]
+        callees = {id(f): {id(callee) for node in _nodes(f) for callee in self._certain(node)} for f in every}
+        callers: dict[int, list[int]] = {id(f): [] for f in every}
+        for caller, called in callees.items():
+            for callee in called:
+                callers[callee].append(caller)
+        open_calls = {key: len(called) for key, called in callees.items()}
+        depths: dict[int, int] = {}
+        ready = [key for key, count in open_calls.items() if not count]
+        while ready:
+            key = ready.pop()
+            depths[key] = 1 + max((depths[callee] for callee in callees[key]), default=-1)
+            for caller in callers[key]:
+                open_calls[caller] -= 1
+                if not open_calls[caller]:
+                    ready.append(caller)
+        rest = {key: called - depths.keys() for key, called in callees.items() if key not in depths}
+        deep = {key for key, depth in depths.items() if depth > DEEPEST_CALLS}
+        return (
+            depths,
+            {key for key in rest if _reaches(key, rest)},
+            {key for key in deep if not deep & set(callers[key])},
+        )
 
     def _certain(self, node: SacExpression) -> list[SacFunction]:
         """The definition that a call certainly means: the only one of its name, which is no built-in function."""
@@ -513,9 +577,21 @@ def known_names(scope: Collection[str]) -> str:
     return f"known here: {', '.join(f'`{name}`' for name in listed[:8])}{' ..' if len(listed) > 8 else ''}"
 
 
+def _reaches(start: int, edges: Mapping[int, Collection[int]]) -> bool:
+    """Whether a walk along the edges comes back to its start."""
+    todo, seen = list(edges[start]), set[int]()
+    while todo:
+        current = todo.pop()
+        if current == start:
+            return True
+        if current not in seen:
+            seen.add(current)
+            todo += edges[current]
+    return False
+
+
 def _nodes(function: SacFunction) -> list[SacExpression]:
-    roots = [a.value for a in function.body if isinstance(a, Assign)] + list(function.results)
-    return [node for root in roots for node in sac_walk(root)]
+    return [node for root in sac_expressions(function) for node in sac_walk(root)]
 
 
 def _is_number(node: SacExpression) -> bool:

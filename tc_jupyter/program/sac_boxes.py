@@ -31,7 +31,7 @@ class Boxes(Builtins):
         kind = parts[-1].kind if filler is None else filler.kind
         for part in parts:
             kind = promote(kind, part.kind) if part.kind is not kind else kind
-        if any(
+        if any(part.grid is not None for part in parts) or any(
             index_names(bound)
             for part in parts
             for piece in part.bodies
@@ -122,18 +122,21 @@ class Boxes(Builtins):
     def chosen(
         self, parts: list[Part], shape: tuple[Expr, ...], filler: Value | None, kind: Kind, context: Context
     ) -> Value:
-        """Partitions whose bounds depend on an outer index: the partition is chosen element by element."""
+        """Partitions with steps, or whose bounds depend on an outer index: the partition is chosen element by element."""
         axes = self.axes(shape)
         at = tuple(IndexVar(axis) for axis in axes)
         expr = zero(compute(kind)) if filler is None else convert(self.element(filler, at, context), filler.kind, kind)
         for part in reversed(parts):
             for piece in reversed(part.bodies):
+                places = dict(zip(piece.axes, at, strict=True))
                 condition: Expr = Const(True, DType.BOOL)
                 for index, (low, high) in zip(at, piece.box, strict=True):
                     for test in (Binary("<=", low, index, DType.BOOL), Binary("<", index, high, DType.BOOL)):
                         if not self._always(test):
                             condition = fold(Binary("&&", condition, test, DType.BOOL))
-                then = substitute(convert(piece.expr, part.kind, kind), dict(zip(piece.axes, at, strict=True)))
+                if part.grid is not None:
+                    condition = fold(Binary("&&", condition, substitute(part.grid, places), DType.BOOL))
+                then = substitute(convert(piece.expr, part.kind, kind), places)
                 expr = fold(Select(condition, then, expr, then.dtype))
         return Value(kind, shape, axes, expr)
 

@@ -5,8 +5,11 @@ Worked example: `take([1], v) ++ drop([1], v)` becomes two boxes of one array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
+from itertools import product
+from math import prod
 
 from tc_jupyter.diagnostics import Span, codes
 from tc_jupyter.syntax.sac_tree import Apply, SacExpression
@@ -16,7 +19,23 @@ from .functions import FUNCTIONS
 from .sac_emit import negate, zero
 from .sac_helpers import chained, negative, several
 from .sac_selection import Selections
-from .sac_sizes import ONE, ZERO, absolute, add, fold, is_nonnegative, maximum, same, sub, substitute
+from .sac_sizes import (
+    ONE,
+    ZERO,
+    absolute,
+    add,
+    floordiv,
+    fold,
+    is_nonnegative,
+    maximum,
+    modulo,
+    mul,
+    quotient,
+    remainder,
+    same,
+    sub,
+    substitute,
+)
 from .sac_sizes import value as number_of
 from .sac_values import (
     Kind,
@@ -32,8 +51,9 @@ from .sac_values import (
     promote,
     scalar,
     vector,
+    weight,
 )
-from .sac_work import MOST_RANK, Context
+from .sac_work import MOST_ITEMS, MOST_RANK, MOST_REPEATED, Context
 
 
 class Builtins(Selections):
@@ -66,14 +86,34 @@ class Builtins(Selections):
             )
         common = self.wide_enough(arithmetic(common), operands)
         left, right = (self.converted(o, common) for o in operands)
-        word = "//" if op == "/" and is_integer(common) else op
+        if op in ("/", "%", "mod"):
+            return self.divided(op, left, right, common, node, context)
         return self.elementwise(
             [left, right],
             common,
-            lambda e: fold(Binary(word, e[0], e[1], compute(common), node.span)),
+            lambda e: fold(Binary(op, e[0], e[1], compute(common), node.span)),
             node.span,
             context,
         )
+
+    def divided(self, op: str, left: Value, right: Value, kind: Kind, node: SacExpression, context: Context) -> Value:
+        """`/` and `%` are those of C: toward zero, with the sign of the dividend; `mod` belongs to the quotient rounded down."""
+        if op == "/" and not is_integer(kind):
+            make: Callable[[list[Expr]], Expr] = lambda e: Binary("/", e[0], e[1], compute(kind), node.span)  # noqa: E731
+        elif op == "mod":
+            make = lambda e: fold(Binary("%", e[0], e[1], compute(kind), node.span))  # noqa: E731
+        elif not is_integer(kind):
+            make = lambda e: Call("fmod", tuple(e), compute(kind), node.span)  # noqa: E731
+        else:
+            exact = quotient if op == "/" else remainder
+            left, right = self.light(left, context), self.light(right, context)
+            make = lambda e: exact(e[0], e[1], self.out.box)  # noqa: E731
+        return self.elementwise([left, right], kind, make, node.span, context)
+
+    def light(self, found: Value, context: Context) -> Value:
+        """The value, stored where its expression is large: for one that is to be used twice."""
+        parts = found.items or ((found.expr,) if found.expr is not None else [p.expr for p in found.pieces or ()])
+        return self.stored(found, context) if any(weight(part) > MOST_REPEATED for part in parts) else found
 
     def wide_enough(self, kind: Kind, operands: list[Value]) -> Kind:
         """`kind`, or a wider one where a literal does not fit."""
@@ -160,12 +200,25 @@ class Builtins(Selections):
                 return self.selected(operands[1], self.components_or_scalar(first, node, context), node, context)
             case "take" | "drop":
                 return self.taken(word, first, operands[1], node, context)
-            case "sum" | "prod" | "minval" | "maxval":
+            case "sum" | "prod" | "minval" | "maxval" | "all" | "any":
                 return self.reduced(word, first, node, context)
             case "reverse":
                 return self.reversed(first, node, context)
             case "transpose":
                 return self.transposed(first, context)
+            case "iota":
+                count = self.bound(self.index_of(first, node.arguments[0], context), node.span)
+                self.check_frame((count,), node.span)
+                axes = self.axes((count,))
+                return Value(Weak.INT, (count,), axes, IndexVar(axes[0]))
+            case "where":
+                return self.masked(operands, node, context)
+            case "reshape":
+                return self.reshaped(first, operands[1], node, context)
+            case "tile":
+                return self.tiled(operands, node, context)
+            case "rotate" | "shift":
+                return self.moved(word, operands, node, context)
             case _:
                 frame = self.components(first, node.arguments[0].span, context, "the frame of `genarray`")
                 return self.filled(frame, operands[1], node, context)
@@ -208,6 +261,186 @@ class Builtins(Selections):
                 f"an array of rank {rank} is too large; at most {MOST_RANK} axes are possible",
                 help="join axes: `a[i / m, i % m]` for one index `i`",
             )
+
+    def masked(self, operands: list[Value], node: Apply[SacExpression], context: Context) -> Value:
+        """`where(mask, a, b)`: element by element `a` where the mask holds, else `b`."""
+        mask, left, right = operands
+        if mask.kind is not DType.BOOL:
+            self.refuse(
+                codes.TYPE_MISMATCH,
+                node.arguments[0].span,
+                f"the mask is `{kind_text(mask.kind)}`, not `bool`",
+                help="compare, for example `a > 0`",
+            )
+        kind = promote(left.kind, right.kind) if left.kind is not right.kind else left.kind
+        left, right = self.converted(left, kind), self.converted(right, kind)
+        make: Callable[[list[Expr]], Expr] = lambda e: fold(Select(e[0], e[1], e[2], e[1].dtype, node.span))  # noqa: E731
+        return self.elementwise([mask, left, right], kind, make, node.span, context)
+
+    def reshaped(self, wanted: Value, found: Value, node: Apply[SacExpression], context: Context) -> Value:
+        """`reshape(shape, a)`: the elements of `a` in their order, in another shape."""
+        shape = self.components(wanted, node.arguments[0].span, context, "the shape of `reshape`")
+        shape = tuple(self.bound(extent, node.span) for extent in shape)
+        self.check_frame(shape, node.span)
+        self.check_rank(len(shape), node.span)
+        counts = [reduce(mul, extents, ONE) for extents in (shape, found.shape)]
+        self.require_equal(
+            counts[0],
+            counts[1],
+            codes.SHAPE_MISMATCH,
+            node.span,
+            "`reshape` keeps the number of elements",
+            (("wanted", counts[0]), ("present", counts[1])),
+            help="the product of the shape must be that of `shape(a)`",
+        )
+        if found.items is not None and None not in [number_of(extent) for extent in shape]:
+            return Value(found.kind, shape, items=found.items)
+        axes = self.axes(shape)
+        same_rows = 0  # leading axes that stay
+        for a, b in zip(shape, found.shape, strict=False):
+            if not same(a, b):
+                break
+            same_rows += 1
+        at: list[Expr] = [IndexVar(axis) for axis in axes[:same_rows]]
+        place: Expr = ZERO
+        for axis, extent in zip(axes[same_rows:], shape[same_rows:], strict=True):
+            place = add(mul(place, extent), IndexVar(axis))
+        rest = found.shape[same_rows:]
+        if len(rest) > 1 and None in [number_of(extent) for extent in (*rest, *shape[same_rows:])]:
+            self.demand(place)  # quotients by products of sizes: the numbers make them simple
+        for position, _ in enumerate(rest):
+            inner = reduce(mul, rest[position + 1 :], ONE)
+            whole = floordiv(place, inner) if not same(inner, ONE) else place
+            at.append(whole if position == 0 else modulo(whole, rest[position]))
+        return Value(found.kind, shape, axes, self.element(found, tuple(at), context))
+
+    def tiled(self, operands: list[Value], node: Apply[SacExpression], context: Context) -> Value:
+        """`tile(shape, offset, a)`: the part of `a` that begins at `offset`; axes behind the vectors are whole."""
+        sizes, starts = (
+            self.components(operand, written.span, context, f"the {word} of `tile`")
+            for operand, written, word in zip(operands, node.arguments, ("shape", "offset"), strict=False)
+        )
+        found = operands[2]
+        if len(sizes) != len(starts) or len(sizes) > found.rank:
+            self.refuse(
+                codes.RANK_MISMATCH,
+                node.span,
+                f"`tile` has {several(len(sizes), 'extent')} and {several(len(starts), 'offset')}, and the array rank {found.rank}",
+                help="give as many offsets as extents, at most one for each axis",
+            )
+        shape = list(found.shape)
+        offsets: list[Expr] = [ZERO] * found.rank
+        for axis, (size, start) in enumerate(zip(sizes, starts, strict=True)):
+            shape[axis], offsets[axis] = self.bound(size, node.span), self.bound(start, node.span)
+            end = add(offsets[axis], shape[axis])
+            inside = fold(Binary("<=", end, found.shape[axis], DType.BOOL))
+            inside = fold(Binary("&&", fold(Binary(">=", offsets[axis], ZERO, DType.BOOL)), inside, DType.BOOL))
+            self.require(
+                inside,
+                codes.SELECTION_OUT_OF_BOUNDS,
+                node.span,
+                f"`tile` leaves axis {axis}",
+                (("it begins at", offsets[axis]), ("ends before", end), ("present", found.shape[axis])),
+                help=f"limit it with `min(.., shape(a)[{axis}])`",
+            )
+        self.check_frame(shape[: len(sizes)], node.span)
+        axes = self.axes(shape)
+        at = tuple(add(IndexVar(axis), offset) for axis, offset in zip(axes, offsets, strict=True))
+        return self.viewed(found, tuple(shape), axes, at, context)
+
+    def viewed(
+        self, found: Value, shape: tuple[Expr, ...], axes: tuple[str, ...], at: tuple[Expr, ...], context: Context
+    ) -> Value:
+        """The elements of `found` at positions that certainly are inside."""
+        extents = [number_of(extent) for extent in shape]
+        count = prod(extent for extent in extents if extent is not None)
+        if found.items is not None and None not in extents and count <= max(MOST_ITEMS, len(found.items)):
+            spots = product(*(range(extent or 0) for extent in extents))
+            places = [dict(zip(axes, map(int64, spot), strict=True)) for spot in spots]
+            items = tuple(self.element(found, tuple(substitute(e, place) for e in at), context) for place in places)
+            return Value(found.kind, shape, items=items)
+        if found.pieces is not None:
+            found = self.stored(found, context)
+        if found.expr is None:
+            return Value(found.kind, shape, axes, self.element(found, at, context))
+        return Value(found.kind, shape, axes, substitute(found.expr, dict(zip(found.axes, at, strict=True))))
+
+    def moved(self, word: str, operands: list[Value], node: Apply[SacExpression], context: Context) -> Value:
+        """`rotate` and `shift`: every element goes to a higher index by the count of its axis, to a lower one if it is negative."""
+        found = operands[-1]
+        counts = self.moves(word, operands, node, context)
+        axes = self.axes(found.shape)
+        plain = tuple(IndexVar(axis) for axis in axes)
+        if word == "rotate":
+            at = tuple(
+                index if count is None else modulo(sub(index, count), extent)
+                for index, count, extent in zip(plain, counts, found.shape, strict=True)
+            )
+            return self.viewed(found, found.shape, axes, at, context)
+        boundary = scalar(zero(compute(found.kind)), found.kind)
+        if len(operands) > 2:
+            boundary = self.scalar_of(operands[-2], node.arguments[-2], context)
+        kind = promote(found.kind, boundary.kind) if boundary.kind is not found.kind else found.kind
+        found, boundary = self.converted(found, kind), self.converted(boundary, kind)
+        at = tuple(index if count is None else sub(index, count) for index, count in zip(plain, counts, strict=True))
+        inside: Expr = Const(True, DType.BOOL)
+        for source, count, extent in zip(at, counts, found.shape, strict=True):
+            if count is not None:
+                for test in (Binary("<=", ZERO, source, DType.BOOL), Binary("<", source, extent, DType.BOOL)):
+                    inside = fold(Binary("&&", inside, fold(test), DType.BOOL))
+        if found.items is not None:
+            spots = list(product(*(range(extent) for extent in found.extents or ())))
+            items: list[Expr] = []
+            for spot in spots:
+                place: dict[str, Expr] = dict(zip(axes, map(int64, spot), strict=True))
+                test, source = substitute(inside, place), tuple(substitute(e, place) for e in at)
+                items.append(self._chosen_item(test, found, source, boundary, context))
+            return Value(kind, found.shape, items=tuple(items))
+        return Value(kind, found.shape, axes, self._chosen_item(inside, found, at, boundary, context))
+
+    def _chosen_item(self, test: Expr, found: Value, at: tuple[Expr, ...], boundary: Value, context: Context) -> Expr:
+        rest = self.element(boundary, (), context)
+        if isinstance(test, Const):
+            return self.element(found, at, context) if test.value else rest
+        element = self.element(found, at, context.where(test))
+        return fold(Select(test, element, rest, element.dtype))
+
+    def moves(
+        self, word: str, operands: list[Value], node: Apply[SacExpression], context: Context
+    ) -> list[Expr | None]:
+        """By how much `rotate` or `shift` moves each axis; `None` where it does not."""
+        found = operands[-1]
+        by_axis = len(operands) == (3 if word == "rotate" else 4)
+        if not by_axis:
+            written = node.arguments[0]
+            counts = self.components(operands[0], written.span, context, f"the counts of `{word}`")
+            if len(counts) > found.rank:
+                self.refuse(
+                    codes.RANK_MISMATCH,
+                    node.span,
+                    f"`{word}` has {several(len(counts), 'count')} for an array of rank {found.rank}",
+                    help=f"give at most one count for each axis; its shape is {self.shape_text(found.shape)}",
+                )
+            return [*counts, *(None for _ in range(found.rank - len(counts)))]
+        count = self.index_of(operands[1], node.arguments[1], context)
+        axis = number_of(self.index_of(operands[0], node.arguments[0], context))
+        if axis is None:
+            self.demand(self.index_of(operands[0], node.arguments[0], context))
+            help = "pass it as an argument, or write a number"
+            self.refuse(
+                codes.WHERE_NOT_SIZE,
+                node.arguments[0].span,
+                f"the axis of `{word}` depends on computed data",
+                help=help,
+            )
+        if not 0 <= axis < found.rank:
+            self.refuse(
+                codes.RANK_MISMATCH,
+                node.arguments[0].span,
+                f"`{word}` moves axis {axis} of an array of rank {found.rank}",
+                help=f"axes are counted from 0; the shape is {self.shape_text(found.shape)}",
+            )
+        return [count if k == axis else None for k in range(found.rank)]
 
     def taken(self, word: str, counts: Value, found: Value, node: Apply[SacExpression], context: Context) -> Value:
         """`take(v, a)` and `drop(v, a)`; a scalar counts as a vector of one component."""

@@ -6,26 +6,71 @@ Worked example: a call of a function of the cell is its body with the arguments 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span, codes
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import type_text
-from tc_jupyter.syntax.sac_tree import Apply, Assign, BrokenAssign, SacExpression, SacFunction, SacType
+from tc_jupyter.syntax.sac_tree import (
+    Apply,
+    Assign,
+    BrokenAssign,
+    If,
+    Loop,
+    SacExpression,
+    SacFunction,
+    SacType,
+    Statement,
+    Unpack,
+    assigned_names,
+    sac_walk,
+    statement_expressions,
+)
+from tc_jupyter.syntax.tree import Name
 
-from .expr import COMPARISONS, DType, Expr, IndexVar, Read, Size, int64
+from .expr import COMPARISONS, Const, DType, Expr, IndexVar, Read, Size, int64
 from .functions import FUNCTIONS
 from .program import Program
-from .sac_emit import NotSolvable, with_call
+from .sac_emit import NotSolvable, negate, with_call
 from .sac_helpers import accepts, closeness, count_uses, several
 from .sac_inline import inline_program
-from .sac_primitives import ARITY, CASTS, no_function_help, primitive, usage
+from .sac_primitives import ARITY, CASTS, arities, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, fits_shape
-from .sac_sizes import ZERO, same
+from .sac_sizes import ZERO, constant, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops
-from .sac_work import DEEPEST_CALLS, HEAVY, MOST_CALLS, Context, Env, Refused
+from .sac_work import DEEPEST_CALLS, HEAVY, MOST_CALLS, MOST_ROUNDS, MOST_WEIGHT, Context, Env, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What follows a statement: the statements behind it, and what uses variables behind these."""
+
+    statements: Sequence[Statement]
+    rest: Sequence[SacExpression | Later]
+
+    def expressions(self) -> list[SacExpression]:
+        """All expressions that may use a variable."""
+        found: list[SacExpression] = []
+        todo: list[SacExpression | Later] = [self]
+        while todo:
+            part = todo.pop()
+            if isinstance(part, Later):
+                found += statement_expressions(part.statements)
+                todo += part.rest
+            else:
+                found.append(part)
+        return found
+
+    def uses(self, name: str, *, called: bool) -> int:
+        """How often a variable is read; see `count_uses`."""
+        return sum(count_uses(node, name, called) for node in self.expressions())
+
+    def names(self) -> set[str]:
+        """The names that are read."""
+        return {node.name for root in self.expressions() for node in sac_walk(root) if isinstance(node, Name)}
 
 
 class Calls(WithLoops):
@@ -68,10 +113,7 @@ class Calls(WithLoops):
     def body(self, function: SacFunction, env: Env, context: Context) -> tuple[Value | None, ...]:
         """The results of a function whose parameters are in `env`; `None` where a message was given."""
         self.stack.append(function)
-        self.assignments([a for a in function.body if isinstance(a, Assign)], function.results, env, context)
-        for broken in function.body:
-            if isinstance(broken, BrokenAssign) and broken.name:
-                env[broken.name] = None
+        self.assignments(function.body, function.results, env, context)
         found: list[Value | None] = []
         for node in function.results:
             try:
@@ -92,26 +134,116 @@ class Calls(WithLoops):
             help="limit the bound with `min(bound, shape(a)[0])`",
         )
 
-    def assignments(self, assigns: Sequence[Assign], rest: Sequence[SacExpression], env: Env, context: Context) -> None:
-        """Assignments in order; a wrong one leaves its name without a value."""
-        for position, assign in enumerate(assigns):
+    def assignments(
+        self, statements: Sequence[Statement], rest: Sequence[SacExpression | Later], env: Env, context: Context
+    ) -> None:
+        """Statements in order; a wrong one leaves its names without a value. `rest` is what uses them behind all."""
+        for position, statement in enumerate(statements):
+            later = Later(statements[position + 1 :], rest)
             try:
-                found = self.expr(assign.value, env, context)
-                later = [*(a.value for a in assigns[position + 1 :]), *rest]
-                env[assign.name.name] = self.kept(assign.name.name, found, later, context)
+                self.statement(statement, later, env, context)
             except Refused:
-                env[assign.name.name] = None
+                env |= dict.fromkeys((name.name for name in assigned_names((statement,))), None)
             except NotSolvable:
-                self._not_solvable(assign.span)
-                env[assign.name.name] = None
+                self._not_solvable(statement.span)
+                env |= dict.fromkeys((name.name for name in assigned_names((statement,))), None)
 
-    def kept(self, name: str, found: Value, later: Sequence[SacExpression], context: Context) -> Value:
+    def statement(self, statement: Statement, later: Later, env: Env, context: Context) -> None:
+        """One statement."""
+        match statement:
+            case Assign():
+                found = self.expr(statement.value, env, context)
+                env[statement.name.name] = self.kept(statement.name.name, found, later, context)
+            case Unpack():
+                for name, found in zip(statement.names, self.received(statement, env, context), strict=True):
+                    env[name.name] = self.kept(name.name, found, later, context)
+            case If():
+                self.choice(statement, later, env, context)
+            case Loop():
+                self.loop(statement, later, env, context)
+            case BrokenAssign():
+                if statement.name:
+                    env[statement.name] = None
+
+    def received(self, statement: Unpack, env: Env, context: Context) -> tuple[Value, ...]:
+        """The results of a call, one for each name."""
+        found = self.apply(statement.value, env, context)
+        if len(found) != len(statement.names):
+            name = statement.value.function.name
+            self.refuse(
+                codes.ARGUMENT_COUNT,
+                statement.span,
+                f"`{name}` has {several(len(found), 'result')}, and {several(len(statement.names), 'name')} stand on the left",
+                help=f"write {several(len(found), 'name')} on the left",
+            )
+        return found
+
+    def choice(self, node: If, later: Later, env: Env, context: Context) -> None:
+        """`if`: one branch where the condition is known; else both, and an element-wise choice for what is used behind it."""
+        test = self.condition(node.condition, env, context)
+        if isinstance(test, Const):
+            branch = node.then if test.value else node.otherwise
+            return self.assignments(branch, [later], env, context)
+        then, otherwise = dict(env), dict(env)
+        with self.where(test):
+            self.assignments(node.then, [later], then, context.where(test))
+        with self.where(negate(test)):
+            self.assignments(node.otherwise, [later], otherwise, context.where(negate(test)))
+        used = later.names()
+        for name in dict.fromkeys(each.name for each in assigned_names((node,))):
+            if name not in then or name not in otherwise:
+                env.pop(name, None)  # known on one way only; whoever uses it is told
+                continue
+            left, right = then[name], otherwise[name]
+            if left is None or right is None or name not in used:
+                env[name] = None
+                continue
+            found = self.either(test, left, right, node.head, context)
+            env[name] = self.kept(name, found, later, context)
+        return None
+
+    def loop(self, node: Loop, later: Later, env: Env, context: Context) -> None:
+        """A loop: its rounds one after the other; the condition must be known in each."""
+        inside = (*node.body, *node.step)
+        self.assignments(node.start, [node.condition, Later(inside, [later])], env, context)
+        known = node.word == "do"
+        while known or self.goes_on(node, env, context):
+            known = False
+            self.rounds += 1
+            if self.rounds > MOST_ROUNDS:
+                self.refuse(
+                    codes.DEVICE_LIMIT,
+                    node.head,
+                    f"the loops of this function run more than {MOST_ROUNDS} times",
+                    help="write a comprehension, or `with { (lower <= iv < upper) : e; } : fold(+, 0)`",
+                )
+            self.assignments(inside, [node.condition, Later(inside, [later])], env, context)
+
+    def goes_on(self, node: Loop, env: Env, context: Context) -> bool:
+        """Whether another round follows."""
+        test = self.condition(node.condition, env, context)
+        if not isinstance(test, Const):
+            self.demand(test)
+            known = constant(test)
+            if known is not None:
+                return bool(known)
+            self.refuse(
+                codes.UNKNOWN_ROUNDS,
+                node.head,
+                f"how often this `{node.word}` runs depends on computed values",
+                help="let constants, arguments and shapes decide it: count to the most rounds, and choose inside with `if`",
+            )
+        return bool(test.value)
+
+    def kept(self, name: str, found: Value, later: Later, context: Context) -> Value:
         """The value of a variable: stored where computing it again at each use would be dear."""
         self.homes[id(found)] = (found, context)
+        if found.items is not None and found.rank:
+            dear = sum(weight(item, MOST_WEIGHT) for item in found.items) > MOST_WEIGHT + len(found.items)
+            return self.stored(found, context, name) if dear and later.uses(name, called=False) else found
         if found.expr is None or (found.rank == 0 and weight(found.expr) < 200):
             return found
-        called = with_call(found.expr)
-        uses = sum(count_uses(node, name, called) for node in later)
+        uses = later.uses(name, called=with_call(found.expr))
         heavy = weight(found.expr)
         if (uses > 1 and heavy >= HEAVY) or (uses and heavy >= 300):
             return self.stored(found, context, name)
@@ -126,23 +258,37 @@ class Calls(WithLoops):
         )
 
     def call(self, function: SacFunction, operands: Sequence[Value], span: Span, context: Context) -> Value:
-        """A call of a function of the cell: its body in place of the call."""
-        if function in self.stack or len(self.stack) > DEEPEST_CALLS:
+        """A call of a function of the cell that stands for one value."""
+        return self.one_result(self.results_of(function, operands, span, context), function.name.name, span)
+
+    def one_result(self, found: tuple[Value, ...], name: str, span: Span) -> Value:
+        """The only result of a call."""
+        if len(found) != 1:
+            names = ", ".join("abcdefgh"[: len(found)])
+            self.refuse(
+                codes.ARGUMENT_COUNT,
+                span,
+                f"`{name}` has {len(found)} results and stands where one is needed",
+                help=f"receive them in a statement of their own: `{names} = {name}(..);`",
+            )
+        return found[0]
+
+    def results_of(
+        self, function: SacFunction, operands: Sequence[Value], span: Span, context: Context
+    ) -> tuple[Value, ...]:
+        """The results of a call of a function of the cell: its body in place of the call."""
+        if function in self.stack:
             self.refuse(
                 codes.RECURSIVE_CALL, span, f"`{function.name.name}` calls itself", help="use a comprehension or a fold"
             )
+        if len(self.stack) > DEEPEST_CALLS:
+            help = "let one function call several others instead of each the next one"
+            self.refuse(codes.DEVICE_LIMIT, span, f"calls are nested more than {DEEPEST_CALLS} deep", help=help)
         self.calls += 1
         if self.calls > MOST_CALLS:
             help = "give results that are used several times a name"
             self.refuse(
                 codes.DEVICE_LIMIT, span, f"more than {MOST_CALLS} calls are made inside this function", help=help
-            )
-        if len(function.results) != 1:
-            self.refuse(
-                codes.ARGUMENT_COUNT,
-                span,
-                f"`{function.name.name}` has {len(function.results)} results and stands where one is needed",
-                help="write a function for each result",
             )
         env: Env = {}
         for param, operand in zip(function.params, operands, strict=True):
@@ -154,37 +300,26 @@ class Calls(WithLoops):
             env[param.name.name] = self.kept(
                 param.name.name,
                 bound,
-                [*(a.value for a in function.body if isinstance(a, Assign)), *function.results],
+                Later(function.body, function.results),
                 context,
             )
-        (found,) = self.body(function, env, context)
-        if found is None or function.types[0] is None:
-            raise Refused
-        return self.declared(found, function.types[0], span, f"the result of `{function.name.name}`")
+        results: list[Value] = []
+        for type_, found in zip(function.types, self.body(function, env, context), strict=True):
+            if found is None or type_ is None:
+                raise Refused
+            results.append(self.declared(found, type_, span, f"the result of `{function.name.name}`"))
+        return tuple(results)
 
-    def apply(self, node: Apply[SacExpression], env: Env, context: Context) -> Value:
+    def apply(self, node: Apply[SacExpression], env: Env, context: Context) -> tuple[Value, ...]:
         """A call by name: the cell's own functions first, then the built-in ones, then functions that were handed over."""
         name = node.function.name
         operands = self.operands(node, env, context)
         user = self.own_function(name, operands)
         if user is not None:
-            return self.call(user, operands, node.span, context)
-        if name in BASES or name in CASTS:
-            self.count(node, 1)
-            return self.cast(operands[0], DType(BASES.get(name) or CASTS[name]), node.span)
-        word = primitive(name) or name
-        operator = word in ("+", "-", "*", "/", "%", "&&", "||", "++", "!", "neg") or word in COMPARISONS
-        if operator and primitive(name) is not None:
-            self.count(node, ARITY[word])
-            return self.operate(word, operands, node, context)
-        if word in CASTS:
-            self.count(node, 1)
-            return self.cast(operands[0], DType(CASTS[word]), node.span)
-        if word in ARITY and word.isidentifier():
-            self.count(node, ARITY[word])
-            return self.structural(word, operands, node, context)
-        if word in FUNCTIONS:
-            return self.mathematical(word, operands, node, context)
+            return self.results_of(user, operands, node.span, context)
+        known = self.builtin(node, operands, context)
+        if known is not None:
+            return (known,)
         if name in self.cell.functions:
             self.no_overload(node, operands)
         if name in self.cell.known:
@@ -196,6 +331,25 @@ class Calls(WithLoops):
             f"`{name}` is not a function",
             help=no_function_help(name, candidates),
         )
+
+    def builtin(self, node: Apply[SacExpression], operands: list[Value], context: Context) -> Value | None:
+        """A call of a built-in function, or `None` if the name is none of them."""
+        name = node.function.name
+        if name in BASES or name in CASTS:
+            self.count(node, (1,))
+            return self.cast(operands[0], DType(BASES.get(name) or CASTS[name]), node.span)
+        word = primitive(name) or name
+        operator = word in ("+", "-", "*", "/", "%", "&&", "||", "++", "!", "neg") or word in COMPARISONS
+        if word == "mod" or (operator and primitive(name) is not None):
+            self.count(node, arities(word))
+            return self.operate(word, operands, node, context)
+        if word in CASTS:
+            self.count(node, (1,))
+            return self.cast(operands[0], DType(CASTS[word]), node.span)
+        if word in ARITY and word.isidentifier():
+            self.count(node, arities(word))
+            return self.structural(word, operands, node, context)
+        return self.mathematical(word, operands, node, context) if word in FUNCTIONS else None
 
     def operands(self, node: Apply[SacExpression], env: Env, context: Context) -> list[Value]:
         """The arguments of a call; of those of `shape` and `dim` no element is read."""
@@ -221,17 +375,17 @@ class Calls(WithLoops):
             help=f"it is defined for {wanted}",
         )
 
-    def count(self, node: Apply[SacExpression], wanted: int) -> None:
+    def count(self, node: Apply[SacExpression], wanted: tuple[int, ...]) -> None:
         """Refuse a wrong number of arguments."""
-        if len(node.arguments) != wanted:
+        if len(node.arguments) not in wanted:
             self.refuse(
                 codes.ARGUMENT_COUNT,
                 node.span,
-                f"`{node.function.name}` takes {several(wanted, 'argument')}, {len(node.arguments)} are given",
+                f"`{node.function.name}` takes {' or '.join(map(str, wanted))} arguments, {len(node.arguments)} are given",
                 help=usage(node.function.name),
             )
 
-    def known_call(self, node: Apply[SacExpression], operands: list[Value], context: Context) -> Value:
+    def known_call(self, node: Apply[SacExpression], operands: list[Value], context: Context) -> tuple[Value, ...]:
         """A call of a function that was handed over: its statements in place of the call."""
         other = self.cell.known[node.function.name]
         kinds = [alone(operand.kind) for operand in operands]
@@ -257,8 +411,10 @@ class Calls(WithLoops):
             )
         return self.inlined(other, node, operands, context)
 
-    def inlined(self, program: Program, node: Apply[SacExpression], operands: list[Value], context: Context) -> Value:
-        """A program in place of a call of it."""
+    def inlined(
+        self, program: Program, node: Apply[SacExpression], operands: list[Value], context: Context
+    ) -> tuple[Value, ...]:
+        """A program in place of a call of it: its results."""
         name = node.function.name
         if len(program.parameters) != len(operands):
             self.refuse(
@@ -266,13 +422,6 @@ class Calls(WithLoops):
                 node.span,
                 f"`{name}` takes {several(len(program.parameters), 'argument')}, {len(operands)} are given",
                 help=f"its parameters are {', '.join(f'`{each}`' for each in program.parameters)}",
-            )
-        if len(program.results) != 1:
-            self.refuse(
-                codes.ARGUMENT_COUNT,
-                node.span,
-                f"`{name}` has {len(program.results)} results and stands where one is needed",
-                help="call a function with one result",
             )
         arguments: dict[str, str] = {}
         scalars: dict[str, Expr] = {}
@@ -305,10 +454,13 @@ class Calls(WithLoops):
                 arguments[parameter] = self.handed_over(operand, context, lifted)
             for dim, extent in zip(tensor.dims or (), operand.shape, strict=True):
                 self._unify(dim, extent, sizes, written.span, name, parameter)
-        result = inline_program(self.out, program, arguments, scalars, sizes, lifted, node.span)
-        tensor = self.out.temps[result]
-        shape = tuple(Size(f"{result}.{k + len(lifted)}") for k in range(tensor.rank - len(lifted)))
-        return self.reading(result, tensor.dtype, shape, node.span, tuple(IndexVar(index) for index in lifted))
+        found: list[Value] = []
+        for result in inline_program(self.out, program, arguments, scalars, sizes, lifted, node.span):
+            tensor = self.out.temps[result]
+            shape = tuple(Size(f"{result}.{k + len(lifted)}") for k in range(tensor.rank - len(lifted)))
+            before = tuple(IndexVar(index) for index in lifted)
+            found.append(self.reading(result, tensor.dtype, shape, node.span, before))
+        return tuple(found)
 
     def _lifted(self, operands: Sequence[Value], context: Context) -> tuple[str, ...]:
         """The enclosing indices that arguments depend on: they become leading dimensions of everything in the callee."""

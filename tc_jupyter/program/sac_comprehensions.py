@@ -10,17 +10,17 @@ from dataclasses import replace
 from typing import NoReturn
 
 from tc_jupyter.diagnostics import Span, codes
-from tc_jupyter.syntax.sac_tree import Dot, PartitionClause, Pattern, SacExpression, SetExpr, TripleDot
+from tc_jupyter.syntax.sac_tree import Dot, Generator, PartitionClause, Pattern, SacExpression, SetExpr, TripleDot
 from tc_jupyter.syntax.tree import Name
 
-from .expr import Binary, DType, Expr, IndexVar
+from .expr import Binary, Const, DType, Expr, IndexVar
 from .sac_bounds import fill_pending, open_names, pending, solve_round
 from .sac_boxes import Boxes
 from .sac_emit import Draft
 from .sac_helpers import filled_draft, rank_of, several, stem, with_bounds_filled
 from .sac_ranks import index_lengths
 from .sac_signature import SolvedPartition
-from .sac_sizes import ZERO, Interval, fold, index_names, is_nonnegative, is_zero, sub
+from .sac_sizes import ONE, ZERO, Interval, fold, index_names, is_nonnegative, is_zero, sub
 from .sac_values import Piece, Value, Weak, rename_axes, scalar, vector
 from .sac_work import Context, Env, Part, Refused
 
@@ -102,13 +102,15 @@ class Comprehensions(Boxes):
             index = self.out.fresh(name)
             self.out.box[index] = (lows[k], upper[k] if upper is not None else pending(index))
             indices.append(index)
-        inner = self.bind_indices(clause.pattern, indices, env)
+        inner = self.bind_indices(clause.pattern, [IndexVar(index) for index in indices], env)
+        grid = self.on_grid(generator, indices, lows, env, context)
+        within = self.within(context, indices, grid)
         drafts_from, constraints_from = len(self.out.drafts), len(self.constraints)
         outer_open = list(self.open)
         if upper is None:
             self.open |= dict(zip(indices, names, strict=True))
         try:
-            body = self.expr(clause.body, inner, context.within(indices))
+            body = self.expr(clause.body, inner, within)
         except Refused:
             self.open = {name: word for name, word in self.open.items() if name in outer_open}
             raise
@@ -118,18 +120,73 @@ class Comprehensions(Boxes):
         inferred = generator is None or (generator.upper is None and generator.lower is None)
         self.solved[clause.span] = SolvedPartition(tuple(zip(lows, highs, strict=True)), body.shape, inferred)
         self.check_body_shape(clause, body, indices)
-        return self.placed(clause, number, result, tuple(indices), lows, highs, body, drafts_from, context)
+        grid = None if grid is None else fill_pending(grid, {name: self.out.box[name][1] for name in indices})
+        return self.placed(clause, number, result, tuple(indices), lows, highs, body, drafts_from, within, grid)
 
-    def bind_indices(self, pattern: Pattern, indices: Sequence[str], env: Env) -> Env:
+    def within(self, context: Context, indices: Sequence[str], grid: Expr | None) -> Context:
+        """The context inside a partition."""
+        inside = context.within(indices)
+        return inside if grid is None else inside.where(grid)
+
+    def steps(
+        self, generator: Generator, length: int, env: Env, context: Context
+    ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
+        """`step` and `width` of a generator, one of each for every axis; `None` if it has none."""
+        if generator.step is None:
+            return None
+        found: list[tuple[Expr, ...]] = []
+        for written, word in ((generator.step, "step"), (generator.width, "width")):
+            parts = (ONE,) if written is None else self.generator_bound(written, env, context) or ()
+            if len(parts) == 1:
+                parts *= length
+            if written is not None and len(parts) != length:
+                self.refuse(
+                    codes.BOUND_LENGTH,
+                    written.span,
+                    f"`{word}` has {several(len(parts), 'component')} and the index {length}",
+                    help=f"give {several(length, 'component')}, or one number for all axes",
+                )
+            if written is None:
+                found.append(parts)
+                continue
+            for part in parts:
+                condition = fold(Binary(">=", part, ONE, DType.BOOL))
+                self.require(
+                    condition,
+                    codes.PARTITION_TOO_LARGE,
+                    written.span,
+                    f"a `{word}` must be at least 1",
+                    ((f"`{word}`", part),),
+                    help="write `max(.., 1)`",
+                )
+            found.append(parts)
+        return found[0], found[1]
+
+    def on_grid(
+        self, generator: Generator | None, indices: Sequence[str], lows: Sequence[Expr], env: Env, context: Context
+    ) -> Expr | None:
+        """Where a partition with `step` has its positions: `(i - lower) mod step < width` on every axis."""
+        steps = self.steps(generator, len(indices), env, context) if generator is not None else None
+        if steps is None:
+            return None
+        condition: Expr = Const(True, DType.BOOL)
+        for index, low, step, width in zip(indices, lows, *steps, strict=True):
+            place = fold(Binary("%", sub(IndexVar(index), low), step, DType.INT64))
+            condition = fold(Binary("&&", condition, fold(Binary("<", place, width, DType.BOOL)), DType.BOOL))
+        return None if isinstance(condition, Const) and condition.value else condition
+
+    def bind_indices(self, pattern: Pattern, variables: Sequence[Expr], env: Env) -> Env:
         """The names of a pattern in a new scope."""
         inner = dict(env)
-        variables = tuple(IndexVar(index) for index in indices)
+        variables = tuple(variables)
         if pattern.vector:
             inner[pattern.names[0].name] = vector(variables)
         else:
             inner |= {
                 name.name: scalar(variable, Weak.INT) for name, variable in zip(pattern.names, variables, strict=True)
             }
+        if pattern.whole is not None:
+            inner[pattern.whole.name] = vector(variables)
         return inner
 
     def generator_bound(self, bound: SacExpression | Dot | None, env: Env, context: Context) -> tuple[Expr, ...] | None:
@@ -170,7 +227,8 @@ class Comprehensions(Boxes):
         marks = len(self.out.drafts), len(self.constraints), len(self.diagnostics), len(self.checks)
         indices = [self.out.fresh(name, (ZERO, pending(f"{name}{k}"))) for k in range(rank)]
         try:
-            body = self.expr(clause.body, self.bind_indices(clause.pattern, indices, env), context.within(indices))
+            variables = [IndexVar(index) for index in indices]
+            body = self.expr(clause.body, self.bind_indices(clause.pattern, variables, env), context.within(indices))
         finally:
             del self.out.drafts[marks[0] :], self.constraints[marks[1] :], self.checks[marks[3] :]
         return max(rank - body.rank, 0)
@@ -335,7 +393,8 @@ class Comprehensions(Boxes):
         highs: tuple[Expr, ...],
         body: Value,
         drafts_from: int,
-        context: Context,
+        inner: Context,
+        grid: Expr | None = None,
     ) -> Part:
         """The partition over all axes of the result: named indices and body axes in the order of the pattern."""
         layout = self.layout(clause.pattern, len(indices), body, clause.span)
@@ -353,14 +412,14 @@ class Comprehensions(Boxes):
         named = tuple(place for place, (is_named, _) in enumerate(layout) if is_named)
         if result is not None:
             self.check_fit(clause, result, box, named)
-        inner = context.within(indices)
         bodies: list[Piece] = []
         for piece in self.body_pieces(body, body_axes, inner):
             ranges = dict(zip(piece.axes, piece.box, strict=True))
             full = tuple(ranges.get(axis, interval) for axis, interval in zip(axes, box, strict=True))
             bodies.append(Piece(axes, full, piece.expr, number, clause.span, self.text(clause.span)))
         drafts = (drafts_from, len(self.out.drafts))
-        return Part(number, axes, box, named, tuple(bodies), body.kind, drafts, clause.span, self.text(clause.span))
+        text = self.text(clause.span)
+        return Part(number, axes, box, named, tuple(bodies), body.kind, drafts, clause.span, text, grid)
 
     def body_pieces(self, body: Value, axes: tuple[str, ...], context: Context) -> list[Piece]:
         """The body over the axes `axes`: one expression, or several boxes."""

@@ -24,19 +24,27 @@ from tc_jupyter.syntax.sac_tree import (
     Conditional,
     Dot,
     Generator,
+    If,
+    Loop,
     Pattern,
     SacExpression,
     SacFunction,
     Selection,
     SetExpr,
+    Statement,
     TripleDot,
     Unary,
+    Unpack,
     WithLoop,
+    assigned_names,
+    generator_bounds,
+    sac_expressions,
     sac_walk,
+    statement_expressions,
 )
 from tc_jupyter.syntax.tree import Name, Number
 
-from .sac_primitives import DEMANDS, LEVELS, primitive
+from .sac_primitives import ARITIES, DEMANDS, LEVELS, primitive
 
 N, D, S, F = range(4)
 Demand = dict[str, int]
@@ -63,23 +71,78 @@ class Demands:
 
     def function(self, function: SacFunction, level: int) -> Demand:
         """The level needed of each parameter for `level` of the results."""
-        key = (id(function), level)
-        if key not in self._known:
-            self._known[key] = {}  # a recursive call adds nothing to what its other calls need
-            found = _merged(self.expression(result, level) for result in function.results)
-            found = self.before(function.body, found)
-            self._known[key] = {p.name.name: found.get(p.name.name, N) for p in function.params}
-        return self._known[key]
+        if (id(function), level) not in self._known:
+            for each in self._callees_first(function):
+                for wanted in (D, S, F):
+                    self._known.setdefault((id(each), wanted), self._needs(each, wanted))
+        return self._known[id(function), level]
 
-    def before(self, assigns: Sequence[Assign | BrokenAssign], after: Demand) -> Demand:
-        """What is needed before assignments, when `after` is needed behind them."""
-        found = dict(after)
-        for assign in reversed(assigns):
-            if isinstance(assign, BrokenAssign):
-                continue
-            level = found.pop(assign.name.name, N)
-            found = _merged((found, self.expression(assign.value, level)))
+    def levels(self, function: SacFunction) -> dict[str, str]:
+        """The level (`N`, `D`, `S`, `F`) that a call needs of each parameter."""
+        return {name: LEVELS[level] for name, level in self.function(function, F).items()}
+
+    def _needs(self, function: SacFunction, level: int) -> Demand:
+        """The demands of one function from those of the functions that it calls."""
+        found = _merged(self.expression(result, level) for result in function.results)
+        found = self.before(function.body, found)
+        return {p.name.name: found.get(p.name.name, N) for p in function.params}
+
+    def _callees_first(self, function: SacFunction) -> list[SacFunction]:
+        """The functions that a function may call, itself last. A loop, not a recursion: chains of calls may be long."""
+        order: list[SacFunction] = []
+        todo: list[tuple[SacFunction, bool]] = [(function, False)]
+        seen: set[int] = set()
+        while todo:
+            current, done = todo.pop()
+            if done:
+                order.append(current)
+            elif id(current) not in seen and (id(current), F) not in self._known:
+                seen.add(id(current))
+                todo.append((current, True))
+                todo += [(callee, False) for callee in self._callees(current)]
+        return order
+
+    def _callees(self, function: SacFunction) -> list[SacFunction]:
+        found: list[SacFunction] = []
+        for root in sac_expressions(function):
+            for node in sac_walk(root):
+                if isinstance(node, Apply):
+                    found += self._overloads(node.function.name, len(node.arguments))
+                elif isinstance(node, Binary):
+                    found += self._overloads(node.op, 2)
         return found
+
+    def before(self, statements: Sequence[Statement], after: Demand) -> Demand:
+        """What is needed before statements, when `after` is needed behind them."""
+        found = dict(after)
+        for statement in reversed(statements):
+            match statement:
+                case Assign():
+                    level = found.pop(statement.name.name, N)
+                    found = _merged((found, self.expression(statement.value, level)))
+                case Unpack():
+                    level = max([found.pop(name.name, N) for name in statement.names])
+                    found = _merged((found, self.expression(statement.value, level)))
+                case If():
+                    level = max([found.get(name.name, N) for name in assigned_names((statement,))], default=N)
+                    condition = self.expression(statement.condition, F if level == F else N)
+                    branches = (self.before(branch, found) for branch in (statement.then, statement.otherwise))
+                    found = _merged((condition, *branches))
+                case Loop():
+                    found = self._before_loop(statement, found)
+                case BrokenAssign():
+                    continue
+        return found
+
+    def _before_loop(self, loop: Loop, after: Demand) -> Demand:
+        """A loop needs what its rounds need; they are walked until nothing is added."""
+        needed = any(after.get(name.name, N) for name in assigned_names((loop,)))
+        found = _merged((after, self.expression(loop.condition, F if needed else N)))
+        while True:
+            more = _merged((found, self.before((*loop.body, *loop.step), found)))
+            if more == found:
+                return self.before(loop.start, found)
+            found = more
 
     def expression(self, node: SacExpression, level: int) -> Demand:
         """The level needed of each free name for `level` of an expression."""
@@ -125,6 +188,8 @@ class Demands:
 
     def _by_table(self, name: str, arguments: Sequence[SacExpression], level: int) -> Demand:
         needs = DEMANDS[name][F - level]
+        if name in ARITIES:  # counts first, the array last
+            needs = needs[0] * (len(arguments) - 1) + needs[-1]
         return _merged(self.expression(a, LEVELS.index(need)) for a, need in zip(arguments, needs, strict=False))
 
     def _selection(self, node: Selection, level: int) -> Demand:
@@ -150,7 +215,7 @@ class Demands:
         return [f for f in self.functions.get(name, ()) if len(f.params) == count]
 
     def _call(self, function: SacFunction, arguments: Sequence[SacExpression], level: int) -> Demand:
-        needs = self.function(function, level)
+        needs = self._known.get((id(function), level), {})  # a recursive call adds nothing to what the other calls need
         pairs = zip(function.params, arguments, strict=True)
         return _merged(self.expression(argument, needs.get(param.name.name, N)) for param, argument in pairs)
 
@@ -158,7 +223,7 @@ class Demands:
         clauses = node.partitions if level == F else node.partitions[-1:]
         found: list[Demand] = []
         for clause in clauses:
-            names = {name.name for name in clause.pattern.names}
+            names = {name.name for name in clause.pattern.bound}
             inner = [self.expression(clause.body, level)]
             if clause.generator is None or clause.generator.upper is None:
                 inner += [self.expression(array, S if level > D else D) for array in _selected_with(clause.body, names)]
@@ -169,12 +234,12 @@ class Demands:
     def _bounds(self, generator: Generator | None, level: int, pattern: Pattern | None) -> Demand:
         if generator is None:
             return {}
-        bounds = [b for b in (generator.lower, generator.upper) if b is not None and not isinstance(b, Dot)]
+        bounds = generator_bounds(generator)
         needed = level if level == F else F if level == S else S
         if level == D and pattern is not None and not pattern.vector:
             return {}
         if level == S and generator.upper is not None and not isinstance(generator.upper, Dot):
-            bounds = [generator.upper]
+            bounds = (generator.upper,)
         return _merged(self.expression(bound, needed) for bound in bounds)
 
     def _with_loop(self, node: WithLoop, level: int) -> Demand:
@@ -186,7 +251,7 @@ class Demands:
             found += [self.expression(argument, level) for argument in node.arguments]
         needs_body = level == F or (node.operator == "genarray" and len(node.arguments) == 1)
         for generator in node.generators if needs_body else ():
-            names = {name.name for name in generator.pattern.names}
+            names = {name.name for name in generator.pattern.bound}
             inner = self.before(generator.assigns, self.expression(generator.body, level))
             found.append(_without(inner, names))
             if level == F:
@@ -196,7 +261,7 @@ class Demands:
     # Homogeneity
 
     def offences(self, node: SacExpression) -> list[Offence]:
-        """Bodies in an expression whose shape needs the value of one of their indices."""
+        """Bodies in an expression of a function that was analysed whose shape needs the value of one of their indices."""
         found: list[Offence] = []
         for inner in sac_walk(node):
             match inner:
@@ -210,11 +275,12 @@ class Demands:
                     continue
         return found
 
-    def _offence(self, body: SacExpression, pattern: Pattern, assigns: Sequence[Assign]) -> list[Offence]:
+    def _offence(self, body: SacExpression, pattern: Pattern, assigns: Sequence[Statement]) -> list[Offence]:
         needs = self.before(assigns, self.expression(body, S))
-        for name in pattern.names:
+        for name in pattern.bound:
             if needs.get(name.name, N) == F:
-                return [Offence(body.span, name.name, self._culprit([*(a.value for a in assigns), body], name.name))]
+                culprit = self._culprit([*statement_expressions(assigns), body], name.name)
+                return [Offence(body.span, name.name, culprit)]
         return []
 
     def _culprit(self, nodes: Sequence[SacExpression], name: str) -> SacExpression:
@@ -229,7 +295,7 @@ class Demands:
 
 def demands(function: SacFunction, functions: Mapping[str, tuple[SacFunction, ...]]) -> dict[str, str]:
     """The level (`N`, `D`, `S`, `F`) that a call needs of each parameter."""
-    return {name: LEVELS[level] for name, level in Demands(functions).function(function, F).items()}
+    return Demands(functions).levels(function)
 
 
 def _selected_with(body: SacExpression, names: set[str]) -> list[SacExpression]:

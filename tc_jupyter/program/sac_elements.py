@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import NO_SPAN, Span, codes
 from tc_jupyter.syntax.sac_tree import SacExpression
 
-from .expr import Expr, IndexVar, Read, int64
+from .expr import Call, Const, DType, Expr, IndexVar, Read, int64, walk
+from .program import Statement
 from .sac_emit import Draft, NotSolvable, zero
 from .sac_helpers import item_or_single, memory_order, read
-from .sac_sizes import ONE, ZERO, Interval, add, ends, index_names, is_nonnegative, same, sub, substitute
+from .sac_sizes import ONE, ZERO, Interval, add, constant, ends, index_names, is_nonnegative, same, sub, substitute
 from .sac_sizes import value as number_of
 from .sac_values import (
     Kind,
@@ -33,6 +35,37 @@ from .sac_values import (
     unconditional,
 )
 from .sac_work import MOST_ITEMS, MOST_VALUES, Context, NeedMore, Work
+
+
+def made_from(drafts: Iterable[Draft | Statement]) -> list[Expr]:
+    """What decides the elements that statements store: their values, and the bounds of their indices."""
+    found: list[Expr] = []
+    for draft in drafts:
+        found.append(draft.value)
+        if isinstance(draft, Draft):
+            found += [bound for _, interval in draft.indices for bound in interval]
+    return found
+
+
+def _stands_in_bounds(node: Expr) -> bool:
+    """Whether the kernel can compute a bound from such a node: no floats, no truth values that are data."""
+    return not (node.dtype.is_float or isinstance(node, Call) or (isinstance(node, Read) and node.dtype is DType.BOOL))
+
+
+def holds(box: tuple[Interval, ...], position: tuple[int, ...]) -> bool | None:
+    """Whether a box has a position; `None` if its bounds are not known."""
+    bounds = [(number_of(low), number_of(high)) for low, high in box]
+    if any(low is None or high is None for low, high in bounds):
+        return None
+    return all((low or 0) <= at < (high or 0) for (low, high), at in zip(bounds, position, strict=True))
+
+
+def at_position(axes: tuple[str, ...], expr: Expr | None, position: tuple[int, ...]) -> Const | None:
+    """An expression over axes at a position, if it is a number there."""
+    if expr is None:
+        return None
+    found = substitute(expr, dict(zip(axes, map(int64, position), strict=True)))
+    return found if isinstance(found, Const) else None
 
 
 class Elements(Work):
@@ -112,11 +145,14 @@ class Elements(Work):
     def bound(self, expr: Expr, span: Span) -> Expr:
         """`expr` as the bound of a range: over sizes and scalar arguments only, or a request for the numbers."""
         inputs, computed = self._sources(expr)
-        if not computed:  # scalar arguments may stand in a bound
+        if not computed and all(_stands_in_bounds(node) for node in walk(expr)):  # as integer scalar arguments do
             inputs = {position for position in inputs if self.signature.arguments[position].rank}
-        if not inputs and not computed:
+        if not inputs and not computed and all(_stands_in_bounds(node) for node in walk(expr)):
             return expr
         self.demand(expr, inputs)
+        number = None if computed else constant(expr)
+        if number is not None:
+            return int64(int(number))
         self.refuse(
             codes.WHERE_NOT_SIZE,
             span,
@@ -146,7 +182,7 @@ class Elements(Work):
                     inputs.add(self.input_positions[node.tensor])
                 elif node.tensor not in seen:
                     seen.add(node.tensor)
-                    todo += [draft.value for draft in self.out.drafts if draft.target == node.tensor]
+                    todo += made_from(draft for draft in self.out.drafts if draft.target == node.tensor)
         return inputs, bool(seen)
 
     def converted(self, found: Value, kind: Kind) -> Value:
@@ -256,9 +292,41 @@ class Elements(Work):
                 return item_at(found.items, extents, indices)
             found = self.stored(found, context)
         elif found.pieces is not None or not self._safe(found, indices):
+            known = self.settled(found)
+            if known is not found:
+                return self.element(known, indices, context)
             found = self.stored(found, context)
         assert found.expr is not None
         return substitute(found.expr, dict(zip(found.axes, indices, strict=True)))
+
+    def settled(self, found: Value) -> Value:
+        """A small array of integers with its elements as numbers, where all are known; else the value as it is.
+
+        So a shape that is computed of constants, shapes and known arguments is one, whatever computes it.
+        """
+        extents = found.extents
+        whole = is_integer(found.kind) or found.kind is DType.BOOL
+        if extents is None or found.items is not None or not whole or prod(extents) > MOST_ITEMS:
+            return found
+        items: list[Expr] = []
+        for position in product(*(range(extent) for extent in extents)):
+            item = self.number_at(found, position)
+            if item is None:
+                return found
+            items.append(item)
+        return Value(found.kind, found.shape, items=tuple(items))
+
+    def number_at(self, found: Value, position: tuple[int, ...]) -> Const | None:
+        """The element at a position, if it is a number."""
+        if found.pieces is None:
+            return at_position(found.axes, found.expr, position)
+        for piece in found.pieces:
+            inside = holds(piece.box, position)
+            if inside is None:
+                return None
+            if inside:
+                return at_position(piece.axes, piece.expr, position)
+        return None
 
     def _safe(self, found: Value, indices: tuple[Expr, ...]) -> bool:
         return all(

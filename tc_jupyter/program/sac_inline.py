@@ -27,7 +27,7 @@ def inline_program(
     sizes: Mapping[str, Expr],
     lifted: tuple[str, ...],
     span: Span,
-) -> str:
+) -> tuple[str, ...]:
     """Add the callee's statements.
 
     Args:
@@ -36,7 +36,7 @@ def inline_program(
         sizes: size of the callee -> expression of the caller.
 
     Returns:
-        The tensor of the caller that holds the (only) result; it starts at 0 again, as for a caller in Python.
+        The tensors of the caller that hold the results; they start at 0 again, as for a caller in Python.
     """
     worker = _Inliner(out, program, arguments, scalars, sizes, lifted)
     position = len(out.drafts)
@@ -46,12 +46,14 @@ def inline_program(
         out.equalities.append(
             Equality(worker.expr(equality.left), worker.expr(equality.right), "call", equality.reason, span)
         )
-    inner = worker.names[program.results[0]]
-    temp = out.temps[inner]
-    view = out.new_temp(program.results[0], temp.dtype, None, temp.rank)
-    out.temps[view] = replace(out.temps[view], view_of=inner)
-    out.calls.append(CallSite(program.name, tuple(arguments.values()), (view,), position, span))
-    return view
+    views: list[str] = []
+    for result in program.results:
+        inner = worker.names[result]
+        temp = out.temps[inner]
+        views.append(out.new_temp(result, temp.dtype, None, temp.rank))
+        out.temps[views[-1]] = replace(out.temps[views[-1]], view_of=inner)
+    out.calls.append(CallSite(program.name, tuple(arguments.values()), tuple(views), position, span))
+    return tuple(views)
 
 
 class _Inliner:

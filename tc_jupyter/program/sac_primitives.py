@@ -29,15 +29,27 @@ DEMANDS: dict[str, tuple[str, str, str]] = {
     "reverse": ("F", "S", "D"),
     "transpose": ("F", "S", "D"),
     "genarray": ("FF", "FS", "SD"),
+    "reshape": ("FF", "FN", "SN"),
+    "iota": ("F", "F", "N"),
+    "tile": ("FFF", "FNS", "NND"),
+    "where": ("FFF", "SSS", "DDD"),
+    "all": ("F", "N", "N"),
+    "any": ("F", "N", "N"),
+    "rotate": ("FF", "NS", "ND"),
+    "shift": ("FFF", "NNS", "NND"),
 }
 """For the value, the shape and the rank of a result: the level needed of each argument. Elementwise functions are not listed."""
+
+ARITIES: dict[str, tuple[int, ...]] = {"rotate": (2, 3), "shift": (2, 3, 4)}
+"""Functions that take several numbers of arguments; the last one is the array."""
 
 CASTS: dict[str, str] = {"tof": "float32", "toi": "int32", "tod": "float64", "tol": "int64", "tob": "bool"}
 """Functions that convert element by element."""
 
 _PRIMITIVES: dict[str, str] = {
     "shape": "shape", "dim": "dim", "sel": "sel", "take": "take", "drop": "drop", "cat": "++", "add": "+", "sub": "-",
-    "mul": "*", "div": "/", "mod": "%", "min": "min", "max": "max", "abs": "abs", "neg": "neg", "not": "!", "and": "&&",
+    "mul": "*", "div": "/", "mod": "%", "aplmod": "mod", "min": "min", "max": "max", "abs": "abs", "neg": "neg",
+    "not": "!", "and": "&&", "reshape": "reshape",
     "or": "||", "eq": "==", "neq": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "toi": "toi", "tof": "tof",
     "tod": "tod", "tol": "tol", "tob": "tob", "exp": "exp", "log": "log", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan",
 }  # fmt: skip
@@ -45,12 +57,22 @@ _FORM = re.compile(r"_([a-z]+)_([SVA](?:x[SVA])*)_")
 
 ARITY: dict[str, int] = {
     "shape": 1, "dim": 1, "sel": 2, "take": 2, "drop": 2, "++": 2, "sum": 1, "prod": 1, "minval": 1, "maxval": 1,
-    "reverse": 1, "transpose": 1, "genarray": 2, "neg": 1, "!": 1,
-} | {op: 2 for op in ("+", "-", "*", "/", "%", "&&", "||", "==", "!=", "<", "<=", ">", ">=")} | dict.fromkeys(CASTS, 1)  # fmt: skip
+    "reverse": 1, "transpose": 1, "genarray": 2, "reshape": 2, "iota": 1, "tile": 3, "where": 3, "all": 1, "any": 1,
+    "rotate": 2, "shift": 2, "neg": 1, "!": 1,
+} | {op: 2 for op in ("+", "-", "*", "/", "%", "mod", "&&", "||", "==", "!=", "<", "<=", ">", ">=")
+} | dict.fromkeys(CASTS, 1)  # fmt: skip
+
+
+def arities(word: str) -> tuple[int, ...]:
+    """The numbers of arguments that a built-in function takes."""
+    return ARITIES.get(word) or (ARITY.get(word, 1),)
 
 
 def primitive(name: str) -> str | None:
-    """The built-in function that a name of the form `_add_SxS_` stands for, if there is one."""
+    """The built-in function that a name of the form `_add_SxS_` or `Array::take` stands for, if there is one."""
+    if "::" in name:
+        word = name.partition("::")[2]
+        return word if is_builtin(word) else None
     match = _FORM.fullmatch(name)
     return _PRIMITIVES.get(match.group(1)) if match else None
 
@@ -58,15 +80,14 @@ def primitive(name: str) -> str | None:
 def usage(name: str) -> str:
     """How a built-in function or cast is called: `take(v, a)`."""
     word = primitive(name) or name
-    wanted = {"take": "v, a", "drop": "v, a", "sel": "iv, a", "genarray": "s, e"}
+    wanted = {"take": "v, a", "drop": "v, a", "sel": "iv, a", "genarray": "s, e", "reshape": "s, a", "iota": "n"}
+    wanted |= {"tile": "s, offset, a", "where": "mask, a, b", "rotate": "axis, count, a", "shift": "axis, count, e, a"}
     arguments = wanted.get(word, ", ".join("abcd"[: ARITY.get(word, 1)]))
     return f"`{name}({arguments})`"
 
 
 def no_function_help(name: str, candidates: Iterable[str]) -> str:
     """What to do about a call of a name that is no function."""
-    if name == "mod":
-        return "the remainder of integers is `a % b`, of floating-point numbers `fmod(a, b)`"
     near = nearest(name, candidates)
     return f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does"
 

@@ -8,7 +8,7 @@ Worked example: in `{ iv -> a[iv] + b[iv ++ [0]] }` with `a` of rank 2 and `b` o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -17,16 +17,23 @@ from tc_jupyter.syntax.sac_tree import (
     ArrayLiteral,
     Assign,
     Binary,
+    BrokenAssign,
     Conditional,
     Dot,
+    If,
+    Loop,
     PartitionClause,
+    Pattern,
     SacExpression,
     SacFunction,
     Selection,
     SetExpr,
+    Statement,
     TripleDot,
     Unary,
+    Unpack,
     WithLoop,
+    assigned_names,
     sac_walk,
 )
 from tc_jupyter.syntax.tree import Name, Number
@@ -44,6 +51,8 @@ class Rank:
 
 
 _Key: TypeAlias = tuple[int, tuple[Rank, ...]]
+
+_DEEPEST = 120  # levels of expressions, through calls
 
 UNKNOWN = Rank()
 SCALAR = Rank(0)
@@ -74,8 +83,16 @@ class _Probe:
         self.memo = memo
         self.lengths: list[int] = []
         self.depth = 0
+        self.level = 0
 
     def rank(self, node: SacExpression, env: Mapping[str, Rank]) -> Rank:
+        """The rank of an expression; unknown where more levels are around it than can be walked."""
+        self.level += 1
+        found = self._rank(node, env) if self.level <= _DEEPEST else UNKNOWN
+        self.level -= 1
+        return found
+
+    def _rank(self, node: SacExpression, env: Mapping[str, Rank]) -> Rank:
         match node:
             case Name():
                 return env.get(node.name, UNKNOWN)
@@ -136,7 +153,7 @@ class _Probe:
 
         A partition inside an index that is probed with two lengths is visited twice, so that nesting would double the work.
         """
-        bound = {name.name for name in partition.pattern.names}
+        bound = {name.name for name in partition.pattern.bound}
         free = sorted({n.name for n in sac_walk(partition.body) if isinstance(n, Name)} - bound)
         key = (id(partition), tuple(env.get(name, UNKNOWN) for name in free))
         unprobed = all(rank.beyond is None for rank in key[1])
@@ -165,7 +182,7 @@ class _Probe:
                 length = min(found) if found else None
             inner[name] = Rank(1, length)
         else:
-            inner |= {name.name: SCALAR for name in partition.pattern.names}
+            inner |= _named(partition.pattern)
         body = self.rank(partition.body, inner)
         return UNKNOWN if body.rank is None or length is None else Rank(body.rank + length)
 
@@ -182,9 +199,8 @@ class _Probe:
             if generator.pattern.vector:
                 inner[generator.pattern.names[0].name] = Rank(1, next((r.length for r in ranks), None))
             else:
-                inner |= {name.name: SCALAR for name in generator.pattern.names}
-            for assign in generator.assigns:
-                inner[assign.name.name] = self.rank(assign.value, inner)
+                inner |= _named(generator.pattern)
+            self.statements(generator.assigns, inner)
             self.rank(generator.body, inner)
         if node.operator == "modarray":
             return Rank(arguments[0].rank)
@@ -206,8 +222,14 @@ class _Probe:
         first = arguments[0] if arguments else UNKNOWN
         if name == "shape":
             return Rank(1, first.rank)
-        if name in ("dim", "sum", "prod", "minval", "maxval"):
+        if name in ("dim", "sum", "prod", "minval", "maxval", "all", "any"):
             return SCALAR
+        if name == "iota":
+            return Rank(1)
+        if name == "reshape":
+            return Rank(first.length)
+        if name in ("tile", "rotate", "shift") and arguments:
+            return Rank(arguments[-1].rank)
         if name == "sel" and len(arguments) == 2:
             return self._selected(arguments[1], first)
         if name in ("take", "drop") and len(arguments) == 2:
@@ -228,12 +250,50 @@ class _Probe:
             return UNKNOWN
         self.depth += 1
         env = {param.name.name: rank for param, rank in zip(fitting[0].params, arguments, strict=True)}
-        for assign in fitting[0].body:
-            if isinstance(assign, Assign):
-                env[assign.name.name] = self.rank(assign.value, env)
+        self.statements(fitting[0].body, env)
         ranks = [self.rank(result, env) for result in fitting[0].results]
         self.depth -= 1
         return ranks[0] if len(ranks) == 1 else UNKNOWN
+
+    def statements(self, statements: Sequence[Statement], env: dict[str, Rank]) -> None:
+        """What the variables have behind statements; unknown where two ways differ."""
+        for statement in statements:
+            match statement:
+                case Assign():
+                    env[statement.name.name] = self.rank(statement.value, env)
+                case Unpack():
+                    self.rank(statement.value, env)
+                    env |= {name.name: UNKNOWN for name in statement.names}
+                case If():
+                    self.rank(statement.condition, env)
+                    then, otherwise = dict(env), dict(env)
+                    self.statements(statement.then, then)
+                    self.statements(statement.otherwise, otherwise)
+                    env |= {name: _either(then.get(name), otherwise.get(name)) for name in (*then, *otherwise)}
+                case Loop():
+                    self.statements(statement.start, env)
+                    inside = {
+                        **env,
+                        **{name.name: UNKNOWN for name in assigned_names((*statement.body, *statement.step))},
+                    }
+                    self.rank(statement.condition, inside)
+                    self.statements((*statement.body, *statement.step), inside)
+                    env |= {name: _either(env.get(name), rank) for name, rank in inside.items()}
+                case BrokenAssign():
+                    env.pop(statement.name or "", None)
+
+
+def _either(left: Rank | None, right: Rank | None) -> Rank:
+    """What is known of a variable that has its value from one of two ways."""
+    if left is None or right is None or left.rank != right.rank:
+        return UNKNOWN
+    return left if left == right else Rank(left.rank)
+
+
+def _named(pattern: Pattern) -> dict[str, Rank]:
+    """The names of a pattern `[i, j]`, and of `iv = [i, j]`."""
+    found = {name.name: SCALAR for name in pattern.names}
+    return found if pattern.whole is None else {**found, pattern.whole.name: Rank(1, len(pattern.names))}
 
 
 def _fits(function: SacFunction, arguments: list[Rank]) -> bool:

@@ -25,19 +25,25 @@ from tc_jupyter.syntax.sac_tree import (
     ArrayLiteral,
     Assign,
     Binary,
+    BrokenAssign,
     Conditional,
     Dot,
     Generator,
+    If,
+    Loop,
     PartitionClause,
     Pattern,
     SacExpression,
     SacFunction,
     Selection,
     SetExpr,
+    Statement,
     TripleDot,
     Unary,
+    Unpack,
     WithGenerator,
     WithLoop,
+    sac_expressions,
     sac_walk,
 )
 from tc_jupyter.syntax.tree import Name, Number
@@ -113,8 +119,48 @@ def _words(text: str) -> list[tuple[str, int]]:
 
 
 def _mapped_function(function: SacFunction, rule: Callable[[SetExpr], SacExpression]) -> SacFunction:
-    body = tuple(replace(a, value=_mapped(a.value, rule)) if isinstance(a, Assign) else a for a in function.body)
-    return replace(function, body=body, results=tuple(_mapped(result, rule) for result in function.results))
+    def visit(node: SacExpression) -> SacExpression:
+        return _mapped(node, rule)
+
+    return replace(
+        function,
+        body=_statements_mapped(function.body, visit),
+        results=tuple(visit(result) for result in function.results),
+    )
+
+
+def _statements_mapped(
+    statements: Sequence[Statement], visit: Callable[[SacExpression], SacExpression]
+) -> tuple[Statement, ...]:
+    return tuple(_statement_mapped(statement, visit) for statement in statements)
+
+
+def _statement_mapped(statement: Statement, visit: Callable[[SacExpression], SacExpression]) -> Statement:
+    match statement:
+        case Assign():
+            return replace(statement, value=visit(statement.value))
+        case Unpack():
+            value = visit(statement.value)
+            assert isinstance(value, Apply)
+            return replace(statement, value=value)
+        case If():
+            then, otherwise = (_statements_mapped(part, visit) for part in (statement.then, statement.otherwise))
+            return replace(statement, condition=visit(statement.condition), then=then, otherwise=otherwise)
+        case Loop():
+            return replace(
+                statement,
+                condition=visit(statement.condition),
+                start=_assigns_mapped(statement.start, visit),
+                step=_assigns_mapped(statement.step, visit),
+                body=_statements_mapped(statement.body, visit),
+            )
+        case BrokenAssign():
+            return statement
+    assert_never(statement)
+
+
+def _assigns_mapped(assigns: Sequence[Assign], visit: Callable[[SacExpression], SacExpression]) -> tuple[Assign, ...]:
+    return tuple(replace(assign, value=visit(assign.value)) for assign in assigns)
 
 
 def _mapped(node: SacExpression, rule: Callable[[SetExpr], SacExpression]) -> SacExpression:
@@ -162,7 +208,7 @@ def _children_mapped(node: SacExpression, visit: Callable[[SacExpression], SacEx
 def _with_mapped(node: WithGenerator, visit: Callable[[SacExpression], SacExpression]) -> WithGenerator:
     generator = _generator_mapped(node.generator, visit)
     assert generator is not None
-    assigns = tuple(replace(a, value=visit(a.value)) for a in node.assigns)
+    assigns = _statements_mapped(node.assigns, visit)
     return replace(node, generator=generator, assigns=assigns, body=visit(node.body))
 
 
@@ -173,7 +219,16 @@ def _generator_mapped(generator: Generator | None, visit: Callable[[SacExpressio
     def bound(node: Bound | None) -> Bound | None:
         return node if node is None or isinstance(node, Dot) else visit(node)
 
-    return replace(generator, lower=bound(generator.lower), upper=bound(generator.upper))
+    def grid(node: SacExpression | None) -> SacExpression | None:
+        return node if node is None else visit(node)
+
+    return replace(
+        generator,
+        lower=bound(generator.lower),
+        upper=bound(generator.upper),
+        step=grid(generator.step),
+        width=grid(generator.width),
+    )
 
 
 def number(value: int) -> SacExpression:
@@ -203,7 +258,7 @@ def substituted(node: SacExpression, values: Mapping[str, SacExpression]) -> Sac
     if isinstance(node, SetExpr):
         parts = []
         for p in node.partitions:
-            inner = {k: v for k, v in values.items() if k not in {n.name for n in p.pattern.names}}
+            inner = {k: v for k, v in values.items() if k not in {n.name for n in p.pattern.bound}}
             generator = _generator_mapped(p.generator, lambda e: substituted(e, values))
             parts.append(replace(p, body=substituted(p.body, inner), generator=generator))
         return replace(node, partitions=tuple(parts))
@@ -453,10 +508,16 @@ class _Bounds:
 
     def clause(self, clause: PartitionClause, *, is_last: bool) -> PartitionClause:
         """One partition."""
+        whole = clause.pattern.whole
+        if whole is not None:  # the components take its place
+            vector = ArrayLiteral(clause.pattern.names)
+            body = substituted(clause.body, {whole.name: vector})
+            clause = replace(clause, pattern=replace(clause.pattern, whole=None), body=body)
+        generator = clause.generator or Generator(None, None)
         numbers = self.numbers(clause)
         if numbers is not None:
-            return replace(clause, generator=numbers)
-        generator = clause.generator or Generator(None, None)
+            lower, upper = numbers
+            return replace(clause, generator=replace(generator, lower=lower, upper=upper))
         lower, upper = generator.lower, generator.upper
         if upper is None:
             upper = self.upper(clause, lower) or Dot()
@@ -464,9 +525,9 @@ class _Bounds:
                 self.remarks.append("the upper bound of the last partition is known at the call")
         if lower is None:
             lower = Dot() if isinstance(upper, Dot) else Binary("*", upper, number(0))
-        return replace(clause, generator=Generator(lower, upper))
+        return replace(clause, generator=replace(generator, lower=lower, upper=upper))
 
-    def numbers(self, clause: PartitionClause) -> Generator | None:
+    def numbers(self, clause: PartitionClause) -> tuple[SacExpression, SacExpression] | None:
         found = self.solved.get(clause.span)
         if found is None:
             return None
@@ -474,7 +535,7 @@ class _Bounds:
         if None in lows or None in highs:
             return None
         literal = [ArrayLiteral(tuple(number(n) for n in group if n is not None)) for group in (lows, highs)]
-        return Generator(literal[0], literal[1])
+        return literal[0], literal[1]
 
     def upper(self, clause: PartitionClause, lower: Bound | None) -> SacExpression | None:
         if not clause.pattern.vector:
@@ -533,10 +594,13 @@ class _Dots:
             shape = ArrayLiteral(tuple(number(n) for n in numbers if n is not None))
         generator = clause.generator
         if generator is not None:
-            generator = Generator(
-                self.merged(generator.lower, items, None),
-                self.merged(generator.upper, items, shape),
-                span=generator.span,
+            step, width = (self.merged(part, items, None, 1) for part in (generator.step, generator.width))
+            generator = replace(
+                generator,
+                lower=self.merged(generator.lower, items, None),
+                upper=self.merged(generator.upper, items, shape),
+                step=None if isinstance(step, Dot) else step,
+                width=None if isinstance(width, Dot) else width,
             )
         index = self.index(fresh)
         pattern = Pattern(tuple(names), False, clause.pattern.span)
@@ -559,9 +623,9 @@ class _Dots:
         return result
 
     def merged(
-        self, bound: Bound | None, items: Sequence[Name | Dot | TripleDot], shape: SacExpression | None
+        self, bound: Bound | None, items: Sequence[Name | Dot | TripleDot], shape: SacExpression | None, least: int = 0
     ) -> Bound | None:
-        """A bound over all axes: zeros (`shape` is `None`) or the extents of the body stand in the new places."""
+        """A bound over all axes: `least` (`shape` is `None`) or the extents of the body stand in the new places."""
         if bound is None or isinstance(bound, Dot):
             return bound
         triple = next((k for k, item in enumerate(items) if isinstance(item, TripleDot)), None)
@@ -576,13 +640,15 @@ class _Dots:
                 name += 1
             elif isinstance(item, Dot):
                 row.append(
-                    number(0) if shape is None else self.extent(shape, dot, triple is not None and dot >= before, after)
+                    number(least)
+                    if shape is None
+                    else self.extent(shape, dot, triple is not None and dot >= before, after)
                 )
                 dot += 1
             else:
                 groups += [ArrayLiteral(tuple(row))] if row else []
                 row = []
-                groups.append(self.middle(shape, before, after))
+                groups.append(self.middle(shape, before, after, least))
         groups += [ArrayLiteral(tuple(row))] if row else []
         result = groups[0]
         for group in groups[1:]:
@@ -594,10 +660,11 @@ class _Dots:
             return pick(shape, dot)
         return pick(call("take", ArrayLiteral((number(-after),)), shape), max(dot - 1, 0) if after > 1 else 0)
 
-    def middle(self, shape: SacExpression | None, before: int, after: int) -> SacExpression:
+    def middle(self, shape: SacExpression | None, before: int, after: int, least: int) -> SacExpression:
         if shape is None:
             self.remarks.append("`0 * t` stands for as many zeros as `...` has axes")
-            return Binary("*", number(0), Name("t"))
+            zeros = Binary("*", number(0), Name("t"))
+            return Binary("+", zeros, number(least)) if least else zeros
         result = shape
         if after:
             result = call("drop", ArrayLiteral((number(-after),)), result)
@@ -689,8 +756,7 @@ def _is_fresh(body: Selection) -> bool:
 def stored_remarks(function: SacFunction) -> tuple[str, ...]:
     """A remark for every reduction of a comprehension: its array is never stored."""
     found: list[str] = []
-    roots = [a.value for a in function.body if isinstance(a, Assign)] + list(function.results)
-    for root in roots:
+    for root in sac_expressions(function):
         for node in sac_walk(root):
             reduces = isinstance(node, Apply) and node.function.name in ("sum", "prod", "minval", "maxval")
             if (

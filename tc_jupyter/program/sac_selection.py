@@ -7,21 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from tc_jupyter.diagnostics import Span, codes
 from tc_jupyter.syntax.sac_tree import Apply, Dot, SacExpression, Selection, TripleDot
 from tc_jupyter.syntax.tree import Name
 
-from .expr import Const, Expr, IndexVar
+from .expr import Binary, Const, DType, Expr, IndexVar, Read, rewrite
 from .sac_bounds import Constraint
-from .sac_elements import Elements
-from .sac_emit import Draft, identity, zero
+from .sac_elements import Elements, at_position, holds
+from .sac_emit import FOLD_LEFT, FOLD_RIGHT, Draft, identity, zero
 from .sac_helpers import chained, located, several
-from .sac_sizes import ONE, ZERO, is_nonnegative, sub
+from .sac_sizes import ONE, ZERO, fold, is_nonnegative, simplified, sub
 from .sac_sizes import value as number_of
-from .sac_values import Kind, Piece, Value, Weak, alone, arithmetic, compute, convert, scalar, storage
-from .sac_work import MOST_ITEMS, Context, Env, Refused
+from .sac_values import Kind, Piece, Value, Weak, alone, arithmetic, compute, convert, kind_text, scalar, storage
+from .sac_work import MOST_COMBINED, MOST_ITEMS, Context, Env, Refused
+
+
+def _merged(operator: str, combine: Expr | None, left: Expr, right: Expr) -> Expr:
+    """Two values combined, as a reduction does it."""
+    if combine is None:
+        if left.dtype is DType.BOOL:
+            operator = "&&" if operator in ("min", "*") else "||"
+        return fold(Binary(operator, left, right, left.dtype))
+    operands = {FOLD_LEFT: left, FOLD_RIGHT: right}
+    return simplified(rewrite(combine, lambda node: operands.get(node.tensor) if isinstance(node, Read) else None))
 
 
 class Selections(Elements):
@@ -144,7 +155,14 @@ class Selections(Elements):
 
     def reduced(self, word: str, found: Value, node: Apply[SacExpression], context: Context) -> Value:
         """`sum`, `prod`, `minval`, `maxval` of all elements."""
-        operator = {"sum": "+", "prod": "*", "minval": "min", "maxval": "max"}[word]
+        operator = {"sum": "+", "prod": "*", "minval": "min", "maxval": "max", "all": "min", "any": "max"}[word]
+        if word in ("all", "any") and found.kind is not DType.BOOL:
+            self.refuse(
+                codes.TYPE_MISMATCH,
+                node.span,
+                f"`{word}` takes `bool`, and this is `{kind_text(found.kind)}`",
+                help="compare, for example `a > 0`",
+            )
         kind = arithmetic(found.kind) if operator in "+*" else found.kind
         found = self.converted(found, kind)
         if found.items is not None and (
@@ -165,6 +183,42 @@ class Selections(Elements):
             return scalar(replace(number, dtype=compute(kind)), kind)
         return scalar(chained(operator, list(items)), kind)
 
+    def _known_reduction(
+        self,
+        operator: str,
+        pieces: Sequence[Piece],
+        count: int,
+        kind: Kind,
+        neutral: Expr,
+        combine: Expr | None,
+        shape: tuple[Expr, ...],
+    ) -> Value | None:
+        """A reduction of integers whose elements and bounds are all numbers, or `None`."""
+        extents = Value(kind, shape).extents
+        rooms = [[(number_of(low), number_of(high)) for low, high in piece.box[:count]] for piece in pieces]
+        if extents is None or not isinstance(neutral, Const) or neutral.dtype.is_float or prod(extents) > MOST_ITEMS:
+            return None
+        if any(low is None or high is None for room in rooms for low, high in room):
+            return None
+        spans = [[range(low or 0, high or 0) for low, high in room] for room in rooms]
+        if prod(extents) * sum(prod(map(len, span)) for span in spans) > MOST_COMBINED:
+            return None
+        items: list[Expr] = []
+        for position in product(*(range(extent) for extent in extents)):
+            result: Expr = neutral
+            for piece, span in zip(pieces, spans, strict=True):
+                for reduced in product(*span):
+                    inside = holds(piece.box, (*reduced, *position))
+                    element = at_position(piece.axes, piece.expr, (*reduced, *position)) if inside else None
+                    if inside is None or (inside and element is None):
+                        return None
+                    if element is not None:
+                        result = _merged(operator, combine, result, element)
+                if not isinstance(result, Const):
+                    return None  # it does not fit into its type: the kernel wraps it
+            items.append(result)
+        return Value(kind, shape, items=tuple(items)) if shape else scalar(items[0], kind)
+
     def combined(
         self,
         operator: str,
@@ -179,6 +233,9 @@ class Selections(Elements):
         shape: tuple[Expr, ...] = (),
     ) -> Value:
         """Reduce the first `count` axes of all pieces; the other axes (`shape`) stay. `neutral` is the content before."""
+        known = self._known_reduction(operator, pieces, count, kind, neutral, combine, shape)
+        if known is not None:
+            return known
         exprs: list[Expr] = [neutral, *shape, *context.guards]
         for piece in pieces:
             exprs += [piece.expr, *(bound for interval in piece.box for bound in interval)]

@@ -8,8 +8,10 @@ Worked example: `sub(add(N, 1), N)` is `Const(1)`; `minimum((N, add(N, 2)))` is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+import operator
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from .expr import (
     COMPARISONS,
@@ -27,6 +29,7 @@ from .expr import (
     children,
     int64,
     rebuild,
+    rewrite,
 )
 
 Linear: TypeAlias = tuple[dict[Expr, int], int]
@@ -133,6 +136,78 @@ def modulo(left: Expr, right: Expr) -> Expr:
     if a is not None and b is not None:
         return int64(a % b)
     return Binary("%", left, right, _I64)
+
+
+def quotient(left: Expr, right: Expr, box: Mapping[str, Interval] | None = None) -> Expr:
+    """The quotient cut off toward zero, of integers of one type, in terms of floor division; by zero it gives 0.
+
+    Exact for all operands of the type, and monotone in `left` for a positive divisor, so that `ends` knows its ends.
+    """
+    divisor = value(right)
+    if _never_negative(left, box) and _never_negative(right, box):
+        return _plain("//", left, right)
+    if divisor is not None and divisor > 0:  # max(a, 0) // b + ceil(min(a, 0) / b)
+        below = _plain("//", _plain("+", _clipped("min", left), _number(divisor - 1, left)), right)
+        return _plain("+", _plain("//", _clipped("max", left), right), below)
+    if divisor is not None and 0 < -divisor <= left.dtype.limits[1]:
+        return _minus(quotient(left, _number(-divisor, left), box))
+    low, high, by = _nonpositive(left, right, box)
+    positive = _plain("-", _plain("//", high, by), _plain("//", low, by))
+    if _never_negative(right, box):
+        return positive
+    sign = _plain("max", _plain("min", right, _number(1, left)), _number(-1, left))
+    return _plain("*", sign, positive)
+
+
+def remainder(left: Expr, right: Expr, box: Mapping[str, Interval] | None = None) -> Expr:
+    """The remainder that belongs to `quotient`: it has the sign of `left`; by zero it gives 0."""
+    divisor = value(right)
+    if _never_negative(left, box) and _never_negative(right, box):
+        return _plain("%", left, right)
+    if divisor is not None and divisor > 0:
+        below = _plain("%", _plain("+", _clipped("min", left), _number(divisor - 1, left)), right)
+        below = _plain("-", below, _number(divisor - 1, left))
+        return _plain("+", _plain("%", _clipped("max", left), right), below)
+    if divisor is not None and 0 < -divisor <= left.dtype.limits[1]:
+        return remainder(left, _number(-divisor, left), box)
+    low, high, by = _nonpositive(left, right, box)
+    return _plain("-", _plain("%", low, by), _plain("%", high, by))
+
+
+def _nonpositive(left: Expr, right: Expr, box: Mapping[str, Interval] | None) -> tuple[Expr, Expr, Expr]:
+    """`min(left, 0)`, `-max(left, 0)` and `-|right|`: nothing positive, as `-x` exists for every positive `x` only."""
+    low, high = _clipped("min", left), _minus(_clipped("max", left))
+    by = _minus(right) if _never_negative(right, box) else _plain("min", right, _minus(right))
+    return low, high, by
+
+
+def _never_negative(expr: Expr, box: Mapping[str, Interval] | None) -> bool:
+    """Whether no value of an integer expression is negative, overflow of its type included."""
+    if expr.dtype is _I64:
+        return is_nonnegative(expr, box)
+    number = value(expr)
+    if number is not None or not expr.dtype.is_signed:
+        return number is None or number >= 0
+    if isinstance(expr, Binary) and expr.op in ("max", "%"):
+        return (value(expr.right) or 0) > 0 or (expr.op == "max" and value(expr.right) == 0)
+    return False
+
+
+def _number(number: int, like: Expr) -> Const:
+    return Const(number, like.dtype)
+
+
+def _plain(op: str, left: Expr, right: Expr) -> Expr:
+    return fold(Binary(op, left, right, left.dtype))
+
+
+def _clipped(op: str, expr: Expr) -> Expr:
+    """`min(expr, 0)` or `max(expr, 0)`."""
+    return _plain(op, expr, _number(0, expr))
+
+
+def _minus(expr: Expr) -> Expr:
+    return fold(Binary("-", _number(0, expr), expr, expr.dtype))
 
 
 def minimum(values: Iterable[Expr]) -> Expr:
@@ -360,6 +435,11 @@ def substitute(expr: Expr, mapping: Mapping[str, Expr]) -> Expr:
     return visit(expr)
 
 
+def simplified(expr: Expr) -> Expr:
+    """An expression with every node simplified."""
+    return rewrite(expr, fold)
+
+
 def fold(node: Expr) -> Expr:
     """One node, simplified where its operands allow; the operands are simple already."""
     match node:
@@ -388,7 +468,7 @@ def _fold_binary(node: Binary) -> Expr:
             if isinstance(first, Const):
                 return second if bool(first.value) == (node.op == "&&") else Const(node.op == "||", DType.BOOL)
         return node
-    if node.op in COMPARISONS and left.dtype is _I64:
+    if node.op in COMPARISONS and (left.dtype is _I64 or _are_whole(left, right)):
         return _fold_comparison(node)
     if node.dtype is not _I64:
         return _fold_numbers(node)
@@ -396,6 +476,22 @@ def _fold_binary(node: Binary) -> Expr:
     if node.op in operations:
         return operations[node.op](left, right)
     return _extreme(node.op, (left, right)) if node.op in ("min", "max") else node
+
+
+def _are_whole(left: Expr, right: Expr) -> bool:
+    """Whether both are numbers of an integer type or truth values."""
+    return value(left) is not None and value(right) is not None and not left.dtype.is_float
+
+
+_WHOLE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b if b else 0,
+    "%": lambda a, b: a % b if b else 0,
+    "min": min,
+    "max": max,
+}
 
 
 def _fold_comparison(node: Binary) -> Expr:
@@ -417,9 +513,9 @@ def _fold_comparison(node: Binary) -> Expr:
 def _fold_numbers(node: Binary) -> Expr:
     """Two numbers of a narrower integer type, where the result needs no wrapping."""
     a, b = value(node.left), value(node.right)
-    if a is None or b is None or not node.dtype.is_integer or node.op not in ("+", "-", "*", "min", "max"):
+    if a is None or b is None or not node.dtype.is_integer or node.op not in _WHOLE:
         return node
-    number = {"+": a + b, "-": a - b, "*": a * b, "min": min(a, b), "max": max(a, b)}[node.op]
+    number = _WHOLE[node.op](a, b)
     low, high = node.dtype.limits
     return Const(number, node.dtype) if low <= number <= high else node
 
@@ -435,6 +531,57 @@ def convert_const(number: Const, dtype: DType) -> Const | None:
     whole = int(number.value)
     low, high = dtype.limits
     return Const(whole, dtype, number.span) if low <= whole <= high else None
+
+
+def constant(expr: Expr) -> int | float | bool | None:
+    """The value of an expression of numbers alone, floats included, as the kernel computes it; `None` if it is not known."""
+    match expr:
+        case Const():
+            return expr.value
+        case Unary():
+            operand = constant(expr.operand)
+            return None if operand is None else (-operand if expr.op == "-" else not operand)
+        case Cast():
+            operand = constant(expr.operand)
+            found = None if operand is None else convert_const(Const(operand, expr.operand.dtype), expr.dtype)
+            return None if found is None else _rounded(found.value, expr.dtype)
+        case Select():
+            condition = constant(expr.condition)
+            return None if condition is None else constant(expr.then if condition else expr.otherwise)
+        case Binary():
+            left, right = constant(expr.left), constant(expr.right)
+            return None if left is None or right is None else _combined(expr, left, right)
+        case Size() | IndexVar() | Read() | Call():
+            return None
+
+
+def _combined(expr: Binary, left: float | bool, right: float | bool) -> int | float | bool | None:
+    if expr.op in _COMPARED:
+        return _COMPARED[expr.op](left, right)
+    if expr.op in ("&&", "||"):
+        return (left and right) if expr.op == "&&" else (left or right)
+    if expr.dtype.is_float:
+        if expr.op == "/" and right:
+            return _rounded(left / right, expr.dtype)
+        plain = expr.op in ("+", "-", "*") and expr.dtype in (DType.FLOAT32, DType.FLOAT64)
+        return _rounded(_WHOLE[expr.op](left, right), expr.dtype) if plain else None
+    number = _WHOLE[expr.op](int(left), int(right)) if expr.op in _WHOLE else None
+    return number if number is not None and expr.dtype.limits[0] <= number <= expr.dtype.limits[1] else None
+
+
+def _rounded(number: float | bool, dtype: DType) -> int | float | bool:
+    """A number as its type keeps it."""
+    return struct.unpack("f", struct.pack("f", number))[0] if dtype is DType.FLOAT32 and abs(number) < 1e38 else number
+
+
+_COMPARED: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 def is_decidable(condition: Expr) -> bool:

@@ -6,6 +6,8 @@ Worked example: `with { ([0] <= iv < [10]) : iv[0]; } : fold(+, 0)` becomes one 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 from tc_jupyter.diagnostics import codes, nearest
 from tc_jupyter.syntax.sac_parser import BASES
@@ -21,11 +23,12 @@ from tc_jupyter.syntax.sac_tree import (
 )
 from tc_jupyter.syntax.tree import Name
 
-from .expr import DType, Expr, IndexVar, Read
+from .expr import DType, Expr, IndexVar, Read, int64
 from .sac_comprehensions import Comprehensions
 from .sac_emit import FOLD_LEFT, FOLD_RIGHT, identity, zero
 from .sac_helpers import is_zero_like, known_operator, ordered_box, several, stem
-from .sac_sizes import ONE, ZERO, Interval, add, index_names
+from .sac_sizes import ONE, ZERO, Interval, add, floordiv, index_names, maximum, mul, sub
+from .sac_sizes import value as number_of
 from .sac_values import Kind, Piece, Value, Weak, arithmetic, compute, convert, kind_text, promote, scalar
 from .sac_work import MOST_PIECES, Context, Env, Part, Refused
 
@@ -105,14 +108,40 @@ class WithLoops(Comprehensions):
         refused = False
         for number, generator in enumerate(node.generators):
             try:
-                part = self.with_part(generator, number, frame, inner, env, context)
-                inner = inner if inner is not None else tuple(high for _, high in part.box[len(part.named) :])
-                parts.append(part)
+                for offsets in self.offsets(generator, frame, env, context):
+                    part = self.with_part(generator, number, frame, inner, env, context, offsets)
+                    inner = inner if inner is not None else tuple(high for _, high in part.box[len(part.named) :])
+                    parts.append(part)
             except Refused:
                 refused = True
         if refused:
             raise Refused
         return parts
+
+    def offsets(
+        self, generator: WithGenerator, frame: tuple[Expr, ...] | None, env: Env, context: Context
+    ) -> list[tuple[int, ...] | None]:
+        """Of a fold with steps: the first positions of its grids, relative to the lower bound; else one `None`."""
+        bounds = generator.generator
+        if frame is not None or bounds.step is None:
+            return [None]
+        steps = self.steps(bounds, len(self.with_bounds(bounds, None, env, context)[0]), env, context)
+        assert steps is not None
+        widths: list[int] = []
+        for width in steps[1]:
+            number = number_of(width)
+            if number is None:
+                self.demand(width)
+                self.refuse(
+                    codes.WHERE_NOT_SIZE, bounds.span, "`width` depends on computed data", help="pass it as an argument"
+                )
+            widths.append(number)
+        if prod(widths) > MOST_PIECES:
+            help = "use a smaller `width`, or `step 1` and a condition in the body"
+            self.refuse(
+                codes.DEVICE_LIMIT, bounds.span, f"a fold has grids of at most {MOST_PIECES} positions", help=help
+            )
+        return list(product(*(range(width) for width in widths)))
 
     def with_part(
         self,
@@ -122,6 +151,7 @@ class WithLoops(Comprehensions):
         inner: tuple[Expr, ...] | None,
         env: Env,
         context: Context,
+        offsets: tuple[int, ...] | None = None,
     ) -> Part:
         """One generator of a with-loop."""
         bounds = generator.generator
@@ -149,12 +179,23 @@ class WithLoops(Comprehensions):
             if pattern.vector
             else [n.name for n in pattern.names]
         )
+        steps = self.steps(bounds, length, env, context) if offsets is not None else None
+        begins = lows
+        if steps is not None and offsets is not None:  # position `lower + offset + step*k` for the index `k`
+            begins = tuple(add(low, int64(offset)) for low, offset in zip(lows, offsets, strict=True))
+            rooms = (sub(high, begin) for high, begin in zip(highs, begins, strict=True))
+            counts = (floordiv(add(room, sub(step, ONE)), step) for room, step in zip(rooms, steps[0], strict=True))
+            lows, highs = (ZERO,) * length, tuple(maximum((count, ZERO)) for count in counts)
         indices = tuple(
             self.out.fresh(name, interval) for name, interval in zip(names, zip(lows, highs, strict=True), strict=True)
         )
-        local = self.bind_indices(pattern, indices, env)
+        variables: list[Expr] = [IndexVar(index) for index in indices]
+        if steps is not None:
+            variables = [add(b, mul(s, v)) for b, s, v in zip(begins, steps[0], variables, strict=True)]
+        local = self.bind_indices(pattern, variables, env)
         drafts_from = len(self.out.drafts)
-        within = context.within(indices)
+        grid = self.on_grid(bounds, indices, lows, env, context) if steps is None else None
+        within = self.within(context, indices, grid)
         self.assignments(generator.assigns, (generator.body,), local, within)
         body = self.expr(generator.body, local, within)
         clause = PartitionClause(pattern, generator.body, bounds, generator.span)
@@ -168,7 +209,7 @@ class WithLoops(Comprehensions):
             )
         flat = replace(clause, pattern=Pattern((Name("_"),), True))
         result = None if frame is None else (*frame, *(inner if inner is not None else body.shape))
-        return self.placed(flat, number, result, indices, lows, highs, body, drafts_from, context)
+        return self.placed(flat, number, result, indices, lows, highs, body, drafts_from, within, grid)
 
     def with_bounds(
         self, bounds: Generator, frame: tuple[Expr, ...] | None, env: Env, context: Context
@@ -222,14 +263,16 @@ class WithLoops(Comprehensions):
         cuts: list[tuple[Interval, ...]] = []
         for part in parts:
             dependent = any(index_names(bound) for interval in part.box for bound in interval)
-            if dependent and len(parts) > 1:
+            alone = dependent or any(g.generator.step is not None for g in node.generators)
+            if alone and len(node.generators) > 1:
+                what = "bounds that depend on an outer index" if dependent else "a `step`"
                 self.refuse(
                     codes.INHOMOGENEOUS,
                     node.span,
-                    "several generators of a fold have bounds that depend on an outer index",
+                    f"several generators of a fold have {what}",
                     help="use one fold per generator",
                 )
-            domain = [part.box] if dependent else self.domain(ordered_box(part.box), cuts, MOST_PIECES, node.span)
+            domain = [part.box] if alone else self.domain(ordered_box(part.box), cuts, MOST_PIECES, node.span)
             cuts.append(ordered_box(part.box))
             pieces += (
                 self.pieces_of(part, domain, kind)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Fix, Label, Span, codes
-from tc_jupyter.syntax.sac_tree import Assign, SacExpression, SacFunction
+from tc_jupyter.syntax.sac_tree import SacExpression, SacFunction, Statement
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Size
 from .program import Equality
@@ -28,9 +29,13 @@ MOST_PIECES = 64  # boxes of one comprehension while sizes are symbols; beyond i
 MOST_PIECES_WITH_NUMBERS = 2048
 MOST_ITEMS = 64  # arrays up to this many elements are handled element by element
 MOST_VALUES = 65536
+MOST_COMBINED = 1024  # known elements that are combined at once, without a statement
 DEEPEST_CALLS = 40
 MOST_CALLS = 2000
+MOST_ROUNDS = 256  # of all loops of a function: every round is written out
+MOST_WEIGHT = 400  # expression nodes of the elements of a small array that are kept as expressions
 HEAVY = 24  # expression nodes; a variable that is used again is stored from here on
+MOST_REPEATED = 60  # expression nodes; larger operands that a formula uses twice are stored first
 MOST_RANK = 32
 Env = dict[str, "Value | None"]  # `None`: a message about this name was given
 
@@ -77,6 +82,7 @@ class Part:
     drafts: tuple[int, int]
     span: Span
     text: str
+    grid: Expr | None = None  # with a `step`: where in its box it has positions
 
 
 class Work(ABC):
@@ -94,6 +100,7 @@ class Work(ABC):
         self.open: dict[str, str] = {}  # open index -> name as written
         self.stack: list[SacFunction] = []
         self.calls = 0
+        self.rounds = 0
         self.stored_values: dict[tuple[int, tuple[Expr, ...]], tuple[Value, Value]] = {}
         self.homes: dict[int, tuple[Value, Context]] = {}
         self.input_positions: dict[str, int] = {}
@@ -242,8 +249,22 @@ class Work(ABC):
     # What later layers do
 
     @abstractmethod
-    def assignments(self, assigns: Sequence[Assign], rest: Sequence[SacExpression], env: Env, context: Context) -> None:
+    def assignments(
+        self, statements: Sequence[Statement], rest: Sequence[SacExpression], env: Env, context: Context
+    ) -> None:
         """See `Calls`."""
+
+    @abstractmethod
+    def condition(self, node: SacExpression, env: Env, context: Context) -> Expr:
+        """See `_Specializer`."""
+
+    @abstractmethod
+    def either(self, test: Expr, then: Value, otherwise: Value, span: Span, context: Context) -> Value:
+        """See `_Specializer`."""
+
+    @abstractmethod
+    def where(self, test: Expr) -> AbstractContextManager[None]:
+        """See `_Specializer`."""
 
     @abstractmethod
     def call(self, function: SacFunction, operands: Sequence[Value], span: Span, context: Context) -> Value:

@@ -10,6 +10,8 @@ and the statement `result(i0, i1) = A(i0, i1) + 1 where i0 in 0:A_0, i1 in 0:A_1
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from math import prod
 from typing import assert_never
 
@@ -214,7 +216,7 @@ class _Specializer(Calls):
             case ArrayLiteral():
                 return self.literal(node, env, context)
             case Apply():
-                return self.apply(node, env, context)
+                return self.one_result(self.apply(node, env, context), node.function.name, node.span)
             case SetExpr():
                 return self.comprehension(node, env, context)
             case WithLoop():
@@ -255,38 +257,52 @@ class _Specializer(Calls):
             return scalar(Const(node.value, DType.UINT64, node.span), DType.UINT64)
         return scalar(Const(node.value, DType.INT64, node.span), Weak.INT)
 
-    def branch(self, node: SacExpression, test: Expr, env: Env, context: Context) -> Value:
-        """An expression that is evaluated only where `test` holds."""
+    @contextmanager
+    def where(self, test: Expr) -> Generator[None]:
+        """What is demanded inside is demanded only where `test` holds, if a call can decide it."""
         known = is_decidable(test)
         if known:
             self.assumed.append(test)
         try:
-            return self.expr(node, env, context.where(test))
+            yield
         finally:
             if known:
                 self.assumed.pop()
 
-    def conditional(self, node: Conditional[SacExpression], env: Env, context: Context) -> Value:
-        """`c ? a : b`; only one branch where `c` is known."""
-        condition = self.scalar_of(self.expr(node.condition, env, context), node.condition, context)
+    def branch(self, node: SacExpression, test: Expr, env: Env, context: Context) -> Value:
+        """An expression that is evaluated only where `test` holds."""
+        with self.where(test):
+            return self.expr(node, env, context.where(test))
+
+    def condition(self, node: SacExpression, env: Env, context: Context) -> Expr:
+        """A scalar truth value."""
+        condition = self.scalar_of(self.expr(node, env, context), node, context)
         if condition.kind is not DType.BOOL:
             self.refuse(
                 codes.TYPE_MISMATCH,
-                node.condition.span,
+                node.span,
                 f"the condition is `{kind_text(condition.kind)}`, not `bool`",
                 help="compare, for example `x != 0`",
             )
-        test = condition.expr
-        assert test is not None
+        assert condition.expr is not None
+        return condition.expr
+
+    def conditional(self, node: Conditional[SacExpression], env: Env, context: Context) -> Value:
+        """`c ? a : b`; only one branch where `c` is known."""
+        test = self.condition(node.condition, env, context)
         if isinstance(test, Const):
             return self.expr(node.then if test.value else node.otherwise, env, context)
         then = self.branch(node.then, test, env, context)
         otherwise = self.branch(node.otherwise, negate(test), env, context)
+        return self.either(test, then, otherwise, node.span, context)
+
+    def either(self, test: Expr, then: Value, otherwise: Value, span: Span, context: Context) -> Value:
+        """`then` where `test` holds, else `otherwise`: both need one shape."""
         kind = promote(then.kind, otherwise.kind)
         if then.rank != otherwise.rank:
             self.refuse(
                 codes.SHAPE_MISMATCH,
-                node.span,
+                span,
                 f"the branches have ranks {then.rank} and {otherwise.rank}",
                 help="both branches need one shape",
             )
@@ -295,7 +311,7 @@ class _Specializer(Calls):
             [then, otherwise],
             kind,
             lambda e: fold(Select(test, e[0], e[1], e[0].dtype)),
-            node.span,
+            span,
             context,
             extend=False,
         )

@@ -8,7 +8,7 @@ Worked example: `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }` becom
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
@@ -22,20 +22,27 @@ from .sac_tree import (
     Conditional,
     Dot,
     Generator,
+    If,
+    Loop,
     PartitionClause,
     Pattern,
     SacExpression,
     SacFunction,
+    SacImport,
     SacParam,
     SacParsed,
     SacType,
+    SacTypedef,
     SacUnit,
     Selection,
     SetExpr,
+    Statement,
     TripleDot,
     Unary,
+    Unpack,
     WithGenerator,
     WithLoop,
+    inner_statements,
     sac_children,
 )
 from .tree import Name, Number
@@ -64,7 +71,37 @@ BASES: dict[str, str] = {
 OPERATORS = ("+", "-", "*", "/", "%", "++", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "!")
 """Operators that a function may be named after."""
 
-RESERVED = frozenset({"with", "return", "true", "false", "inf", "nan"}) | frozenset(BASES)
+STATEMENT_WORDS = ("if", "else", "for", "while", "do", "return")
+"""Words that begin a statement or a part of one."""
+
+COMPOUND = ("+=", "-=", "*=", "/=", "%=")
+"""Assignments that use the old value."""
+
+MODULES = frozenset(
+    {
+        "Array",
+        "ArrayArith",
+        "ArrayBasics",
+        "ArrayFormat",
+        "ArrayReduce",
+        "ArrayTransform",
+        "Bits",
+        "Bool",
+        "Constants",
+        "Math",
+        "MathArray",
+        "Numerical",
+        "ScalarArith",
+        "Structures",
+    }
+)
+"""Modules of SaC's library: what this language has of them is known in every cell."""
+
+RESERVED = (
+    frozenset({"with", "true", "false", "inf", "nan", "inline", "typedef"})
+    | frozenset(STATEMENT_WORDS)
+    | frozenset(BASES)
+)
 
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",),
@@ -83,10 +120,12 @@ DOTS = "in a pattern `[i, ., j]`, in a selection `a[., j]`, as a bound `. <= iv 
 FLOAT = "write a float, for example `1e20`"
 OPERATOR = "for example `genarray(shape(A), 0)`, `modarray(A)` or `fold(+, 0)`"
 
-_MODULE_WORDS = ("use", "import", "module", "class", "export", "provide", "typedef", "external", "inline", "specialize")
+_MODULE_WORDS = ("module", "class", "export", "provide", "external", "specialize", "objdef")
+_LINE_WORDS = ("use", "import", "typedef")
 
 _MOST_DIAGNOSTICS = 100
 _DEEPEST = 100
+_DEEPEST_BLOCKS = 20
 
 _TOKEN = re.compile(
     r"""
@@ -95,12 +134,18 @@ _TOKEN = re.compile(
   | (?P<open_comment>/\*.*)
   | (?P<number>(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|(?:\d+\.(?!\.)\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)[A-Za-z0-9_]*)
   | (?P<name>[^\W\d]\w*)
-  | (?P<symbol>\.\.\.|->|<=|>=|==|!=|&&|\|\||\+\+|[-+*/%()\[\]{},:;?=<>!.|])
+  | (?P<symbol>\.\.\.|::|->|<=|>=|==|!=|&&|\|\||\+\+|[-+*/%]=(?!=)|[-+*/%()\[\]{},:;?=<>!.|])
   | (?P<unknown>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
 _SUFFIXES = {
+    "b": "int8",
+    "s": "int16",
+    "i": "int32",
+    "ub": "uint8",
+    "us": "uint16",
+    "ui": "uint32",
     "u": "uint32",
     "l": "int64",
     "ll": "int64",
@@ -140,6 +185,10 @@ class _Parser:
         self.tokens = self._scan()
         self.at = 0
         self.level = 0
+        self.blocks = 0
+        self.types = self._named_types()
+        self.aliases: dict[str, SacType | None] = {}
+        self.lines: list[SacTypedef | SacImport] = []
         self.spoiled = False  # a pattern of the function is wrong: nothing can be said of its shapes
         self.past_block = False  # a refused statement was skipped to its end
         self.closed: set[Span] = set()  # expressions that stand in parentheses, which the tree does not keep
@@ -190,18 +239,34 @@ class _Parser:
         """Indices of tokens at which a function header certainly starts: the places to go on after a mistake."""
         starts: set[int] = set()
         for at, token in enumerate(self.tokens):
-            if token.kind != "name" or token.text not in BASES:
+            if token.kind != "name" or not (token.text in self.types or token.text in ("inline", *_LINE_WORDS)):
                 continue
             line = self.source.text.rfind("\n", 0, token.span.start) + 1
             first = not self.source.text[line : token.span.start].strip()
-            if (first or (at and self.tokens[at - 1].text == "}")) and self._looks_like_header(at):
+            if (first or (at and self.tokens[at - 1].text == "}")) and self._begins(at):
                 starts.add(at)
         return starts
+
+    def _named_types(self) -> set[str]:
+        """The words that may begin a type: the base types, and what a `typedef` of the cell names."""
+        found = set(BASES)
+        for at, token in enumerate(self.tokens):
+            if token.kind == "name" and token.text == "typedef":
+                end = next((k for k, each in enumerate(self.tokens[at : at + 64], at) if each.text in (";", "")), at)
+                if self.tokens[end - 1].kind == "name" and end > at:
+                    found.add(self.tokens[end - 1].text)
+        return found
+
+    def _begins(self, at: int) -> bool:
+        """Whether a function, or a line outside of functions, begins at a token."""
+        if self.tokens[at].text in _LINE_WORDS:
+            return self.tokens[at + 1].kind == "name"
+        return self._looks_like_header(at + (self.tokens[at].text == "inline"))
 
     def _looks_like_header(self, at: int) -> bool:
         """Whether `type {, type} NAME (` stands here."""
         for _ in range(64):
-            if self.tokens[at].text not in BASES:
+            if self.tokens[at].text not in self.types:
                 return False
             at += 1
             if self.tokens[at].text == "[":
@@ -277,7 +342,7 @@ class _Parser:
         functions: list[SacFunction] = []
         while self.token.kind != "end":
             functions += self.function_or_skip()
-        if not functions and not self.diagnostics:
+        if not functions and not self.lines and not self.diagnostics:
             self.say(
                 codes.NO_DEF,
                 Span(0, len(self.source.text)),
@@ -285,7 +350,7 @@ class _Parser:
                 help="for example `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }`",
             )
         diagnostics = tuple(sorted(self.diagnostics, key=lambda d: (d.span.start, d.span.end)))
-        unit = SacUnit(tuple(functions), Span(0, len(self.source.text)))
+        unit = SacUnit(tuple(functions), Span(0, len(self.source.text)), tuple(self.lines))
         return SacParsed(unit, diagnostics, tuple(self._allowed(functions)), tuple(self.comments))
 
     def _allowed(self, functions: list[SacFunction]) -> list[tuple[str, Span]]:
@@ -296,7 +361,7 @@ class _Parser:
             for function in functions:
                 if self.source.position(function.signature_span.start)[0] == line:
                     found.append((code, function.span))
-                places = [assign.span for assign in function.body] + [function.return_span]
+                places = [statement.span for statement in inner_statements(function.body)] + [function.return_span]
                 found += [(code, place) for place in places if self._on_line(place, line)]
         return found
 
@@ -305,8 +370,11 @@ class _Parser:
 
     def function_or_skip(self) -> list[SacFunction]:
         start = self.at
-        self.spoiled = False
+        self.spoiled, self.level, self.blocks = False, 0, 0
         try:
+            if self.is_at(*_LINE_WORDS):
+                self.line()
+                return []
             return [self.function()]
         except _Failed:
             self.at = max(self.at, start + 1)
@@ -314,16 +382,71 @@ class _Parser:
                 self.at += 1
             return []
 
+    def line(self) -> None:
+        """`use Array: all;`, `import Math: {sin, cos};` or `typedef int[3] vec;`."""
+        begin = self.next()
+        if begin.text == "typedef":
+            type_ = self.type()
+            name = self.name("of the new type")
+            self.expect(";", "after a `typedef`")
+            if name.name in self.aliases:
+                self.say(codes.DUPLICATE_NAME, name.span, f"two types are called `{name.name}`", help="rename one")
+            elif type_ is not None:
+                self.aliases[name.name] = type_
+                self.lines.append(SacTypedef(name, type_, begin.span | self.last.span))
+            else:
+                self.aliases[name.name] = None
+            return
+        module = self.module_name()
+        self.expect(":", "after the name of the module", help=f"write `{begin.text} {module}: all;`")
+        words = self.imported()
+        self.expect(";", f"after `{begin.text} {module}: {words}`", help="end the line with `;`")
+        self.lines.append(SacImport(f"{begin.text} {module}: {words};", begin.span | self.last.span))
+
+    def module_name(self) -> str:
+        """The name of a module that is known here."""
+        name = self.name("of a module")
+        if name.name not in MODULES:
+            near = nearest(name.name, MODULES)
+            help = (
+                f"did you mean `{near}`?"
+                if near
+                else "delete the line: functions of other cells are known by their names"
+            )
+            if name.name in ("StdIO", "TermFile", "ArrayIO", "ScalarIO", "FibreIO"):
+                help = "delete the line: functions compute, and Python prints what they return"
+            self.fail(f"there is no module `{name.name}`", code=codes.UNKNOWN_MODULE, span=name.span, help=help)
+        return name.name
+
+    def imported(self) -> str:
+        """`all`, `all except {a, b}` or `{a, b}`."""
+        text = ""
+        if self.accept("all"):
+            text = "all"
+            if not self.accept("except"):
+                return text
+            text = "all except "
+        self.expect("{", "in front of the names", help="write `all`, or the names as `{sin, cos}`")
+        names: list[str] = []
+        while self.more(bool(names), "}"):
+            token = self.token
+            if not (token.kind == "name" or token.text in OPERATORS):
+                self.fail(f"expected a name, found {self.found()}", help="write `all`, or the names as `{sin, cos}`")
+            names.append(self.next().text)
+        self.expect("}", "after the names")
+        return f"{text}{{{', '.join(names)}}}"
+
     def function(self) -> SacFunction:
-        begin = self.token.span
+        inline = self.accept("inline")
+        begin = self.last.span if inline else self.token.span
         if self.token.text == "def":
             self.fail("`def` belongs to `%%tc`", code=codes.NO_DEF, help="a function here starts with its result type")
         if self.token.text in _MODULE_WORDS:
-            help = "delete the line: built-in functions and those of other cells are known"
+            help = "delete the line: every function of a cell is known in later cells and in Python"
             self.fail(f"`{self.token.text}` is not part of the language", help=help)
         if not (
             self.token.kind == "name"
-            and (self.token.text in BASES or self.tokens[self.at + 1].kind in ("name", "symbol"))
+            and (self.token.text in self.types or self.tokens[self.at + 1].kind in ("name", "symbol"))
         ):
             self.fail(
                 f"expected a function, found {self.found()}",
@@ -338,12 +461,12 @@ class _Parser:
         params = self.params()
         signature = begin | self.last.span
         self.expect("{", "before the body of the function")
-        return self.body(begin, tuple(types), name, params, signature)
+        return replace(self.body(begin, tuple(types), name, params, signature), inline=inline)
 
     def body(
         self, begin: Span, types: tuple[SacType | None, ...], name: Name, params: tuple[SacParam, ...], signature: Span
     ) -> SacFunction:
-        assigns: list[Assign | BrokenAssign] = []
+        assigns: list[Statement] = []
         results: tuple[SacExpression, ...] = ()
         return_span = signature
         returned, broken = False, False
@@ -361,7 +484,7 @@ class _Parser:
                     returned, return_span = True, self.token.span
                     results, return_span = self.result()
                 else:
-                    assigns.append(self.assign())
+                    assigns.append(self.statement())
                     if returned:
                         self.say(
                             codes.NO_RETURN,
@@ -411,10 +534,10 @@ class _Parser:
             self.next()
         if self.at == start:
             self.next()
-        self.level, self.past_block = 0, False
+        self.level, self.blocks, self.past_block = 0, 0, False
         span = self.tokens[start].span | self.last.span
         pairs = zip(self.tokens[start : self.at], self.tokens[start + 1 : self.at + 1], strict=True)
-        names = [name.text for name, equal in pairs if name.kind == "name" and equal.text == "="]
+        names = [name.text for name, equal in pairs if name.kind == "name" and equal.text in ("=", *COMPOUND)]
         return [BrokenAssign(name, span) for name in names] or [BrokenAssign(None, span)]
 
     def function_name(self) -> Name:
@@ -460,6 +583,8 @@ class _Parser:
             self.fail(f"expected a type, found {self.found()}", help="for example `float[*]`, `int[.,3]`, `double`")
         self.next()
         right = True
+        if token.text in self.types - BASES.keys():
+            return self.alias(token)
         if token.text not in BASES:
             right = False
             near = nearest(token.text, BASES)
@@ -473,6 +598,26 @@ class _Parser:
         if not right or shape is None:
             return None
         return SacType(token.text, shape, token.span | self.last.span)
+
+    def alias(self, token: _Token) -> SacType | None:
+        """A type by the name that a `typedef` gave it; axes that are written behind it come first."""
+        shape: tuple[int | None, ...] | str | None = self.type_shape(token) if self.accept("[") else ()
+        span = token.span | self.last.span
+        if token.text not in self.aliases:
+            help = f"move `typedef .. {token.text};` before it"
+            self.say(codes.BAD_TYPE, token.span, f"the type `{token.text}` is used before its `typedef`", help=help)
+        known = self.aliases.get(token.text)
+        if known is None or shape is None:
+            return None
+        if (isinstance(shape, str) and known.shape) or (isinstance(known.shape, str) and shape):
+            message = f"`{self.source.slice(span)}` has axes of `{token.text}` behind an open number of others"
+            help = f"write the axes one by one, as in `{token.text}[.]`, or `{known.base}[*]`"
+            self.say(codes.BAD_TYPE, span, message, help=help)
+            return None
+        whole = (
+            shape if isinstance(shape, str) else known.shape if isinstance(known.shape, str) else (*shape, *known.shape)
+        )
+        return SacType(known.base, whole, span, re.sub(r"\s+", "", self.source.slice(span)))
 
     def type_shape(self, base: _Token) -> tuple[int | None, ...] | str | None:
         if self.is_at("*", "+") and self.tokens[self.at + 1].text == "]":
@@ -506,31 +651,185 @@ class _Parser:
 
     # Statements
 
-    def assign(self) -> Assign:
+    def statement(self) -> Statement:
+        """An assignment, a choice or a loop."""
+        match self.token.text if self.token.kind == "name" else "":
+            case "if":
+                return self.choice()
+            case "for":
+                return self.for_loop()
+            case "while":
+                return self.while_loop()
+            case "do":
+                return self.do_loop()
+            case _:
+                found = self.assign()
+                self.expect(";", "after the expression", help=self.end_help())
+                return replace(found, span=found.span | self.last.span)
+
+    def block(self, word: str) -> tuple[Statement, ...]:
+        """`{ statements }`, or one statement."""
+        self.blocks += 1
+        if self.blocks > _DEEPEST_BLOCKS:
+            self.fail(
+                f"more than {_DEEPEST_BLOCKS} blocks are open here",
+                code=codes.DEVICE_LIMIT,
+                help="move a part of it to a function of its own",
+            )
+        found: list[Statement] = []
+        if self.accept("{"):
+            while not self.is_at("}") and self.token.kind != "end" and self.at not in self.starts:
+                self.no_return(word)
+                found.append(self.statement())
+            self.expect("}", f"at the end of the block of `{word}`")
+        else:
+            self.no_return(word)
+            found.append(self.statement())
+        self.blocks -= 1
+        return tuple(found)
+
+    def no_return(self, word: str) -> None:
+        if self.is_at("return"):
+            help = "assign the value to a variable here, in every branch, and return the variable at the end"
+            self.fail(f"`return` stands inside of `{word}`", code=codes.NO_RETURN, help=help)
+
+    def condition(self, word: str) -> SacExpression:
+        self.expect("(", f"after `{word}`", help=f"write `{word} (condition)`")
+        found = self.whole()
+        self.expect(")", f"after the condition of `{word}`", help=self.condition_help())
+        return found
+
+    def condition_help(self) -> str | None:
+        return "a comparison is written `==`" if self.is_at("=") else None
+
+    def choice(self) -> If:
+        """`if (c) { .. } else { .. }`."""
+        begin = self.next().span
+        condition = self.condition("if")
+        head = begin | self.last.span
+        then = self.block("if")
+        otherwise = self.block("else") if self.accept("else") else ()
+        return If(condition, then, otherwise, begin | self.last.span, head)
+
+    def for_loop(self) -> Loop:
+        begin = self.next().span
+        form = "write `for (i = 0; i < n; i++) { .. }`"
+        self.expect("(", "after `for`", help=form)
+        start = self.steps(";")
+        self.expect(";", "after the start of `for`", help=form)
+        condition = self.whole()
+        self.expect(";", "after the condition of `for`", help=self.condition_help() or form)
+        step = self.steps(")")
+        self.expect(")", "after the step of `for`", help=form)
+        head = begin | self.last.span
+        body = self.block("for")
+        return Loop("for", start, condition, step, body, begin | self.last.span, head)
+
+    def steps(self, close: str) -> tuple[Assign, ...]:
+        found: list[Assign] = []
+        while self.more(bool(found), close):
+            assign = self.assign()
+            if isinstance(assign, Unpack):
+                self.fail(
+                    "a call with several results cannot stand here", span=assign.span, help="put it into the block"
+                )
+            found.append(assign)
+        return tuple(found)
+
+    def while_loop(self) -> Loop:
+        begin = self.next().span
+        condition = self.condition("while")
+        head = begin | self.last.span
+        body = self.block("while")
+        return Loop("while", (), condition, (), body, begin | self.last.span, head)
+
+    def do_loop(self) -> Loop:
+        begin = self.next().span
+        body = self.block("do")
+        if not self.is_at("while"):
+            help = "write `do { .. } while (condition);`"
+            self.fail(f"expected `while` after the block of `do`, found {self.found()}", help=help)
+        last = self.next().span
+        condition = self.condition("while")
+        head = last | self.last.span
+        self.expect(";", "after the condition of `while`", help="end the statement with `;`")
+        return Loop("do", (), condition, (), body, begin | self.last.span, head)
+
+    def assign(self) -> Assign | Unpack:
+        """`x = e`, `x += e`, `x++` or `a, b = f(x)`, without the `;`."""
         token = self.token
         self.refuse_statement(token)
         name = self.name("on the left of `=`")
+        if self.is_at(","):
+            return self.unpack(name)
+        operator = self.token
+        if self.is_at(*COMPOUND):
+            self.next()
+            value = self.whole()
+            changed = Binary(operator.text[0], name, value, name.span | value.span, operator.span)
+            return Assign(name, changed, token.span | value.span, operator.text)
+        twice = self._repeated_sign()
+        if twice:
+            span = operator.span | self.last.span
+            changed = Binary(twice[0], name, Number("1", 1, None, span), token.span | span, span)
+            return Assign(name, changed, token.span | span, twice)
         if self.is_at("[", "+", "-", "*", "/", "%", "++"):
-            text = "arrays are not changed in place" if self.is_at("[") else "only `=` assigns"
+            text = (
+                "arrays are not changed in place"
+                if self.is_at("[")
+                else "only `=`, `+= -= *= /= %=`, `++` and `--` assign"
+            )
             help = (
                 f"write `{name.name} = {{ [i] -> ..; iv -> {name.name}[iv] }};`"
                 if self.is_at("[")
-                else f"write `{name.name} = {name.name} ..;`"
+                else f"write `{name.name} = {name.name} {self.token.text} ..;`"
             )
             self.fail(text, help=help)
-        self.expect(
-            "=", f"after `{name.name}`", help="a function is made of assignments `name = expression;` and one `return`"
-        )
+        help = "a function is made of assignments `name = expression;`, `if`, loops and one `return`"
+        self.expect("=", f"after `{name.name}`", help=help)
         value = self.whole()
-        self.expect(";", "after the expression", help=self.end_help())
-        return Assign(name, value, token.span | self.last.span)
+        return Assign(name, value, token.span | value.span)
+
+    def _repeated_sign(self) -> str | None:
+        """`++` or `--` behind a variable; eats it."""
+        if self.accept("++"):
+            return "++"
+        if (
+            self.is_at("-")
+            and self.tokens[self.at + 1].text == "-"
+            and self.tokens[self.at + 2].text in (";", ")", ",")
+        ):
+            self.at += 2
+            return "--"
+        return None
+
+    def unpack(self, first: Name) -> Unpack:
+        """`a, b = f(x)`."""
+        names = [first]
+        while self.accept(","):
+            names.append(self.name("on the left of `=`"))
+        seen: set[str] = set()
+        for name in names:
+            if name.name in seen:
+                self.say(codes.DUPLICATE_NAME, name.span, f"`{name.name}` receives two results", help="rename one")
+            seen.add(name.name)
+        self.expect("=", "after the names", help="write `a, b = f(x);`")
+        value = self.whole()
+        if not isinstance(value, Apply):
+            help = "give each name a statement of its own: `a = ..; b = ..;`"
+            self.fail("only a call has several results", span=value.span, help=help)
+        return Unpack(tuple(names), value, first.span | value.span)
 
     def refuse_statement(self, token: _Token) -> None:
-        if token.text in ("for", "while", "do", "if", "else", "goto") and token.kind == "name":
-            help = "choose with `condition ? a : b`" if token.text in ("if", "else") else "use a comprehension"
+        if token.text in ("else", "goto", "break", "continue", "switch") and token.kind == "name":
+            help = {
+                "else": "it stands behind the block of an `if`",
+                "goto": "use `if` and loops",
+                "switch": "use `if (..) { .. } else if (..) { .. }`",
+            }.get(token.text, "write what ends the loop into its condition")
             self.skip_block()
-            self.fail(f"`{token.text}` is not part of the language", span=token.span, help=help)
-        if token.text in BASES and self.tokens[self.at + 1].text != "(":
+            self.fail(f"`{token.text}` cannot stand here", span=token.span, help=help)
+        if token.text in self.types and token.kind == "name" and self.tokens[self.at + 1].text != "(":
             self.fail("variables are not declared", help="write `name = expression;`")
         if token.text == "def":
             self.fail("`def` belongs to `%%tc`", help="a function starts with its result type")
@@ -661,11 +960,31 @@ class _Parser:
             if self.is_at("]"):
                 self.fail("a selection needs an index", help="write `a[i]`, `a[iv]` or `a[., j]`")
             indices: list[SacExpression | Dot | TripleDot] = []
+            listed = self._lists_dots()
+            if listed:
+                self.next()
             while self.more(bool(indices), "]"):
                 indices.append(self.dot() or self.expression())
             self.expect("]", "after the indices of a selection")
+            if listed:
+                self.expect("]", "after the indices of a selection", help="write `a[[., j]]` or `a[., j]`")
             node = Selection(node, tuple(indices), node.span | self.last.span)
         return node
+
+    def _lists_dots(self) -> bool:
+        """Whether a selection has its indices in a list with dots: `a[[., j]]`."""
+        if not self.is_at("["):
+            return False
+        depth, at = 0, self.at
+        while self.tokens[at].kind != "end" and self.tokens[at].text != ";":
+            text = self.tokens[at].text
+            depth += (text in "([{") - (text in ")]}") if text else 0
+            if depth == 0:
+                return False
+            if depth == 1 and text in (".", "..."):
+                return True
+            at += 1
+        return False
 
     def dot(self) -> Dot | TripleDot | None:
         """`.` or `...` (also written `. . .`), or nothing."""
@@ -717,7 +1036,17 @@ class _Parser:
         if token.text in ("inf", "nan"):
             return Number(token.text, float(token.text), None, token.span)
         name = Name(token.text, token.span)
-        if token.text != "return" and self.accept("("):
+        if self.is_at("::"):
+            name = self.qualified(name)
+        alias = self.aliases.get(token.text)
+        if alias is not None and self.is_at("("):
+            if alias.shape != ():
+                help = f"a cast names a base type: `{alias.base}(..)`"
+                self.fail(
+                    f"`{token.text}` is a type with axes and no cast", code=codes.BAD_TYPE, span=token.span, help=help
+                )
+            name = Name(alias.base, token.span)
+        if token.text not in STATEMENT_WORDS and self.accept("("):
             arguments: list[SacExpression] = []
             while self.more(bool(arguments), ")"):
                 arguments.append(self.expression())
@@ -743,6 +1072,20 @@ class _Parser:
             )
         return name
 
+    def qualified(self, module: Name) -> Name:
+        """`Math::sin`, at the `::`."""
+        if module.name not in MODULES:
+            near = nearest(module.name, MODULES)
+            help = f"did you mean `{near}`?" if near else "write the name of the function alone"
+            self.fail(f"there is no module `{module.name}`", code=codes.UNKNOWN_MODULE, span=module.span, help=help)
+        self.next()
+        name = self.name("behind `::`")
+        if not self.is_at("("):
+            self.fail(
+                f"`{module.name}::{name.name}` is a function of a module", span=name.span, help="call it: add `(..)`"
+            )
+        return Name(f"{module.name}::{name.name}", module.span | name.span)
+
     def literal(self, begin: _Token) -> ArrayLiteral:
         elements: list[SacExpression] = []
         while self.more(bool(elements), "]"):
@@ -758,8 +1101,8 @@ class _Parser:
         digits = (match.group(1) or match.group(3)) if match else ""
         suffix = ((match.group(2) or match.group(4) or "") if match else "?").lower()
         is_float = digits[:2].lower() not in ("0x", "0b") and any(c in digits for c in ".eE")
-        if (is_float and suffix in ("", "f")) or (suffix == "f" and digits.isdigit()):
-            return Number(text, float(digits), "float32" if suffix else None, token.span)
+        if (is_float and suffix in ("", "f", "d")) or (suffix in ("f", "d") and digits.isdigit()):
+            return Number(text, float(digits), {"f": "float32", "d": "float64"}.get(suffix), token.span)
         if not is_float and suffix in _SUFFIXES:
             return self.integer(token, digits, suffix)
         if re.fullmatch(r"\d+[A-Za-z_]\w*", text) and suffix not in _SUFFIXES:
@@ -774,7 +1117,7 @@ class _Parser:
                 codes.BAD_NUMBER,
                 token.span,
                 f"`{text}` is not a number",
-                help="suffixes are `u l ll ul ull` for integers and `f` for floats",
+                help="suffixes are `b s i l ll u ub us ui ul ull` for integers, `f` and `d` for floats",
             )
         return Number("0", 0, None, token.span)
 
@@ -794,7 +1137,7 @@ class _Parser:
         type_ = _SUFFIXES[suffix]
         if type_ == "uint32" and value >= 1 << 32:
             type_ = "uint64"
-        limit = 1 << (63 if type_ == "int64" else 64)
+        limit = (1 << 64) if type_ is None else _beyond(type_)
         if value >= limit:
             self.say(
                 codes.BAD_NUMBER, token.span, f"`{token.text}` is beyond the range of `{type_ or 'uint64'}`", help=FLOAT
@@ -833,7 +1176,25 @@ class _Parser:
         begin = self.token.span
         if not self.is_at("["):
             name = self.name("as a pattern")
-            return Pattern((name,), True, name.span)
+            if not self.accept("="):
+                return Pattern((name,), True, name.span)
+            if not self.is_at("["):
+                self.fail(
+                    f"expected `[` after `{name.name} =`, found {self.found()}", help=f"write `{name.name} = [i, j]`"
+                )
+            parts = self.pattern()
+            for item in parts.items:
+                if not isinstance(item, Name):
+                    help = f"name the axis, or leave `{name.name} =` out"
+                    self.say(
+                        codes.SYNTAX_ERROR,
+                        item.span,
+                        f"`{name.name}` cannot stand for an axis without a name",
+                        help=help,
+                    )
+                    self.spoiled = True
+            self.say_repeated((name, *parts.names))
+            return replace(parts, whole=name, span=name.span | parts.span)
         self.next()
         items: list[Name | Dot | TripleDot] = []
         while self.more(bool(items), "]"):
@@ -872,18 +1233,26 @@ class _Parser:
             return self.binary(_CONCAT)
         return Dot(begin)
 
+    def generator_part(self, pattern: Pattern) -> SacExpression | Dot:
+        """A bound, or the indices; `iv = [i, j]` stands for `[i, j]` there."""
+        whole = pattern.whole
+        if whole is not None and self.token.text == whole.name and self.tokens[self.at + 1].text == "=":
+            self.at += 2
+        return self.bound()
+
     def generator(self, pattern: Pattern) -> Generator:
         begin = self.token.span
-        parts: list[SacExpression | Dot] = [self.bound()]
+        parts: list[SacExpression | Dot] = [self.generator_part(pattern)]
         relations: list[_Token] = []
         while self.is_at(*_RELATIONS) and len(relations) < 2:
             relations.append(self.next())
-            parts.append(self.bound())
+            parts.append(self.generator_part(pattern))
         if not relations:
             self.fail(
                 "expected `<=` or `<` in the generator",
                 help="a generator is `lower <= iv < upper`, `iv < upper` or `lower <= iv`",
             )
+        step, width = self.grid()
         span = begin | self.last.span
         if len(parts) == 3 and _variables(parts[1]) is None and any(map(_variables, parts)):
             self.fail(
@@ -900,14 +1269,23 @@ class _Parser:
             self.wrong_relation(relations[position - 1], lower, parts[position], is_lower=True)
         if upper is not None and relations[position].text != "<":
             self.wrong_relation(relations[position], upper, parts[position], is_lower=False)
-        return Generator(lower, upper, "<=", "<", span)
+        return Generator(lower, upper, "<=", "<", span, step, width)
+
+    def grid(self) -> tuple[SacExpression | None, SacExpression | None]:
+        """`step s width w` behind the bounds, if they stand there."""
+        step = self.binary(_CONCAT) if self.accept("step") else None
+        if self.is_at("width") and step is None:
+            self.fail("`width` needs a `step`", help="write `step s width w`")
+        width = self.binary(_CONCAT) if self.accept("width") else None
+        return step, width
 
     def _variables_at(self, pattern: Pattern, parts: list[SacExpression | Dot], relations: list[_Token]) -> int:
         """Which part of a generator names the indices."""
         if len(parts) == 3:
             return 1
+        whole = pattern.whole.name if pattern.whole is not None else None
         for at, part in enumerate(parts):
-            if _variables(part) == _pattern_names(pattern):
+            if _variables(part) == _pattern_names(pattern) or (whole is not None and _variables(part) == whole):
                 return at
         listed = [at for at, part in enumerate(parts) if _variables(part) is not None and not isinstance(part, Name)]
         if len(listed) == 1:
@@ -916,6 +1294,8 @@ class _Parser:
 
     def check_variables(self, pattern: Pattern, part: SacExpression | Dot) -> None:
         wanted, found = _pattern_names(pattern), _variables(part)
+        if pattern.whole is not None and found == pattern.whole.name:
+            return
         if found != wanted and not (isinstance(found, str) and wanted == (found,)):
             text = wanted if isinstance(wanted, str) else f"[{', '.join(wanted)}]"
             self.say(
@@ -1004,20 +1384,16 @@ class _Parser:
                 )
         second = self.relation()
         upper = self.bound()
-        help = "a generator is `(lower <= iv < upper)`"
-        if self.token.text in ("step", "width"):
-            help = "index spaces with steps are not available: choose with a condition, `iv[0] % 2 == 0 ? a : b`"
-        self.expect(")", "after the bounds of a generator", help=help)
+        step, width = self.grid()
+        self.expect(
+            ")", "after the bounds of a generator", help="a generator is `(lower <= iv < upper step s width w)`"
+        )
         span = begin | self.last.span
-        assigns: list[Assign] = []
-        if self.accept("{"):
-            while not self.is_at("}") and self.token.kind != "end":
-                assigns.append(self.assign())
-            self.expect("}", "after the assignments of a generator")
+        assigns: tuple[Statement, ...] = self.block("with") if self.is_at("{") else ()
         self.expect(":", "before the body of a generator")
         body = self.expression()
         return WithGenerator(
-            pattern, Generator(lower, upper, first, second, span), tuple(assigns), body, begin | self.last.span
+            pattern, Generator(lower, upper, first, second, span, step, width), assigns, body, begin | self.last.span
         )
 
     def relation(self) -> str:
@@ -1028,6 +1404,12 @@ class _Parser:
                 help="a generator is `(lower <= iv < upper)`",
             )
         return self.next().text
+
+
+def _beyond(type_: str) -> int:
+    """The smallest number above the range of an integer type."""
+    signed = type_.startswith("int")
+    return 1 << (int(type_.strip("uint")) - signed)
 
 
 def _variables(part: SacExpression | Dot) -> str | tuple[str, ...] | None:

@@ -5,6 +5,7 @@ Worked example: `{iv->A[iv]+1|iv<[5]}` prints as `{ iv -> A[iv] + 1 | iv < [5] }
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from .sac_tree import (
@@ -16,16 +17,22 @@ from .sac_tree import (
     Conditional,
     Dot,
     Generator,
+    If,
+    Loop,
     PartitionClause,
     Pattern,
     SacExpression,
     SacFunction,
+    SacImport,
     SacType,
+    SacTypedef,
     SacUnit,
     Selection,
     SetExpr,
+    Statement,
     TripleDot,
     Unary,
+    Unpack,
     WithGenerator,
     WithLoop,
 )
@@ -41,7 +48,8 @@ def sac_to_text(node: SacUnit | SacFunction | SacExpression | PartitionClause | 
     """The canonical text; parsing it gives an equal tree (for functions that could be read)."""
     match node:
         case SacUnit():
-            return "\n\n".join(_function(function) for function in node.functions)
+            lines = [line_text(line) for line in node.lines]
+            return "\n\n".join([*lines, *(_function(function) for function in node.functions)])
         case SacFunction():
             return _function(node)
         case PartitionClause():
@@ -56,6 +64,8 @@ def sac_to_text(node: SacUnit | SacFunction | SacExpression | PartitionClause | 
 
 def type_text(type_: SacType) -> str:
     """`float[*]`, `int[.,3]`, `double`."""
+    if type_.written:
+        return type_.written
     if isinstance(type_.shape, str):
         return f"{type_.base}[{type_.shape}]"
     extents = ",".join("." if extent is None else str(extent) for extent in type_.shape)
@@ -69,14 +79,74 @@ def signature_text(function: SacFunction) -> str:
     return f"{types} {function.name.name}({params})"
 
 
+def head_text(function: SacFunction) -> str:
+    """The signature as the definition begins with it: with `inline`."""
+    return f"{'inline ' if function.inline else ''}{signature_text(function)}"
+
+
+def line_text(line: SacTypedef | SacImport) -> str:
+    """`typedef int[3] vec;`."""
+    return line.text if isinstance(line, SacImport) else f"typedef {type_text(line.type)} {line.name.name};"
+
+
 def _function(function: SacFunction) -> str:
-    lines = [f"    {_assign(a)}" for a in function.body if not isinstance(a, BrokenAssign)]
+    lines = statement_lines(function.body, 1)
     results = ", ".join(_expr(result, 0) for result in function.results)
-    return "\n".join([signature_text(function) + " {", *lines, f"    return {results};", "}"])
+    return "\n".join([head_text(function) + " {", *lines, f"    return {results};", "}"])
+
+
+def statement_lines(statements: Iterable[Statement], depth: int) -> list[str]:
+    """Statements, one or more lines each."""
+    found: list[str] = []
+    indent = "    " * depth
+    for statement in statements:
+        match statement:
+            case Assign():
+                found.append(f"{indent}{_assign(statement)};")
+            case Unpack():
+                names = ", ".join(name.name for name in statement.names)
+                found.append(f"{indent}{names} = {_expr(statement.value, 0)};")
+            case If():
+                found += _if_lines(statement, depth)
+            case Loop():
+                inside = statement_lines(statement.body, depth + 1)
+                last = f" while ({_expr(statement.condition, 0)});" if statement.word == "do" else ""
+                found += [f"{indent}{_loop_head(statement)} {{", *inside, f"{indent}}}{last}"]
+            case BrokenAssign():
+                pass
+    return found
+
+
+def _if_lines(statement: If, depth: int) -> list[str]:
+    indent = "    " * depth
+    head = f"if ({_expr(statement.condition, 0)}) {{"
+    found = [f"{indent}{head}", *statement_lines(statement.then, depth + 1)]
+    rest = statement.otherwise
+    if len(rest) == 1 and isinstance(rest[0], If):
+        first, *others = _if_lines(rest[0], depth)
+        return [*found, f"{indent}}} else {first.lstrip()}", *others]
+    if rest:
+        found += [f"{indent}}} else {{", *statement_lines(rest, depth + 1)]
+    return [*found, f"{indent}}}"]
+
+
+def _loop_head(loop: Loop) -> str:
+    condition = _expr(loop.condition, 0)
+    if loop.word == "for":
+        start, step = (", ".join(map(_assign, part)) for part in (loop.start, loop.step))
+        return f"for ({start}; {condition}; {step})"
+    return "do" if loop.word == "do" else f"while ({condition})"
 
 
 def _assign(assign: Assign) -> str:
-    return f"{assign.name.name} = {_expr(assign.value, 0)};"
+    name = assign.name.name
+    if assign.operator in ("++", "--"):
+        return f"{name}{assign.operator}"
+    value = assign.value
+    if assign.operator != "=":
+        assert isinstance(value, Binary)
+        value = value.right
+    return f"{name} {assign.operator} {_expr(value, 0)}"
 
 
 def _expr(node: SacExpression, level: int) -> str:
@@ -117,7 +187,8 @@ def _index(node: SacExpression | Dot | TripleDot) -> str:
 
 def _pattern(pattern: Pattern) -> str:
     items = [item.name if isinstance(item, Name) else _index(item) for item in pattern.items]
-    return items[0] if pattern.vector else f"[{', '.join(items)}]"
+    whole = f"{pattern.whole.name} = " if pattern.whole is not None else ""
+    return items[0] if pattern.vector else f"{whole}[{', '.join(items)}]"
 
 
 def _variables(pattern: Pattern) -> str:
@@ -132,7 +203,9 @@ def _bound(bound: SacExpression | Dot) -> str:
 def _generator(generator: Generator, variables: str) -> str:
     lower = "" if generator.lower is None else f"{_bound(generator.lower)} {generator.lower_relation} "
     upper = "" if generator.upper is None else f" {generator.upper_relation} {_bound(generator.upper)}"
-    return f"{lower}{variables}{upper}"
+    step = "" if generator.step is None else f" step {_bound(generator.step)}"
+    width = "" if generator.width is None else f" width {_bound(generator.width)}"
+    return f"{lower}{variables}{upper}{step}{width}"
 
 
 def _partition(partition: PartitionClause) -> str:
@@ -150,5 +223,9 @@ def _with_loop(loop: WithLoop) -> str:
 
 
 def _with_generator(generator: WithGenerator) -> str:
-    assigns = " { " + " ".join(_assign(a) for a in generator.assigns) + " }" if generator.assigns else ""
+    assigns = (
+        " { " + " ".join(line.strip() for line in statement_lines(generator.assigns, 0)) + " }"
+        if generator.assigns
+        else ""
+    )
     return f"({_generator(generator.generator, _pattern(generator.pattern))}){assigns} : {_expr(generator.body, 0)}"

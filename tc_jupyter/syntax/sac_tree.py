@@ -8,7 +8,7 @@ Selection(Name("a"), (Name("i"),)), Generator(None, ..., ArrayLiteral((Number("5
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
@@ -50,21 +50,27 @@ class ArrayLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """`iv` (`items` is a single name and `vector` is true) or `[i, ., j, ...]`."""
+    """`iv` (`items` is a single name and `vector` is true), `[i, ., j, ...]`, or `iv = [i, j]` with `iv` as `whole`."""
 
     items: tuple[Name | Dot | TripleDot, ...]
     vector: bool
     span: Span = field(default=NO_SPAN, compare=False)
+    whole: Name | None = None
 
     @property
     def names(self) -> tuple[Name, ...]:
         """The named items, in order."""
         return tuple(item for item in self.items if isinstance(item, Name))
 
+    @property
+    def bound(self) -> tuple[Name, ...]:
+        """Every name that the pattern gives a meaning to: the named items and that of the whole vector."""
+        return self.names if self.whole is None else (self.whole, *self.names)
+
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """`lower <= pattern < upper`; a missing bound is `None`, `.` is a `Dot`.
+    """`lower <= pattern < upper step s width w`; a missing part is `None`, `.` is a `Dot`.
 
     `lower_relation` and `upper_relation` are `<=` or `<`; other relations than `<=`, `<` stand only in with-loops.
     """
@@ -74,6 +80,8 @@ class Generator:
     lower_relation: str = "<="
     upper_relation: str = "<"
     span: Span = field(default=NO_SPAN, compare=False)
+    step: SacExpression | None = None
+    width: SacExpression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +104,54 @@ class SetExpr:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """`name = value;`."""
+    """`name = value;`; of `name += e;` and `name++;` the value is `name + e`, and `operator` what was written."""
 
     name: Name
     value: SacExpression
     span: Span = field(default=NO_SPAN, compare=False)
+    operator: str = "="
+
+
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """`a, b = f(x);`: the results of a call, in order."""
+
+    names: tuple[Name, ...]
+    value: Apply[SacExpression]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """`if (condition) { .. } else { .. }`; `span` covers all of it, `head` the condition in its brackets."""
+
+    condition: SacExpression
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+    head: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for (start; condition; step) { body }`, `while (condition) { body }` or `do { body } while (condition);`, as `word` says."""
+
+    word: str
+    start: tuple[Assign, ...]
+    condition: SacExpression
+    step: tuple[Assign, ...]
+    body: tuple[Statement, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+    head: Span = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class WithGenerator:
-    """`(lower <= iv < upper) { assignments } : body;` of a with-loop."""
+    """`(lower <= iv < upper) { statements } : body;` of a with-loop."""
 
     pattern: Pattern
     generator: Generator
-    assigns: tuple[Assign, ...]
+    assigns: tuple[Statement, ...]
     body: SacExpression
     span: Span = field(default=NO_SPAN, compare=False)
 
@@ -151,11 +193,13 @@ class SacType:
     Attributes:
         base: as written (`double`, `int`, `float32`).
         shape: `()` for a scalar, `"*"`, `"+"`, or one entry per axis: an integer or `None` for `.`.
+        written: the text of a type that uses a `typedef`; else empty.
     """
 
     base: str
     shape: tuple[int | None, ...] | str = ()
     span: Span = field(default=NO_SPAN, compare=False)
+    written: str = field(default="", compare=False)
 
     @property
     def rank(self) -> int | None:
@@ -180,6 +224,26 @@ class BrokenAssign:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
+Statement: TypeAlias = Assign | Unpack | If | Loop | BrokenAssign
+
+
+@dataclass(frozen=True, slots=True)
+class SacTypedef:
+    """`typedef int[3] vec;`: `vec` is another way to write the type."""
+
+    name: Name
+    type: SacType
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SacImport:
+    """`use Array: all;` of a module whose functions every cell knows; `text` is the line with single blanks."""
+
+    text: str
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
 class SacFunction:
     """A function; `name` may be an operator. `broken` is set when a part of it could not be read."""
@@ -187,20 +251,22 @@ class SacFunction:
     types: tuple[SacType | None, ...]
     name: Name
     params: tuple[SacParam, ...]
-    body: tuple[Assign | BrokenAssign, ...]
+    body: tuple[Statement, ...]
     results: tuple[SacExpression, ...]
     broken: bool = False
     span: Span = field(default=NO_SPAN, compare=False)
     signature_span: Span = field(default=NO_SPAN, compare=False)
     return_span: Span = field(default=NO_SPAN, compare=False)
+    inline: bool = False  # was written before it; every call is inlined
 
 
 @dataclass(frozen=True, slots=True)
 class SacUnit:
-    """A cell."""
+    """A cell: its functions, and its lines of other kinds (in text order, as the functions are)."""
 
     functions: tuple[SacFunction, ...]
     span: Span = field(default=NO_SPAN, compare=False)
+    lines: tuple[SacTypedef | SacImport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +311,7 @@ def sac_children(node: SacExpression) -> tuple[SacExpression, ...]:
             found = []
             for part in node.generators:
                 found.extend(_bounds(part.generator))
-                found.extend(assign.value for assign in part.assigns)
+                found.extend(statement_expressions(part.assigns))
                 found.append(part.body)
             return (*found, *node.arguments)
     assert_never(node)
@@ -254,7 +320,63 @@ def sac_children(node: SacExpression) -> tuple[SacExpression, ...]:
 def _bounds(generator: Generator | None) -> tuple[SacExpression, ...]:
     if generator is None:
         return ()
-    return tuple(b for b in (generator.lower, generator.upper) if b is not None and not isinstance(b, Dot))
+    parts = (generator.lower, generator.upper, generator.step, generator.width)
+    return tuple(part for part in parts if part is not None and not isinstance(part, Dot))
+
+
+def generator_bounds(generator: Generator | None) -> tuple[SacExpression, ...]:
+    """The expressions of a generator, left to right."""
+    return _bounds(generator)
+
+
+def inner_statements(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements, those inside of others behind them, in text order; never recurses."""
+    stack = list(reversed(list(statements)))
+    while stack:
+        current = stack.pop()
+        yield current
+        match current:
+            case If():
+                stack.extend(reversed((*current.then, *current.otherwise)))
+            case Loop():
+                stack.extend(reversed((*current.start, *current.body, *current.step)))
+            case Assign() | Unpack() | BrokenAssign():
+                pass
+
+
+def statement_expressions(statements: Iterable[Statement]) -> tuple[SacExpression, ...]:
+    """The expressions of statements and of those inside of them."""
+    found: list[SacExpression] = []
+    for statement in inner_statements(statements):
+        match statement:
+            case Assign() | Unpack():
+                found.append(statement.value)
+            case If() | Loop():
+                found.append(statement.condition)
+            case BrokenAssign():
+                pass
+    return tuple(found)
+
+
+def assigned_names(statements: Iterable[Statement]) -> tuple[Name, ...]:
+    """The names that statements give a value to, at their places; of a statement that could not be read without a place."""
+    found: list[Name] = []
+    for statement in inner_statements(statements):
+        match statement:
+            case Assign():
+                found.append(statement.name)
+            case Unpack():
+                found += statement.names
+            case BrokenAssign():
+                found += [Name(statement.name)] if statement.name else []
+            case If() | Loop():
+                pass
+    return tuple(found)
+
+
+def sac_expressions(function: SacFunction) -> tuple[SacExpression, ...]:
+    """All expressions of a function, in text order."""
+    return (*statement_expressions(function.body), *function.results)
 
 
 def sac_walk(node: SacExpression) -> Iterator[SacExpression]:

@@ -26,6 +26,8 @@ long turned(long x) { return x - 1; }
 long[*] rows(long[+] x) { return { [i] -> x[i] * (i + 1) }; }
 long larger(long x, long y) { return x > y ? x : y; }
 long[.] %(long[.] x, long y) { return x - y; }
+long, long both(long x, long y) { return (x / y, x % y); }
+long[*], long[*] halves(long[*] x) { y = x / 2; return (y, x - y); }
 """
 """Functions that a drawn program may call: overloaded, one with a comprehension, one to fold with, an operator."""
 
@@ -52,7 +54,22 @@ class Maker:
         """Text of an expression of any rank."""
         if depth == 0:
             return self.pick(*self.shapes)
-        kind = self.number(0, 12)
+        kind = self.number(0, 15)
+        if kind == 13:
+            return self.moved(depth, scope)
+        if kind == 14:
+            x = self.array(depth - 1, scope)
+            return self.pick(
+                f"where({x} > {self.number(-1, 4)}, {x}, {self.scalar(depth - 1, scope)})",
+                f"tile([{self.number(0, 2)}], [{self.number(0, 2)}], {x})",
+                f"reshape(reverse(shape({x})), {x})",
+                f"reshape([prod(shape({x}))], {x})",
+                f"reshape([2, prod(shape({x})) / 2], {x})",
+                f"iota({self.extent()})",
+            )
+        if kind == 15:
+            x, y = self.array(depth - 1, scope), self.pick(str(self.number(-3, 3)), "n", self.scalar(depth - 1, scope))
+            return self.pick(f"({x} / {y})", f"mod({x}, {y})", f"(({x} - 4) / ({y}))", f"(n / ({x} - 2))")
         if kind == 10:
             return f"{self.pick('turned', 'rows')}({self.array(depth - 1, scope)})"
         if kind == 11:
@@ -84,8 +101,47 @@ class Maker:
             return self.with_loop(depth, scope)
         return self.comprehension(depth, scope)
 
+    def moved(self, depth, scope):
+        """Text of a rotated or shifted array."""
+        x, by = self.array(depth - 1, scope), self.pick(str(self.number(-4, 4)), "n", "-n")
+        return self.pick(
+            f"rotate([{by}], {x})",
+            f"rotate(0, {by}, {x})",
+            f"shift([{by}], {x})",
+            f"shift([{by}], {self.number(-2, 9)}, {x})",
+            f"shift(0, {by}, n, {x})",
+            f"rotate([{by}, {self.number(-2, 2)}], {x})",
+        )
+
+    def statements(self):
+        """Lines that change the scalar `s` and the array `d`."""
+        lines = [f"s = {self.pick('n', '0', '1 - n')};", f"d = {self.pick(*(name for name in self.shapes if name != 'c'))};"]
+        for _ in range(self.number(0, 3)):
+            kind = self.number(0, 7)
+            test = f"{self.pick('s', 'n', 'shape(a)[0]', 'sum(d)')} {self.pick('<', '>', '==')} {self.number(-1, 3)}"
+            change = self.pick("s += 2;", "s -= n;", "s *= -3;", "s /= 2;", "s %= 3;", "s++;", "s--;", "d += s;", "d = reverse(d);")
+            other = self.pick("s -= 1;", "d *= 2;", "s = n; d = d - 1;")
+            lines.append(
+                (
+                    f"q, r = both(s - 5, {self.pick('2', '-3', 'n')}); s = q * 10 + r;",
+                    "p, q = halves(d); d = p * q;",
+                    change,
+                    change,
+                    f"if ({test}) {{ {change} }} else {{ {other} }}",
+                    f"if ({test}) {{ {change} }}",
+                    f"for (k = 0; k < {self.pick('2', 'n', 'shape(a)[0]')}; k++) {{ {change} s += k; }}",
+                    f"k = {self.number(1, 9)}; do {{ {change} k /= 2; }} while (k > 1);",
+                )[kind]
+            )
+        return lines
+
     def scalar(self, depth, scope):
-        kind = self.number(0, 9)
+        kind = self.number(0, 11)
+        if kind == 10:
+            return f"({self.scalar(0, scope)} - {self.number(0, 9)}) {self.pick('/', '%')} {self.pick('2', '-3', '3', 'n')}"
+        if kind == 11:
+            x = self.pick(*self.shapes)
+            return f"({self.pick('all', 'any')}({x} > {self.number(-1, 5)}) ? 1 : 0)"
         if kind == 7:
             return self.pick(self.extent(), f"turned({self.scalar(0, scope)})")
         if depth and scope and kind == 8:  # a shape that depends on an index, inside a reduction
@@ -123,8 +179,9 @@ class Maker:
         array = self.pick(*self.shapes)
         function, neutral = self.pick(("+", 0), ("*", 1), ("max", -99), ("min", 99), ("larger", -99))
         low = self.pick(f"0 * shape({array})", f"0 * shape({array}) + {self.number(0, 1)}")
-        parts = f"({low} <= {iv} < shape({array})) : {array}[{iv}] + {self.scalar(0, scope)};"
-        if self.number(0, 3) == 0:
+        grid = self.pick("", "", " step 2", " step 3 width 2")
+        parts = f"({low} <= {iv} < shape({array}){grid}) : {array}[{iv}] + {self.scalar(0, scope)};"
+        if not grid and self.number(0, 3) == 0:
             parts = f"({low} + 1 <= {iv} < shape({array}) - 1) : {self.scalar(0, scope)}; {parts}"
         return f"with {{ {parts} }} : fold({function}, {neutral})"
 
@@ -185,6 +242,8 @@ class Maker:
             f" | {names} < {high}",
             f" | {low} <= {names} < {high}",
             f" | . <= {names} < {high}",
+            f" | {low} <= {names} < {high} step [{', '.join(str(self.number(1, 3)) for _ in range(count))}]",
+            f" | {low} <= {names} < {high} step {self.number(1, 3)} width {self.number(1, 2)}",
         )
 
     def with_loop(self, depth, scope):
@@ -197,8 +256,11 @@ class Maker:
                 "." if count else "[]", "[" + ", ".join(str(self.number(0, 3)) for _ in range(count)) + "]"
             )
             relation = self.pick("<", "<=")
+            grid = self.pick("", "", "", f" step {self.number(1, 3)}", f" step [{', '.join('2' * count)}] width 1")
+            block = self.pick("", "", f" {{ x = {iv}[0]; if (x > 0) {{ x -= 2; }} }}")
             parts.append(
-                f"({self.pick(low, low, '.')} {relation} {iv} {self.pick('<', '<=') if high != '.' else '<'} {high}) : {iv}[0] + {self.scalar(depth - 1, scope)};"
+                f"({self.pick(low, low, '.')} {relation} {iv} {self.pick('<', '<=') if high != '.' else '<'} {high}{grid}){block}"
+                f" : {'x' if block else f'{iv}[0]'} + {self.scalar(depth - 1, scope)};"
             )
         frame = "[" + ", ".join(str(self.number(0, 4)) for _ in range(count)) + "]"
         operator = self.pick(
@@ -217,8 +279,11 @@ def programs(draw):
     maker = Maker(draw, shapes)
     lines = []
     if draw(st.booleans()):
+        lines += [f"    {line}" for line in maker.statements()]
+        maker.shapes = {**shapes, "d": None}
+    if draw(st.booleans()):
         lines.append(f"    c = {maker.array(draw(st.integers(0, 2)), [])};")
-        maker.shapes = {**shapes, "c": None}
+        maker.shapes = {**maker.shapes, "c": None}
     result = maker.comprehension(2, []) if draw(st.integers(0, 3)) else maker.array(2, [])
     text = (
         HELPERS + "long[*] f(long[*] a, long[*] b, long n) {\n" + "\n".join([*lines, f"    return {result};"]) + "\n}"

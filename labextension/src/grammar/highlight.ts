@@ -49,8 +49,12 @@ const sac = {
   ShapeOp: t.operator,
   Bar: t.operator,
   'Dot Dots': t.atom,
+  'UpdateOp StepOp': t.definitionOperator,
+  'NamedType NewType': t.standard(t.variableName),
+  'Whole ModuleName': t.variableName,
+  '::': t.operator,
   ';': t.separator,
-  'return with genarray modarray fold': t.keyword
+  'return with genarray modarray fold inline typedef use all except if else for while do step width': t.keyword
 };
 
 export const tcHighlight = styleTags(tc);

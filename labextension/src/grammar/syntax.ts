@@ -124,21 +124,30 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
       return pattern(node, slice);
     case 'Generator':
       return generator(node, slice);
+    case 'ArrayLiteral':
+      return listedDots(node);
+    case 'NamedType':
+      return namedType(node, slice);
+    case 'ModuleName':
+      return MODULES.has(text(node, slice)) ? [] : [{ from: node.from, to: node.to, code: 'TC156', message: `there is no module \`${text(node, slice)}\`` }];
     default:
       return [];
   }
 }
 
 const SUFFIX = /[uU]?[lL]{0,2}$/;
+const SAC_SUFFIX = /[uU]?(?:[lL]{0,2}|[bBsSiI])$/;
+/** By suffix, how many bits a number has at most: one less where the type is signed. */
+const BITS: Readonly<Record<string, bigint>> = { '': 64n, b: 7n, s: 15n, i: 31n, l: 63n, ll: 63n, ub: 8n, us: 16n, ui: 64n, u: 64n, ul: 64n, ull: 64n };
 
 function tooLarge(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[] {
   const literal = text(node, slice);
-  const digits = literal.replace(/^0[xX]/.test(literal) ? /[uUlL]+$/ : SUFFIX, '');
+  const digits = literal.replace(/^0[xX]/.test(literal) ? /[uUlLsSiI]+$/ : language === 'sac' ? SAC_SUFFIX : SUFFIX, '');
   if (!/^(?:\d+|0[xX][\da-fA-F]+|0[bB][01]+)$/.test(digits)) {
     return [];
   }
-  const signed = language === 'sac' && /^[lL]+$/.test(literal.slice(digits.length));
-  return BigInt(digits) < 1n << (signed ? 63n : 64n)
+  const suffix = language === 'sac' ? literal.slice(digits.length).toLowerCase() : '';
+  return BigInt(digits) < 1n << BITS[suffix in BITS ? suffix : '']
     ? []
     : [{ from: node.from, to: node.to, code: 'TC102', message: 'the number is larger than every integer type' }];
 }
@@ -149,7 +158,34 @@ function pythonWord(node: SyntaxNode, slice: Slice): Problem[] {
   return good === undefined ? [] : [{ from: node.from, to: node.to, code: 'TC107', message: `\`${word}\` is an operator of Python; here it is \`${good}\`` }];
 }
 
-const STATEMENTS = new Set(['for', 'while', 'do', 'if', 'else', 'goto', 'def']);
+const STATEMENTS = new Set(['goto', 'break', 'continue', 'switch', 'def']);
+
+const MODULES = new Set(
+  (
+    'Array ArrayArith ArrayBasics ArrayFormat ArrayReduce ArrayTransform Bits Bool Constants Math MathArray Numerical ' +
+    'ScalarArith Structures'
+  ).split(' ')
+);
+
+// `a[[., j]]` is `a[., j]`: elsewhere an array has no dots
+function listedDots(node: SyntaxNode): Problem[] {
+  const dots = [...node.getChildren('Dot'), ...node.getChildren('Dots')];
+  const alone = node.parent?.name === 'Selection' && node.prevSibling?.name === '[' && node.nextSibling?.name === ']';
+  return alone ? [] : dots.map(({ from, to }) => ({ from, to, code: 'TC101', message: 'an array has no dots' }));
+}
+
+// the name of a type is that of a `typedef` above
+function namedType(node: SyntaxNode, slice: Slice): Problem[] {
+  let top = node;
+  for (let up: SyntaxNode | null = node; up; up = up.parent) {
+    top = up;
+  }
+  const known = top.getChildren('Line').some(line => {
+    const name = line.getChild('NewType');
+    return name !== null && name.from < node.from && text(name, slice) === text(node, slice);
+  });
+  return known ? [] : [{ from: node.from, to: node.to, code: 'TC154', message: `\`${text(node, slice)}\` is not a type` }];
+}
 
 function otherStatement(node: SyntaxNode, slice: Slice): Problem[] {
   const word = text(node, slice);
@@ -256,7 +292,7 @@ function pattern(node: SyntaxNode, slice: Slice): Problem[] {
     }
     seen.add(text(name, slice));
   }
-  if (node.parent?.name === 'Generator') {
+  if (node.parent?.name === 'Generator' || node.getChild('AssignOp')) {
     found.push(...[...dots, ...node.getChildren('Dot')].map(({ from, to }) => ({ from, to, code: 'TC101', message: 'a with-loop has no dots between its names' })));
   }
   return found;
@@ -265,7 +301,10 @@ function pattern(node: SyntaxNode, slice: Slice): Problem[] {
 function generator(node: SyntaxNode, slice: Slice): Problem[] {
   const children: SyntaxNode[] = [];
   for (let child = node.firstChild; child; child = child.nextSibling) {
-    if (!child.type.isError && !child.name.endsWith('Comment')) {
+    if (child.name === 'step') {
+      break;
+    }
+    if (!child.type.isError && !child.name.endsWith('Comment') && child.name !== 'Whole') {
       children.push(child);
     }
   }
@@ -297,12 +336,17 @@ function patternNames(partition: SyntaxNode, slice: Slice): string | null {
     return null;
   }
   const names = pattern.getChildren('Iterator').map(item => text(item, slice));
+  if (pattern.getChild('AssignOp')) {
+    return `[${names.slice(1).join(',')}]`;
+  }
   return pattern.firstChild?.name === 'Iterator' ? names[0] : `[${names.join(',')}]`;
 }
 
 function sameNames(node: SyntaxNode, wanted: string, slice: Slice): Problem[] {
   const got = text(node, slice).replace(/\s+|\/\*[^]*?\*\/|\/\/.*/g, '');
-  return got === wanted
+  const pattern = node.parent?.parent?.getChild('Pattern');
+  const whole = pattern?.getChild('AssignOp') ? pattern.firstChild : null;
+  return got === wanted || (whole && got === text(whole, slice))
     ? []
     : [{ from: node.from, to: node.to, code: 'TC153', message: `a generator repeats the names of its pattern: \`${wanted}\`` }];
 }

@@ -58,7 +58,9 @@ export const tcNames = new ExternalTokenizer(input => {
   input.acceptToken(assigned ? assignedName : name, length);
 });
 
-const SAC_RESERVED = new Set([...vocabularies.sac.keywords, ...vocabularies.sac.constants, ...vocabularies.sac.types]);
+/** Keywords in their places only, names elsewhere. */
+const FREE = new Set(['use', 'import', 'step', 'width']);
+const SAC_RESERVED = new Set([...vocabularies.sac.keywords.filter(each => !FREE.has(each)), ...vocabularies.sac.constants, ...vocabularies.sac.types]);
 const LETTER = /\p{L}/u;
 const isSacWord = (code: number): boolean => isWord(code) || (code > 127 && LETTER.test(String.fromCharCode(code)));
 
@@ -94,11 +96,12 @@ function first(input: InputStream, length: number): First | null {
   if (SAC_RESERVED.has(text)) {
     return text === 'return' ? { token: sac.name, missing: BEFORE_STATEMENT } : null;
   }
-  const after = word(input, afterSpace(input, length), 2);
-  if (after === '->') {
+  const place = afterSpace(input, length);
+  const after = word(input, place, 2);
+  if (after === '->' || (after[0] === '=' && after[1] !== '=' && opensPattern(input, afterSpace(input, place + 1)))) {
     return { token: sac.patternName, missing: BEFORE_PART };
   }
-  return after[0] === '=' && after[1] !== '=' ? { token: sac.assignedName, missing: BEFORE_STATEMENT } : null;
+  return (after[0] === '=' && after[1] !== '=') || /^[-+*/%]=$/.test(after) ? { token: sac.assignedName, missing: BEFORE_STATEMENT } : null;
 }
 
 function beginsLine(input: InputStream): boolean {
@@ -110,8 +113,11 @@ function beginsLine(input: InputStream): boolean {
 }
 
 // the `[` of `[i, .., k] ->`, in which no other bracket stands
-function opensPattern(input: InputStream): boolean {
-  let at = 1;
+function opensPattern(input: InputStream, start = 0): boolean {
+  if (input.peek(start) !== 91) {
+    return false;
+  }
+  let at = start + 1;
   while (at < WIDEST && (isSacWord(input.peek(at)) || isSpace(input.peek(at)) || input.peek(at) === 44 || input.peek(at) === 46)) {
     at++;
   }

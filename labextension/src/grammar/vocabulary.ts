@@ -30,12 +30,12 @@ export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
     functions: words(`${one} ${more}`)
   },
   sac: {
-    keywords: words('return with genarray modarray fold'),
+    keywords: words('return with genarray modarray fold if else for while do inline typedef use import step width'),
     constants: words('true false inf nan'),
     types: words(`${scalars} long`),
     reductions: words('min max'),
     functions: words(
-      `${one} ${more} shape dim take drop sel sum prod minval maxval reverse transpose genarray tof toi tod`
+      `${one} ${more} shape dim take drop sel sum prod minval maxval reverse transpose genarray reshape iota tile where rotate shift all any mod tof toi tod`
     )
   }
 };
