@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -481,7 +480,10 @@ def _atom_at(
             pick = np.minimum if atom.kind == "min" else np.maximum
             return functools.reduce(pick, (_at(argument, known) for argument in atom.arguments))
         case Product():
-            return functools.reduce(operator.mul, (_at(factor, known) for factor in atom.factors))
+            product: int | Ints = 1
+            for factor in atom.factors:
+                product = product * _at(factor, known)
+            return product
         case Choice():
             test = _holds_at(atom.condition, known)
             return np.where(test, _at(atom.then, known), _at(atom.otherwise, known))

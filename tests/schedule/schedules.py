@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -27,7 +28,7 @@ SIZES = (1, 2, 3, 5, 7, 8, 9, 13)
 FACTORS = (1, 2, 3, 4, 8)
 SCOPES = ("auto", "local", "register", "shared", "global")
 AXES = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y")
-MOST_STEPS = 8
+MOST_STEPS = 14
 
 
 def program(random: Random) -> str:
@@ -95,7 +96,7 @@ def step(random: Random, schedule: Schedule) -> Schedule:
         case "annotate":
             return getattr(schedule, random.choice(("parallel", "vectorize", "unroll")))(stage, leaf)
         case "at":
-            return schedule.compute_at(stage, other, place)
+            return at_a_reader(random, schedule, stage)
         case "with":
             return schedule.compute_with(stage, other, place)
         case "inline":
@@ -114,11 +115,27 @@ def step(random: Random, schedule: Schedule) -> Schedule:
             tile = [(random.choice(order), random.choice((2, 4)))] if random.random() < 0.5 else []
             return schedule.storage(stage, layout=(*((dimension, 0) for dimension in order), *tile))
         case "rfactor":
-            return schedule.rfactor(stage, leaf)
+            kinds = schedule.graph.stage(stage)
+            return schedule.rfactor(
+                stage, random.choice([each for each in leaves if kinds.kind(each) == "reduction"] or [leaf])
+            )
         case "cache_write":
             return schedule.cache_write(stage)
         case _:
             return schedule.cache_read(random.choice(list(schedule.graph.stage(stage).statement.reads())).tensor, stage)
+
+
+def at_a_reader(random: Random, schedule: Schedule, stage: str) -> Schedule:
+    """A stage at a loop of one of its readers or around it, sometimes with a scope or as a window."""
+    users = [user.name for user in schedule.graph.consumers(stage)] or [stage]
+    around = [loop for user in users for loop in schedule.graph.attach_path(user)]
+    places = [*((user, leaf) for user in users for leaf in schedule.leaves(user)), *around] or [(stage, "none")]
+    schedule = schedule.compute_at(stage, *random.choice(places))
+    with suppress(CompileError):
+        schedule = schedule.storage(stage, random.choice(SCOPES))
+    with suppress(CompileError):
+        schedule = schedule.storage(stage, rolling=True) if random.random() < 0.5 else schedule
+    return schedule
 
 
 STEPS = (
