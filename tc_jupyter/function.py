@@ -859,10 +859,10 @@ def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
         TypeError: a value is no integer.
         ValueError: there is no such size, or a size is negative.
     """
-    scalars = {each.name for each in parameters_of(program) if not each.rank and each.dtype.is_integer}
+    scalars = program.integer_scalars
     for name, value in sizes.items():
         if name not in program.sizes and name not in scalars:
-            known = ", ".join((*program.sizes, *sorted(scalars)))
+            known = ", ".join((*program.sizes, *scalars))
             raise ValueError(f"`{program.name}` has no size {name!r}; there are {known or 'none'}")
         if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
             raise TypeError(f"{name}={value!r}: a size is an integer")
@@ -877,10 +877,10 @@ def _all_given(program: Program) -> Generator[None]:
     try:
         yield
     except KeyError as missing:
-        name, scalars = missing.args[0], {each.name for each in parameters_of(program) if not each.rank}
+        name, scalars = missing.args[0], program.integer_scalars
         if name not in program.sizes and name not in scalars:
             raise
-        known = ", ".join(f"`{each}`" for each in program.sizes) or "none"
+        known = ", ".join(f"`{each}`" for each in (*program.sizes, *scalars))
         message = f"`{name}` is not given"
         help = f"the sizes are {known}: give all of them, or the arrays of a call"
         fail(codes.SIZE_MISSING, message, program.source, program.span, help=help)

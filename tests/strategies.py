@@ -6,6 +6,7 @@ Programs are text, so that a failure is a cell that a person can read and paste.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -251,7 +252,10 @@ def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...
         if not schedule.leaves(other):
             return schedule
         placed = getattr(schedule, kind)(stage, other, data.draw(st.sampled_from(schedule.leaves(other))))
-        return placed.storage(stage, rolling=True) if kind == "compute_at" and data.draw(st.booleans()) else placed
+        if kind == "compute_at" and data.draw(st.booleans()):
+            with suppress(CompileError):
+                return placed.storage(stage, rolling=True)
+        return placed
     if kind == "rfactor":
         return schedule.rfactor(stage, leaf)
     if kind == "scope":

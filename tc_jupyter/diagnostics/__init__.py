@@ -4,6 +4,8 @@ Comes in: spans and words from every other folder. Goes out: `Diagnostic` values
 Nothing here knows what a message is about.
 """
 
+import sys
+
 from . import codes
 from .diagnostic import (
     NO_SPAN,
@@ -20,6 +22,7 @@ from .diagnostic import (
 )
 from .nearest import edit_distance, nearest
 from .render import explain, index_sections, render
+from .uncaught import hook, users_frames
 from .warn import DiagnosticWarning, warn
 
 __all__ = [
@@ -41,5 +44,9 @@ __all__ = [
     "index_sections",
     "nearest",
     "render",
+    "users_frames",
     "warn",
 ]
+
+# Python asks for what is shown of an error that ends a script or a line of the prompt in this one place
+sys.excepthook = hook(sys.excepthook)

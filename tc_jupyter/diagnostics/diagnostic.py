@@ -135,6 +135,10 @@ class CompileError(Exception):
         self.diagnostics = diagnostics
         self.source = source
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: the messages."""
+        return str(self).splitlines()
+
     def __reduce__(self) -> tuple[Any, ...]:
         # an error of a worker process is pickled on its way to the caller
         return type(self), (self.diagnostics, self.source, str(self))

@@ -23,7 +23,7 @@ from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, module_of
 from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.runtime import doctor, nvrtc
 from tc_jupyter.runtime.cubin import find_nvdisasm
-from tc_jupyter.schedule import Bounds, Range, Schedule, default_schedule, schedule_of
+from tc_jupyter.schedule import Bounds, Range, Schedule, default_schedule, required_sizes, schedule_of
 from tc_jupyter.schedule.bounds import shown
 from tc_jupyter.syntax import sac_to_text, sac_tree, tree
 from tc_jupyter.syntax.printer import def_text
@@ -392,7 +392,8 @@ def schedule_view(
     answer |= {"sizes": numbers, "primitives": [step.to_python()[1:] for step in made.steps]}
     answer["diagnostics"] = [diagnostic_json(message, cell.source) for message in told]
     try:
-        bounds = made.bounds(**numbers)
+        # as for the conditions, integer scalars are 1
+        bounds = made.bounds(**{name: numbers.get(name, 1) for name in required_sizes(made.graph)})
         return {**answer, "loops": bounds.loops(), "stages": _stages(bounds)}
     except CompileError as problem:
         answer["diagnostics"] += [diagnostic_json(message, cell.source) for message in problem.diagnostics]

@@ -582,7 +582,8 @@ class _StageLoops:
             inner = Block((zeros, *inner.body))
         inner = self.nest.around(self.stage, leaf, inner)
         loop = self._for(leaf, placed, inner if exists is None else Block((If(exists, inner),)))
-        return self._zeros_behind(leaf, self.nest.kept_between(self.stage, leaf, Block((*before.body, *loop.body))))
+        loop = self.nest.kept_between(self.stage, leaf, Block((*before.body, *loop.body)))
+        return self._zeros_behind(leaf, placed, loop)
 
     def _in_last(self, loop: Block) -> Block:
         """The last iteration of a loop; what is tested inside must be false for the one before the first, if there is none."""
@@ -623,15 +624,14 @@ class _StageLoops:
         zeros = replace(_zeros(body, var, whole), comment="" if added_up else SPARE)
         return If(Binary("<", rest, whole, DType.BOOL), zeros)
 
-    def _zeros_behind(self, leaf: str, loop: Block) -> Block:
+    def _zeros_behind(self, leaf: str, placed: frozenset[str], loop: Block) -> Block:
         """The loop along a row of a copy with room behind it, and zeros there."""
         split, pad = self._split_of(leaf), self.stage.storage.pad
-        rank = len(self.statement.output_indices)
-        if not pad or split is None or self._dimension_of(split.parent) != rank - 1 or not self._fills_its_room:
+        if not pad or split is None or self._dimension_of(split.parent) != self._row or not self._fills_its_room:
             return loop
-        if self.stage.annotation(leaf) is not None:
+        if self.stage.annotation(leaf) is not None or not self._is_one_row(leaf, split, placed):
             return loop
-        low, extent = self.bounds.box[-1]
+        low, extent = self.bounds.box[self._row]
         place = low + extent + self.bounds.lineage.leaf(split.inner)
         name, where = self._target({**self.bounds.lineage.values, split.parent: place})
         dtype = self.nest.graph.program.tensor(self.nest.graph.storage_name(self.statement.target)).dtype
@@ -642,6 +642,20 @@ class _StageLoops:
             there = Binary(">=", self.nest.expr(extent), to_expr(constant(0)), DType.BOOL)
             zeros = If(there, Block((zeros,)))
         return Block((*loop.body, zeros))
+
+    @property
+    def _row(self) -> int:
+        """The dimension along which rows lie in memory."""
+        layout, rank = self.stage.storage.layout, len(self.statement.output_indices)
+        return layout[-1][0] if layout else rank - 1
+
+    def _is_one_row(self, leaf: str, split: Split, placed: frozenset[str]) -> bool:
+        """Whether the loop over `leaf` runs along one row: the loops around it say which, and the inner loop is inside."""
+        values, outputs = self.bounds.lineage.values, self.statement.output_indices
+        names = {name for index in outputs if index.name != split.parent for name in values[index.name].indices}
+        own = {variable(self.stage.name, each) for each in self.stage.leaves}
+        around = {variable(self.stage.name, each) for each in placed - {leaf}}
+        return names & own <= around and split.inner not in placed
 
     def _split_of(self, leaf: str) -> Split | None:
         """The split that made a leaf the outer of two loops."""

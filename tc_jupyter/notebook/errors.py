@@ -8,10 +8,11 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, render
+from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceText, render, users_frames
 
 _HOOK = "_render_traceback_"
 """What IPython asks an exception for, instead of its traceback."""
+_PLAIN = vars(CompileError)[_HOOK]
 _RED, _BOLD = "\x1b[1;31m", "\x1b[1m"
 
 
@@ -32,8 +33,12 @@ class CellError(CompileError):
         self.on_red = on_red
 
     def _render_traceback_(self) -> list[str]:
-        text = render(self.diagnostics, self.source, self.color)
-        return (text.replace(_RED, _BOLD) if self.on_red else text).splitlines()
+        return _messages(self, self.color, self.on_red)
+
+
+def _messages(problem: CompileError, color: bool, on_red: bool) -> list[str]:
+    text = render(problem.diagnostics, problem.source, color)
+    return (text.replace(_RED, _BOLD) if on_red else text).splitlines()
 
 
 def colored(shell: Any) -> bool:
@@ -41,22 +46,37 @@ def colored(shell: Any) -> bool:
     return str(getattr(shell, "colors", "nocolor")).lower() != "nocolor"
 
 
+def on_red(shell: Any) -> bool:
+    """Whether a front end shows the errors of this shell, which it does on red."""
+    return getattr(shell, "kernel", None) is not None
+
+
 def install(magics: Any) -> None:
-    """Let failed calls show the frames of the user alone, as long as `magics.short_errors` holds."""
+    """Let failed calls show the frames of the user alone, refused schedules their message, if `magics.short_errors` holds."""
+    shell = magics.shell
 
-    def shown(problem: CallError) -> list[str]:
+    def traceback_of(problem: Exception, found: TracebackType | None) -> list[str]:
+        return list(shell.InteractiveTB.structured_traceback(type(problem), problem, found, tb_offset=0))
+
+    def call(problem: CallError) -> list[str]:
         outer = _without_ipython(problem.__traceback__)
-        kept = _users_frames(outer) if magics.short_errors else outer
-        made = magics.shell.InteractiveTB.structured_traceback(type(problem), problem, kept or outer, tb_offset=0)
-        return list(made)
+        kept = users_frames(outer) if magics.short_errors else outer
+        return traceback_of(problem, kept or outer)
 
-    setattr(CallError, _HOOK, shown)
+    def refused(problem: CompileError) -> list[str]:
+        if not magics.short_errors:
+            return traceback_of(problem, _without_ipython(problem.__traceback__))
+        return _messages(problem, colored(shell), on_red(shell))
+
+    setattr(CallError, _HOOK, call)
+    setattr(CompileError, _HOOK, refused)
 
 
 def remove() -> None:
     """Take `install` back."""
     if _HOOK in vars(CallError):
         delattr(CallError, _HOOK)
+    setattr(CompileError, _HOOK, _PLAIN)
 
 
 def _module(traceback: TracebackType) -> str:
@@ -68,11 +88,3 @@ def _without_ipython(traceback: TracebackType | None) -> TracebackType | None:
     while traceback is not None and traceback.tb_next is not None and _module(traceback).startswith("IPython."):
         traceback = traceback.tb_next
     return traceback
-
-
-def _users_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The frames before the first one of this package; `None` if there are none."""
-    if traceback is None or _module(traceback).split(".")[0] == __name__.split(".")[0]:
-        return None
-    rest = _users_frames(traceback.tb_next)
-    return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)

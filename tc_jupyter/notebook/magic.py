@@ -25,7 +25,7 @@ from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module
 from tc_jupyter.runtime import doctor
 from tc_jupyter.runtime.nvrtc import BackendError
 
-from .errors import CellError, colored
+from .errors import CellError, colored, on_red
 from .options import SUBCOMMANDS, TARGETS, line_help, parser
 from .report import Report
 
@@ -101,8 +101,8 @@ class TcMagics(Magics, Configurable):
     def _error(self, analysis: Analysis) -> CompileError:
         if not self.short_errors:
             return CompileError(analysis.diagnostics, analysis.source, analysis.render())
-        on_red = getattr(self.shell, "kernel", None) is not None
-        return CellError(analysis.diagnostics, analysis.source, analysis.render(), colored(self.shell), on_red)
+        shown = (colored(self.shell), on_red(self.shell))
+        return CellError(analysis.diagnostics, analysis.source, analysis.render(), *shown)
 
     def _namespace(self) -> dict[str, Any]:
         return {} if self.shell is None else self.shell.user_ns

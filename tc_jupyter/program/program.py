@@ -200,6 +200,12 @@ class Program:
         """The statement (stage) of that name; raises `KeyError`."""
         return self._statements[name]
 
+    @property
+    def integer_scalars(self) -> tuple[str, ...]:
+        """The parameters without dimensions whose values may take part in ranges, in order of the signature."""
+        inputs = (self.tensor(name) for name in self.parameters)
+        return tuple(each.name for each in inputs if not each.rank and each.dtype.is_integer)
+
     @cached_property
     def _tensors(self) -> dict[str, Tensor]:
         return {tensor.name: tensor for tensor in reversed(self.tensors)}

@@ -15,6 +15,7 @@ from .phases import StagePhases, all_phases, phases
 from .primitives import identity_of
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
+from .sized import required_sizes
 from .space import default_schedule, few_sizes, has_classes, multiples, row_class, size_class, within
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
 from .store import ScheduleStore, StoreKey
@@ -64,6 +65,7 @@ __all__ = [
     "open_constraints",
     "operands",
     "phases",
+    "required_sizes",
     "root_of",
     "few_sizes",
     "has_classes",

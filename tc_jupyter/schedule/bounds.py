@@ -6,13 +6,12 @@ Worked example: `C(i,j) = B(i,j) * 3` over 4 x 4, `i, j` fused and split by 4, B
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from operator import index
+from typing import Any, TypeVar
 
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.ranges import Extremum, SizeExpr, constant, to_python
@@ -29,12 +28,14 @@ from .infer_bound import (
     variable,
 )
 from .inline import inject_inline
-from .notes import counted, exact_with_numbers
+from .notes import counted, exact_with_numbers, not_rolling
 from .primitives import refuse
-from .rolling import Window, window_of
-from .sized import sized_graph
+from .rolling import Window, window_of, window_problem
+from .sized import names_of, required_sizes, sized_graph
 from .stage import Fuse, Relation, Split, Stage, StageGraph, children_of, parents_of
-from .visits import Enumeration, Need, TooManyPoints
+from .visits import LIMIT, Enumeration, Need, TooManyPoints, distinct_rows
+
+Counted = TypeVar("Counted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +212,14 @@ class Bounds(Mapping[str, AxisRanges]):
     def exact(self) -> bool:
         """Whether no stage is known to compute an element that is not needed."""
         if self.sizes:
-            return all(self.stage(name).exact for name in self)
+            return all(self._is_exact_here(name) for name in self)
         return all(self._is_exact(name) for name in self)
+
+    def _is_exact_here(self, name: str) -> bool:
+        """At the given sizes, if its elements can be counted; else for all sizes."""
+        with suppress(TooManyPoints):
+            return self._stage(name).exact
+        return self._is_exact(name)
 
     def _is_exact(self, name: str) -> bool:
         """For all sizes: the box holds only what is needed, or the loops test what is."""
@@ -250,30 +257,55 @@ class Bounds(Mapping[str, AxisRanges]):
         """Per stage the exact elements of every visit.
 
         Raises:
-            CompileError: TC411 without sizes.
-            TooManyPoints: the space is too large to enumerate.
+            CompileError: TC411 without sizes, TC412 where they cannot be counted.
         """
+        return {name: self._counted(name, self._need_of) for name in self}
+
+    @cached_property
+    def _enumeration(self) -> Enumeration:
+        return Enumeration(self.sized, self.sizes)
+
+    def _need_of(self, name: str) -> Need:
+        if self._open_names:
+            raise TooManyPoints(f"data decide `{self._open_names[0]}`")
+        return self._enumeration.need(name)
+
+    @cached_property
+    def _open_names(self) -> tuple[str, ...]:
+        """What ranges depend on that is no size: extreme values of a tensor."""
+        return tuple(sorted(names_of(self.sized.graph) - set(self.sizes)))
+
+    def _counted(self, name: str, count: Callable[[str], Counted]) -> Counted:
+        """What `count` says of a stage, or a diagnostic where it cannot be counted."""
         self._require_sizes()
-        return Enumeration(self.sized, self.sizes).run()
+        self._require_stage(name)
+        try:
+            return count(name)
+        except TooManyPoints as problem:
+            message = f"the elements of `{name}` cannot be counted: {problem}"
+            help = f"count at smaller sizes, at most {LIMIT} points; `bounds()` without sizes has expressions"
+            stage = self.sized.graph.stage(name)
+            raise refuse(self.graph, codes.NOT_COUNTED, stage, message, help) from None
 
     def stage(self, name: str) -> StageNeed:
         """The numbers of one stage.
 
         Raises:
-            CompileError: TC411 for an unknown stage, or without sizes.
-            TooManyPoints: the space is too large to enumerate.
+            CompileError: TC411 for an unknown stage, or without sizes, TC412 where they cannot be counted.
         """
-        self._require_sizes()
-        self._require_stage(name)
-        need = self.needs[name]
+        return self._counted(name, self._stage)
+
+    def _stage(self, name: str) -> StageNeed:
+        need = self._need_of(name)
         exact, hull = need.per_visit(), need.hull_per_visit()
         tvm = self._boxes_per_visit(self.tvm[name], need)
         found = self.symbolic[name]
         tested = not found.exact and self._generated.guard(name) is not None
-        computed = exact if tested else self._computed_per_visit(need, name)
-        distinct = len(np.unique(need.elements, axis=0))
+        boxes = exact if tested else self._computed_per_visit(need, found.box)
+        computed = boxes if tested else self._new_per_visit(need, name, boxes)
+        distinct = len(distinct_rows(need.elements))
         nbytes = max(1, self.graph_of(name).program.tensor(found.stage.target).dtype.bits // 8)
-        same = exact == computed
+        same = exact == boxes
         return StageNeed(name, len(need.visits), exact, hull, tvm, computed, distinct, same, self.region(name), nbytes)
 
     def graph_of(self, name: str) -> StageGraph:
@@ -300,11 +332,24 @@ class Bounds(Mapping[str, AxisRanges]):
         """Number of elements of a symbolic box at every visit."""
         return Enumeration(self.sized, self.sizes).box_counts(need.path, bounds.box, need.visits)
 
-    def _computed_per_visit(self, need: Need, name: str) -> tuple[int, ...]:
-        """What the loops run over: the box, at visits that are reached."""
-        counts = self._boxes_per_visit(self.symbolic[name], need)
-        reached = Enumeration(self.symbolic, self.sizes).reached(need.path, need.visits)
+    def _computed_per_visit(self, need: Need, box: Sequence[tuple[SizeExpr, SizeExpr]]) -> tuple[int, ...]:
+        """What loops over a box run over: the box, at visits that are reached."""
+        engine = Enumeration(self.symbolic, self.sizes)
+        counts = engine.box_counts(need.path, box, need.visits)
+        reached = engine.reached(need.path, need.visits)
         return tuple(count if here else 0 for count, here in zip(counts, reached, strict=True))
+
+    def _new_per_visit(self, need: Need, name: str, boxes: tuple[int, ...]) -> tuple[int, ...]:
+        """What loops over a box compute where a window keeps elements: all of them at its first place, later what is new."""
+        window = self._window(name)
+        if window is None:
+            return boxes
+        box = list(self.symbolic[name].box)
+        low, extent = box[window.dimension]
+        box[window.dimension] = (low, extent - window.kept)
+        later = self._computed_per_visit(need, box)
+        moved = need.visits[:, need.path.index((window.consumer, window.leaf))] > 0
+        return tuple(new if more else count for new, count, more in zip(later, boxes, moved.tolist(), strict=True))
 
     def _window(self, name: str) -> Window | None:
         """What a stage keeps from visit to visit, if it does."""
@@ -315,19 +360,22 @@ class Bounds(Mapping[str, AxisRanges]):
     @property
     def has_numbers(self) -> bool:
         """Whether counts are available: every size is given, or there is none."""
-        return all(name in self.sizes for name in self.graph.program.sizes)
+        return all(name in self.sizes for name in required_sizes(self.graph))
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Notes about what is computed needlessly (TC402), again (TC408), or known only with numbers (TC409)."""
+        """Notes about what is computed needlessly (TC402), again (TC408), known only with numbers (TC409), or not kept (TC413)."""
         found: list[Diagnostic] = []
         for name in self:
             need, span = self.need(name), self.graph_of(name).stage(name).statement.span
             if need.needs_numbers and not self.sizes:
                 found.append(exact_with_numbers(name, need.reason, self.graph.program.sizes, span))
+            if self.graph_of(name).stage(name).storage.rolling and self._window(name) is None:
+                reason = window_problem(self.symbolic, name) or "its loops test which elements are needed"
+                found.append(not_rolling(name, reason, span))
             if self.has_numbers and self._window(name) is None:  # which computes each element once
                 with suppress(TooManyPoints):
-                    has = self.stage(name)
+                    has = self._stage(name)
                     found += counted(name, span, has.hull, has.elements, has.computed, has.distinct)
         return tuple(found)
 
@@ -348,7 +396,7 @@ class Bounds(Mapping[str, AxisRanges]):
     def _row(self, name: str) -> tuple[str, ...]:
         region = " x ".join(self.region(name)) or "()"
         try:
-            need = self.stage(name)
+            need = self._stage(name)
         except TooManyPoints as problem:
             return name, "?", "?", "?", str(problem), "?", "?", region
         counts = (need.tvm_per_visit, need.hull_per_visit, need.elements_per_visit, need.computed_per_visit)
@@ -360,10 +408,11 @@ class Bounds(Mapping[str, AxisRanges]):
     __repr__ = __str__
 
     def _require_sizes(self) -> None:
-        missing = [name for name in self.graph.program.sizes if name not in self.sizes]
+        needed = required_sizes(self.graph)
+        missing = [name for name in needed if name not in self.sizes]
         if missing:
             message = f"exact counts need a value for {', '.join(f'`{name}`' for name in missing)}"
-            hint = ", ".join(f"{name}=64" for name in self.graph.program.sizes)
+            hint = ", ".join(f"{name}=64" for name in needed)
             raise refuse(self.graph, codes.FOREIGN_SCHEDULE, None, message, f"`schedule.bounds({hint})`")
 
     def loops(self, keep_trivial: bool = False) -> str:
@@ -486,7 +535,7 @@ class Bounds(Mapping[str, AxisRanges]):
 
     def _counts(self, name: str) -> dict[str, Any]:
         try:
-            need = self.stage(name)
+            need = self._stage(name)
         except TooManyPoints as problem:
             return {"counts": None, "because": str(problem)}
         totals = {"exact": need.elements, "hull": need.hull, "tvm": need.tvm, "computed": need.computed}
@@ -547,7 +596,8 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
     """Infer the bounds of all stages.
 
     Args:
-        sizes: values of all sizes, for numbers; none for expressions.
+        sizes: values of all sizes, and of the integer scalars that ranges and subscripts depend on, for numbers; none for
+            expressions.
 
     Raises:
         CompileError: TC411 when some but not all sizes are given, one is unknown, or one is negative.
@@ -555,21 +605,23 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
     Source: TVM, "InferBound Pass".
     """
     given = dict(sizes or {})
-    known = set(graph.program.sizes)
+    scalars = graph.base.integer_scalars
+    known = (*graph.program.sizes, *scalars)
     unknown = [name for name in given if name not in known]
-    missing = [name for name in graph.program.sizes if name not in given] if given else []
-    negative = [
-        name for name, value in given.items() if isinstance(value, bool) or not isinstance(value, int) or value < 0
-    ]
+    missing = [name for name in required_sizes(graph) if name not in given] if given else []
+    wrong = [name for name, value in given.items() if isinstance(value, bool) or not hasattr(value, "__index__")]
+    negative = [name for name, value in given.items() if name not in (*wrong, *scalars) and value < 0]
     for names, what in (
         (unknown, "is no size of this def"),
         (missing, "is not given"),
+        (wrong, "is no integer"),
         (negative, "is no size: not an integer of 0 or more"),
     ):
         if names:
             message = f"`{names[0]}` {what}"
-            sizes_text = ", ".join(f"`{name}`" for name in graph.program.sizes) or "none"
+            sizes_text = ", ".join(f"`{name}`" for name in known) or "none"
             raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"the sizes are {sizes_text}")
+    given = {name: index(value) for name, value in given.items()}
     plain = inject_inline(graph)
     symbolic = infer_symbolic(plain)
     numbers = sized_graph(plain, given)

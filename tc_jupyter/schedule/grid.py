@@ -6,15 +6,19 @@ inside the loops of another stage,
 - no loop runs on blocks: the reader needs what the other blocks make;
 - the threads that make a tensor must be able to show it to each other: it is in shared memory, or spread over the threads;
 - what has global storage is complete before the blocks start, so no other loop is around it;
-- a thread axis that a loop around has used up is free again only for such a tensor, which all threads make together.
+- a thread axis that a loop around has used up is free again only for such a tensor, which all threads make together, and no loop
+  over them is longer than the one around it: more threads do not come there.
 
 Source: TVM, "InferBound Pass", section on thread axes and memory scopes; CUDA C++ Programming Guide, "Thread Hierarchy".
 """
 
 from __future__ import annotations
 
-from .infer_bound import path_points
-from .stage import Stage, StageGraph
+from tc_jupyter.ranges import nonnegative
+
+from .infer_bound import infer_symbolic, path_points, relaxed_axes
+from .inline import inject_inline, runs_before_launch
+from .stage import Stage, StageGraph, constant_extent
 
 
 def grid_problem(graph: StageGraph) -> tuple[str, str, str] | None:
@@ -46,13 +50,37 @@ def _own_loops_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | Non
             return reason, "compute it at root, or bind other loops"
         if not axis.startswith("threadIdx"):
             continue
-        together = stage.attach.kind == "at" and graph.scope(stage) in ("shared", "threads", "global")
+        together = stage.attach.kind == "at" and axis in relaxed_axes(graph, stage)
         if axis in around and not together:
             return f"`{leaf}` is bound to `{axis}`, and so is `{around[axis]}` around it", "bind one of them only"
         if stage.attach.kind == "at" and not together and stage.kind(leaf) == "output":
             reason = f"`{leaf}` runs on threads (`{axis}`), and no other thread sees its `{graph.scope(stage)}` storage"
             return reason, f'`storage("{stage.name}", "shared")` first, then `bind`'
+        if axis in around and not _is_as_long(graph, stage, leaf, axis):
+            reason = f"more iterations of `{leaf}` than `{around[axis]}` around it has threads may be on `{axis}`"
+            return reason, f"split `{leaf}` by the number of threads first, and bind the inner loop"
     return None
+
+
+def _is_as_long(graph: StageGraph, stage: Stage, leaf: str, axis: str) -> bool:
+    """Whether a loop over threads inside another one on the same axis is never longer."""
+    if runs_before_launch(graph, stage):
+        return True
+    outer = [
+        constant_extent(graph.stage(owner), each)
+        for owner, each in graph.attach_path(stage.name)
+        if graph.stage(owner).annotation(each) == axis
+    ]
+    mine = constant_extent(stage, leaf)
+    if mine is not None and all(threads is not None and mine <= threads for threads in outer):
+        return True  # as it is written, whatever is asked for
+    found = infer_symbolic(inject_inline(graph))
+    own = found[stage.name].lineage.extents[leaf]
+    return all(
+        nonnegative(found[owner].lineage.extents[each] - own)
+        for owner, each in graph.attach_path(stage.name)
+        if graph.stage(owner).annotation(each) == axis
+    )
 
 
 def _global_problem(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:

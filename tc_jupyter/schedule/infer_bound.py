@@ -132,7 +132,9 @@ def _family_bounds(
             for request in requests_of(graph, stage, user, found, tvm)
         )
         if requests:
-            box, exact = gather(requests, whole, clip=not _tests_positions(graph, stage))
+            box, exact = gather(requests, whole, clip=not (tvm or _tests_positions(graph, stage)))
+            if tvm:
+                box = tuple(_tvm_clip(here, all_of) for here, all_of in zip(box, whole, strict=True))
     result: dict[str, StageBounds] = {}
     for member in family:
         domain = default_domain(member)
@@ -142,7 +144,7 @@ def _family_bounds(
             fills = all(domain[root.name] == ends for root, ends in zip(outputs, whole, strict=True))
             for root, (low, extent) in zip(outputs, box, strict=True):
                 inside = fills and member is family[0] and all(request.inside for request in requests)
-                if not (inside or _tests_positions(graph, member)):
+                if not (tvm or inside or _tests_positions(graph, member)):
                     low, extent = _clip(low, extent, *domain[root.name])
                 domain[root.name] = (
                     low,
@@ -206,6 +208,18 @@ def _clip(low: SizeExpr, extent: SizeExpr, dom_low: SizeExpr, dom_extent: SizeEx
         high if nonnegative(dom_high - high) else dom_high if nonnegative(high - dom_high) else minimum(high, dom_high)
     )
     return new_low, extent_between(new_low, new_high - 1)
+
+
+def _tvm_clip(box: tuple[SizeExpr, SizeExpr], whole: tuple[SizeExpr, SizeExpr]) -> tuple[SizeExpr, SizeExpr]:
+    """A dimension of TVM's box: the whole one where both ends are proved to lie beyond it, else as it was asked for.
+
+    Tails are computed as the rest is, under a test of every element.
+
+    Source: TVM, `ComputeOp::PropBoundToInputs` (the "relaxed form of intersection").
+    """
+    (low, extent), (first, length) = box, whole
+    beyond = nonnegative(first - low) and nonnegative(low + extent - first - length)
+    return whole if beyond else box
 
 
 def _whole_tiles(graph: StageGraph, stage: Stage, root: str, extent: SizeExpr) -> SizeExpr:
@@ -309,15 +323,25 @@ def path_points(graph: StageGraph, producer: Stage) -> tuple[tuple[str, str], ..
     the threads, those bound to `threadIdx.x`; global storage is read by all blocks (and by all tasks of a CPU), so those bound to
     `blockIdx` are relaxed as well.
 
+    A thread axis that a loop further in is bound to again is the same thread there: the loop outside is no loop of its own.
+
     Source: TVM, "InferBound Pass", phase 1 (`NeedRelax` by the rank of thread and storage).
     """
-    path = graph.attach_path(producer.name)
-    relaxed: tuple[str, ...] = {
-        "shared": GPU_AXES[3:],
-        "threads": GPU_AXES[3:4],
-        "global": (*GPU_AXES, "parallel"),
-    }.get(graph.scope(producer), ())
-    return tuple(loop for loop in path if graph.stage(loop[0]).annotation(loop[1]) not in relaxed)
+    relaxed = relaxed_axes(graph, producer)
+    points: list[tuple[str, str]] = []
+    inside: set[str | None] = set()
+    for owner, leaf in graph.attach_path(producer.name):
+        axis = graph.stage(owner).annotation(leaf)
+        if axis not in relaxed and axis not in inside:
+            points.append((owner, leaf))
+        inside |= {axis} & set(GPU_AXES[3:])
+    return tuple(points)
+
+
+def relaxed_axes(graph: StageGraph, producer: Stage) -> tuple[str, ...]:
+    """The kinds of loops whose iterations all see the producer's storage; see `path_points`."""
+    scopes = {"shared": GPU_AXES[3:], "threads": GPU_AXES[3:4], "global": (*GPU_AXES, "parallel")}
+    return scopes.get(graph.scope(producer), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +430,8 @@ class _PassUp:
             # the end of the parent limits it below, more simply than `min(factor, extent)` here
             inner_high = factor - 1
         high = outer_high * factor + inner_high
+        if self.tvm:
+            return AxisStep((outer_low * factor + inner_low, high), outer.exact and inner.exact, "affine")
         high = high if mod(related.extents[relation.parent], factor) == constant(0) else minimum(high, last)
         dense = outer_low == outer_high or inner_high - inner_low == factor - 1
         exact = outer.exact and inner.exact and dense
@@ -569,6 +595,7 @@ __all__ = [
     "pass_up",
     "pass_up_steps",
     "path_points",
+    "relaxed_axes",
     "requests_of",
     "scope_of",
     "variable",

@@ -1,7 +1,10 @@
-"""Puts inlined producers into their consumers, and what all blocks of a launch see before it, before bounds are inferred.
+"""Puts inlined producers into their consumers, and stages where they run on a launch, before bounds are inferred.
 
 A stage with `global` storage inside loops over blocks, threads or tasks must be complete when any of them reads it, and blocks do
 not wait for each other. All loops around it are relaxed then, so it is computed once, before the launch: at root.
+
+What one thread makes for its own iteration of a loop that is bound to the same thread axis again runs in that loop: thread `t` runs
+iteration `t` of both, so it needs what that iteration reads, and nothing of what the other threads read.
 
 Worked example: `T(i) = 2*X(i)` inlined into `O(i) = T(i) + T(i+1)` leaves `O(i) = 2*X(i) + 2*X(i+1)`.
 
@@ -17,20 +20,44 @@ from functools import lru_cache
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, rewrite, walk
 from tc_jupyter.ranges import constant, to_expr
 
-from .infer_bound import path_points, view_shift
-from .stage import Attach, Stage, StageGraph
+from .infer_bound import path_points, relaxed_axes, view_shift
+from .stage import GPU_AXES, Attach, Stage, StageGraph
 
 
 def inject_inline(graph: StageGraph) -> StageGraph:
     """The graph without inlined stages: every read of one is replaced by its expression at the read's indices.
 
-    What runs before the launch (`runs_before_launch`) is at root.
+    What runs before the launch (`runs_before_launch`) is at root, what a thread makes for itself in the loop that reads it.
     """
     early = [stage.name for stage in graph.stages if runs_before_launch(graph, stage)]
     graph = without_inlined(graph)
     for name in early:
         graph = graph.replace_stage(replace(graph.stage(name), attach=Attach()))
+    for stage in reversed(graph.stages):
+        place = _same_thread(graph, graph.stage(stage.name))
+        if place is not None:
+            graph = graph.replace_stage(replace(graph.stage(stage.name), attach=Attach("at", *place)))
     return graph
+
+
+def _same_thread(graph: StageGraph, stage: Stage) -> tuple[str, str] | None:
+    """The loop of its only reader that is bound to the thread axis of a loop around a stage, if the stage may run in it.
+
+    One thread sees its storage, and one statement writes it and each tensor that it reads.
+    """
+    around = {graph.stage(owner).annotation(leaf) for owner, leaf in graph.attach_path(stage.name)}
+    threads = around & set(GPU_AXES[3:])
+    if stage.attach.kind != "at" or not threads or set(relaxed_axes(graph, stage)) & threads:
+        return None
+    written = (stage.target, *graph.reads(stage))
+    users = graph.consumers(stage.name)
+    shares = any(each.attach.kind == "with" for each in (*users, *graph.attached(stage.name)))
+    if len(users) != 1 or shares or any(len(graph.stages_on(tensor)) > 1 for tensor in written):
+        return None
+    (user,) = users
+    inside = (stage.attach.stage, stage.attach.axis) in graph.attach_path(user.name)
+    leaves = [leaf for leaf in user.leaves if user.kind(leaf) == "output" and user.annotation(leaf) in threads]
+    return (user.name, leaves[-1]) if inside and leaves else None
 
 
 def without_inlined(graph: StageGraph) -> StageGraph:

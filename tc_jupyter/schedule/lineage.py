@@ -118,11 +118,13 @@ class LeafDomain:
         roots: the reduction indices of the partial result: the leaves that come from the same roots, and all other roots.
         values: the old reduction indices in terms of the new ones.
         limits: `value < limit`, what tails of these leaves leave to check, in terms of the new indices.
+        family: all axes that come from the same roots.
     """
 
     roots: tuple[IterVar, ...]
     values: Mapping[str, Expr]
     limits: tuple[tuple[SizeExpr, SizeExpr], ...]
+    family: frozenset[str]
 
     def index(self, name: str) -> IterVar:
         """The new index of that name."""
@@ -142,7 +144,7 @@ def leaf_domain(stage: Stage, axis: str) -> LeafDomain:
     leaves = {leaf for leaf in stage.leaves if leaf in family}
     tails = related.constraints[: len(related.constraints) - len(stage.limits)]  # `rfactor` moves the limits itself
     limits = tuple((value, limit) for value, limit in tails if value.indices & leaves)
-    return LeafDomain(tuple(roots), {root.name: to_expr(related.values[root.name]) for root in old}, limits)
+    return LeafDomain(tuple(roots), {root.name: to_expr(related.values[root.name]) for root in old}, limits, family)
 
 
 def _family(stage: Stage, axis: str) -> frozenset[str]:

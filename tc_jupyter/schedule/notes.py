@@ -1,4 +1,5 @@
-"""What bounds say to a person: more is computed than needed (TC402), computed again (TC408), exact only with numbers (TC409).
+"""What bounds say to a person: more is computed than needed (TC402), computed again (TC408), exact only with numbers (TC409),
+no window is kept (TC413).
 
 Worked example: C at `di` of D has 320 elements computed and 80 different ones, so TC408 says 4 times,
 and that `compute_root` computes each once and holds 80.
@@ -16,6 +17,13 @@ def exact_with_numbers(name: str, reason: str, sizes: Iterable[str], span: Span)
     hint = ", ".join(f"{size}=64" for size in sizes)
     message = f"the exact region of `{name}` is known only with numbers: {reason}"
     return _note(codes.SYMBOLIC_FUSE, span, message, f"`schedule.bounds({hint})`, or a call")
+
+
+def not_rolling(name: str, reason: str, span: Span) -> Diagnostic:
+    """TC413: a wish that is not granted any more."""
+    return _note(
+        codes.NOT_ROLLING, span, f"`{name}` keeps no window: {reason}", "every visit computes all that it needs"
+    )
 
 
 def counted(name: str, span: Span, hull: int, needed: int, computed: int, different: int) -> list[Diagnostic]:

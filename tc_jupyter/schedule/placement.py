@@ -51,7 +51,7 @@ def _attach_problem(graph: StageGraph, producer: Stage, consumer: Stage, axis: s
 
 def _outside_problem(graph: StageGraph, producer: Stage, point: tuple[str, str]) -> Problem | None:
     """Who reads a producer outside of a loop, with a read if one is found at small sizes."""
-    users = list(_users_outside(graph, producer, point))
+    users = list(readers_outside(graph, producer, point))
     for user in users:
         witness = outside_read(graph, producer, user)
         if witness is not None:
@@ -63,8 +63,8 @@ def _problem(reason: str, help: str, witness: Witness | None = None) -> Problem:
     return Problem(codes.BAD_ATTACH, reason, help, witness)
 
 
-def _users_outside(graph: StageGraph, producer: Stage, point: tuple[str, str]) -> Iterator[Stage]:
-    """The stages that read a producer outside of a loop."""
+def readers_outside(graph: StageGraph, producer: Stage, point: tuple[str, str]) -> Iterator[Stage]:
+    """The stages that read a producer outside of a loop, by themselves or through inlined ones."""
     for user in final_users(graph, graph.stages_on(producer.target)[0].name):
         if user.name != point[0] and point not in graph.attach_path(user.name):
             yield user
@@ -178,7 +178,7 @@ def attach_points(graph: StageGraph, producer: Stage) -> str:
         for leaf in stage.leaves:
             if (
                 len(points) == MOST_POINTS
-                or next(_users_outside(graph, producer, (stage.name, leaf)), None) is not None
+                or next(readers_outside(graph, producer, (stage.name, leaf)), None) is not None
             ):
                 continue
             if graph_problem(attached_family(graph, producer, Attach("at", stage.name, leaf))) is None:
@@ -186,4 +186,12 @@ def attach_points(graph: StageGraph, producer: Stage) -> str:
     return ", ".join(points)
 
 
-__all__ = ["attach_points", "attach_problem", "attached_family", "final_users", "graph_problem", "shared_depth"]
+__all__ = [
+    "attach_points",
+    "attach_problem",
+    "attached_family",
+    "final_users",
+    "graph_problem",
+    "readers_outside",
+    "shared_depth",
+]

@@ -31,13 +31,21 @@ from tc_jupyter.program import (
 from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
 
 from .grid import grid_problem
-from .infer_bound import limited
+from .infer_bound import infer_symbolic, limited
 from .inline import inject_inline, runs_before_launch
 from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
 from .lineage import default_domain, leaf_domain, lineage
-from .placement import attach_points, attach_problem, attached_family, graph_problem, shared_depth
+from .placement import (
+    attach_points,
+    attach_problem,
+    attached_family,
+    graph_problem,
+    readers_outside,
+    shared_depth,
+)
 from .reindexing import operand, value_of
+from .rolling import window_problem
 from .sized import with_sizes
 from .stage import (
     ANNOTATIONS,
@@ -59,6 +67,9 @@ from .zeros import adds_zeros, is_copy
 
 LARGEST_STEP = 2**40
 """Largest product of the factors of splits of splits, in iterations: positions are 64-bit numbers, sizes times it among them."""
+
+MOST_READERS = 3
+"""Readers outside of a loop that the help of a refusal moves."""
 
 # --- loops of one stage ----------------------------------------------------------------------------------------------
 
@@ -432,8 +443,34 @@ def compute_at(graph: StageGraph, stage: str, consumer: str, axis: str) -> Stage
     problem = attach_problem(graph, producer, user, axis)
     if problem is not None:
         message = f"`{stage}` cannot be computed at `{consumer}[{axis}]`: {problem.message}"
-        raise refuse(graph, problem.code, producer, message, problem.help)
+        first = _readers_first(graph, producer, user, axis)
+        raise refuse(graph, problem.code, producer, message, f"{first}; {problem.help}" if first else problem.help)
     return _valid(graph, attached_family(graph, producer, Attach("at", consumer, axis)), producer)
+
+
+def _readers_first(graph: StageGraph, producer: Stage, consumer: Stage, axis: str) -> str:
+    """What to do with the readers of a stage outside of a loop, so that it may be computed there; empty if nothing helps."""
+    steps: list[str] = []
+    outside = list(readers_outside(graph, producer, (consumer.name, axis)))
+    for reader in outside[:MOST_READERS]:
+        for step, change in (
+            (f'compute_inline("{reader.name}")', lambda g, name=reader.name: compute_inline(g, name)),
+            (
+                f'compute_at("{reader.name}", "{consumer.name}", "{axis}")',
+                lambda g, name=reader.name: compute_at(g, name, consumer.name, axis),
+            ),
+        ):
+            if reader.name in (consumer.name, producer.name):
+                continue
+            try:
+                graph = change(graph)
+            except CompileError:
+                continue
+            steps.append(f"`{step}`")
+            break
+    if not steps or attach_problem(graph, graph.stage(producer.name), graph.stage(consumer.name), axis) is not None:
+        return ""
+    return f"{' and '.join(steps)} first"
 
 
 def compute_root(graph: StageGraph, stage: str) -> StageGraph:
@@ -612,9 +649,13 @@ def storage(
             C(i,j) = B(i,j) + B(i,j+1)
 
     Raises:
-        CompileError: TC410 (the scope does not fit the attach point, a malformed layout, a result stored elsewhere).
+        CompileError: TC410 (the scope does not fit the attach point, a malformed layout, a result stored elsewhere, `rolling`
+            where no window can be kept).
     """
     old = find_stage(graph, stage)
+    if old.attach.kind == "inline":
+        help = f'`compute_root("{stage}")` or `compute_at` first'
+        raise refuse(graph, codes.BAD_ANNOTATION, old, f"`{stage}` is inlined and has no storage", help)
     changes: dict[str, Any] = {"scope": scope, "layout": layout, "padded": padded, "pad": pad}
     changes |= {
         "swizzle": swizzle,
@@ -631,6 +672,10 @@ def storage(
     changed = graph
     for each in graph.stages_on(old.target):
         changed = changed.replace_stage(replace(each, storage=new))
+    reason = window_problem(infer_symbolic(inject_inline(changed)), stage) if rolling else None
+    if reason is not None:
+        help = "leave out `rolling`: every visit computes all that it needs"
+        raise refuse(graph, codes.BAD_ANNOTATION, old, f"`{stage}` cannot keep a window: {reason}", help)
     return _keeps_steps(graph, changed, old, "tensorize last")
 
 
@@ -1073,7 +1118,8 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         for k.inner, k.outer: S.rf(k.inner) += X(4*k.outer + k.inner)
         for k.inner: S += S.rf(k.inner)
 
-    The leaf becomes the first dimension of the new tensor. Where the split has a tail, the loops of the new stage end there.
+    The leaf becomes the first dimension of the new tensor. Where the split has a tail, the loops of the new stage end there. The
+    new stage keeps the other reduction loops in their order, with splits and annotations; `stage` keeps its output loops.
 
     Example:
         def f(float(K) X) -> (S) { S +=! X(k) }
@@ -1094,7 +1140,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         The new graph and the name of the new stage (`S.rf`).
 
     Raises:
-        CompileError: TC403 (no reduction leaf), TC401 (attached already).
+        CompileError: TC403 (no reduction leaf), TC401 (attached already), TC410 (the leaf is annotated).
 
     Source: TVM, `Schedule.rfactor`; Suriana et al., "Parallel associative reductions in Halide", CGO 2017.
     """
@@ -1107,6 +1153,7 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
     if old.attach.kind != "root" or any(True for _ in graph.attached(stage)):
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` is attached already", "call `rfactor` first")
     _not_tensorized(graph, old, "rfactor")
+    _free(graph, old, axis, "rfactor")
     statement = old.statement
     if statement.combine is not None:
         message = f"the function that `{stage}` folds with has no identity"
@@ -1171,9 +1218,22 @@ def rfactor(graph: StageGraph, stage: str, axis: str) -> tuple[StageGraph, str]:
         evaluates=old.evaluates,
         positions=tuple(moved.items()),
     )
-    new = replace(new, leaves=tuple(root.name for root in new.roots))
+    new = _with_reductions(new, old, axis, domain.family)
     cached = Tensor(name, target.dtype.compute, len(box.bounds), "temporary")
     return _valid(graph, _insert(graph.replace_stage(combined), stage, new, cached, box), old), name
+
+
+def _with_reductions(new: Stage, old: Stage, axis: str, family: frozenset[str]) -> Stage:
+    """A stage of partial results with the reduction loops of the old one; those of `family` are indices of their own."""
+    reductions = tuple(leaf for leaf in old.leaves if old.kind(leaf) == "reduction" and leaf != axis)
+    relations = tuple(
+        relation
+        for relation in old.relations
+        if old.kind(parents_of(relation)[0]) == "reduction" and parents_of(relation)[0] not in family
+    )
+    outputs = tuple(root.name for root in new.roots if root.kind == "output")
+    annotations = tuple((leaf, kind) for leaf, kind in old.annotations if leaf in reductions)
+    return replace(new, relations=relations, leaves=(*outputs, *reductions), annotations=annotations)
 
 
 def _onto_present(statement: Statement) -> bool:
@@ -1408,6 +1468,10 @@ def find_stage(graph: StageGraph, name: str) -> Stage:
 
 
 def _leaf(graph: StageGraph, stage: Stage, axis: str) -> None:
+    if stage.attach.kind == "inline":
+        message = f"`{axis}` is no loop of `{stage.name}`, which is inlined and has none"
+        help = f'`compute_root("{stage.name}")` first, or change the loops of its readers'
+        raise refuse(graph, codes.UNKNOWN_AXIS, stage, message, help)
     if axis not in stage.leaves:
         state = "has been split or fused" if axis in stage.axes else "does not exist"
         message = f"`{axis}` is no loop of `{stage.name}`: it {state}"

@@ -1,8 +1,9 @@
 """What storage keeps from one visit to the next: a window that moves along a loop, of which each visit computes only what is new.
 
-`storage(rolling=True)` is a wish, as `padded` is. It is granted to a stage that is computed at a serial loop if exactly one
-dimension of its box moves with that loop, evenly and by less than the window is long, and nothing that it reads changes in the
-loop. Elsewhere every visit computes all of its box: the same values with more work.
+It is granted to a stage that is computed at a serial loop if exactly one dimension of its box moves with that loop, evenly,
+upwards and by less than the window is long, and nothing that it reads changes in the loop. `storage(rolling=True)` is refused
+elsewhere, with the reason. Where a later step of the schedule takes it away, every visit computes all of its box: the same values
+with more work (TC413).
 
 Worked example: `C(i) = B(i) + B(i+1) + B(i+2)` with `B` computed at `i` asks for `[i, i + 3)`: a window of 3 that moves by 1. The
 first visit computes three elements, every later one `B(i+2)`.
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from tc_jupyter.ranges import SizeExpr, constant
 
+from .exact_sets import ExactSets
 from .infer_bound import SymbolicBounds, variable
 from .padding import parts_of
 from .stage import Stage, children_of
@@ -55,38 +57,71 @@ class Window:
 
 def window_of(bounds: SymbolicBounds, stage: Stage) -> Window | None:
     """The window of a stage that asks for one; `None` where it is not granted."""
+    if not stage.storage.rolling:
+        return None
+    found = _window(bounds, stage)
+    return None if isinstance(found, str) else found
+
+
+def window_problem(bounds: SymbolicBounds, name: str) -> str | None:
+    """Why a stage keeps no window, as a clause; `None` if it keeps one."""
+    found = _window(bounds, bounds[name].stage)
+    if isinstance(found, str):
+        return found
+    tested = not bounds[name].exact and ExactSets(bounds).guard(name) is not None
+    return "only some elements of its boxes are needed, and its loops test which" if tested else None
+
+
+def _window(bounds: SymbolicBounds, stage: Stage) -> Window | str:
+    """The window of a stage, or why there is none."""
     graph, storage = bounds.graph, stage.storage
-    if not storage.rolling or stage.attach.kind != "at" or graph.scope(stage) not in SCOPES:
-        return None
+    if stage.attach.kind != "at":
+        return "it is not computed inside a loop of its reader"
+    if graph.scope(stage) not in SCOPES:
+        return f"its storage is `{graph.scope(stage)}`, not one of {', '.join(SCOPES)}"
+    if stage.statement.operator != "=" or len(graph.stages_on(stage.target)) > 1:
+        return "its elements are written more than once"
+    if storage.layout or storage.double > 1:
+        return "its storage has a layout or several copies"
     consumer, leaf = graph.stage(stage.attach.stage), stage.attach.axis
-    plain = stage.statement.operator == "=" and not storage.layout and storage.double == 1
-    beside = [each for each in graph.attached(consumer.name) if each.attach.kind == "with"]
-    if not plain or beside or any(graph.attached(stage.name)) or len(graph.stages_on(stage.target)) > 1:
-        return None
-    if consumer.annotation(leaf) is not None or graph.storage_name(consumer.target) in graph.reads(stage):
-        return None
+    inside = [
+        *(each for each in graph.attached(consumer.name) if each.attach.kind == "with"),
+        *graph.attached(stage.name),
+    ]
+    if inside:
+        return f"`{inside[0].name}` runs in the same loops, and would run at other visits"
+    if consumer.annotation(leaf) is not None:
+        return f"`{consumer.name}[{leaf}]` is `{consumer.annotation(leaf)}`, and its iterations do not run one after the other"
+    if graph.storage_name(consumer.target) in graph.reads(stage):
+        return f"it reads `{consumer.target}`, which changes in the loop"
     return _moving(bounds, stage, consumer, leaf)
 
 
-def _moving(bounds: SymbolicBounds, stage: Stage, consumer: Stage, leaf: str) -> Window | None:
-    name = variable(consumer.name, leaf)
+def _moving(bounds: SymbolicBounds, stage: Stage, consumer: Stage, leaf: str) -> Window | str:
+    name, place = variable(consumer.name, leaf), f"`{consumer.name}[{leaf}]`"
     outputs = [root.name for root in stage.roots if root.kind == "output"]
     derived = {child for relation in stage.relations for child in children_of(relation)}
     box = bounds[stage.name].box
     moved = [number for number, (low, extent) in enumerate(box) if name in (low - extent).indices | low.indices]
     if len(moved) != 1:
-        return None
+        return f"{'no dimension' if not moved else 'more than one dimension'} of its box moves along {place}"
     (dimension,) = moved
     (low, extent), axis = box[dimension], outputs[dimension]
     loop = bounds[consumer.name].lineage.leaf(leaf)
     step = low.substitute({name: constant(1)}) - low.substitute({name: constant(0)})
     length = _length(low, extent, name)
-    if length is None or not (step.is_constant and 0 < step.constant < length):
-        return None
-    even = low == low.substitute({name: constant(0)}) + loop * step
-    whole = bounds[stage.name].domain[axis] == box[dimension]
-    if not (even and whole) or axis not in stage.leaves or axis in derived or stage.annotation(axis) is not None:
-        return None
+    if length is None:
+        return f"its length along {place} is not the same number at every visit"
+    if not step.is_constant or low != low.substitute({name: constant(0)}) + loop * step:
+        return f"it does not move evenly along {place}"
+    if step.constant <= 0:
+        return f"it moves backwards along {place}"
+    if step.constant >= length:
+        return f"it moves by {step.constant} along {place} and is {length} long, so no visit needs an element again"
+    if bounds[stage.name].domain[axis] != box[dimension]:
+        return f"its loop `{axis}` does not run over the window alone"
+    if axis not in stage.leaves or axis in derived or stage.annotation(axis) is not None:
+        return f"its loop `{axis}` is split, fused or annotated"
     room = length + (step.constant if bounds.graph.scope(stage) == "shared" else 0)
     return Window(dimension, axis, consumer.name, leaf, loop, step.constant, length, room)
 
@@ -100,4 +135,4 @@ def _length(low: SizeExpr, extent: SizeExpr, loop: str) -> int | None:
     return constants[0] if len(constants) == 1 and not moving else None
 
 
-__all__ = ["Window", "window_of"]
+__all__ = ["Window", "window_of", "window_problem"]

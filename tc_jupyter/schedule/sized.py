@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tc_jupyter.program import Expr, Size, int64, rewrite
+from tc_jupyter.program import Const, Expr, Read, Size, int64, rewrite, walk
 from tc_jupyter.ranges import Box, SizeExpr, constant
 
 from .stage import IterVar, Stage, StageGraph
@@ -32,9 +32,34 @@ def with_sizes(graph: StageGraph, known: Mapping[str, SizeExpr]) -> StageGraph:
     return replace(graph.with_stages(stages), boxes=boxes)
 
 
+def names_of(graph: StageGraph) -> set[str]:
+    """The sizes, and whatever else has its place, in the ranges of loops and the boxes of tensors."""
+    ends = [end for box in graph.boxes.values() for pair in box.bounds for end in pair]
+    for stage in graph.stages:
+        ends += [end for root in stage.roots for end in root.dom]
+        ends += [end for pair in stage.limits for end in pair]
+    return {name for end in ends for name in end.names - end.indices}
+
+
+def required_sizes(graph: StageGraph) -> tuple[str, ...]:
+    """What counting needs values of: the sizes, and integer scalars in ranges of loops and in subscripts."""
+    scalars = graph.base.integer_scalars
+    used = names_of(graph) if scalars else set[str]()
+    for stage in graph.stages if scalars else ():
+        for read in stage.statement.reads():
+            used |= {node.tensor for index in read.indices for node in walk(index) if isinstance(node, Read)}
+    return (*graph.program.sizes, *(name for name in scalars if name in used))
+
+
 def _with_values(stage: Stage, sizes: Mapping[str, int]) -> Stage:
     def rule(expr: Expr) -> Expr | None:
-        return int64(sizes[expr.name]) if isinstance(expr, Size) and expr.name in sizes else None
+        match expr:
+            case Size(name=name) if name in sizes:
+                return int64(sizes[name])
+            case Read(tensor=name, indices=()) if name in sizes:
+                return Const(sizes[name], expr.dtype)
+            case _:
+                return None
 
     return replace(stage, statement=replace(stage.statement, value=rewrite(stage.statement.value, rule)))
 

@@ -10,6 +10,8 @@ Used for the numbers of the inspector and as the oracle of the tests; code gener
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,19 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, walk
-from tc_jupyter.ranges import SizeExpr
+from tc_jupyter.ranges import (
+    Choice,
+    Condition,
+    Datum,
+    Extremum,
+    FloorDiv,
+    Mod,
+    Name,
+    Opaque,
+    Product,
+    SizeExpr,
+)
 
 from .extents import decided_at, loop_extent
 from .infer_bound import SymbolicBounds, path_points, scope_of, variable, view_shift
 from .stage import Split, Stage, StageGraph
 
 Ints = NDArray[np.int64]
-LIMIT = 4_000_000
-"""Points of one statement that are enumerated at most."""
+LIMIT = 8_000_000
+"""Rows of all tables of one enumeration together: what is counted takes a few seconds at most."""
 
 
 class TooManyPoints(Exception):
-    """The iteration space is too large to enumerate; counts are not available, expressions are."""
+    """The iteration space is too large to enumerate, or data decide it; counts are not available, expressions are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +63,17 @@ class Need:
 
     def per_visit(self) -> tuple[int, ...]:
         """Number of elements needed by each visit."""
-        counts = np.bincount(self.visit_of, minlength=len(self.visits))
-        return tuple(int(count) for count in counts)
+        return tuple(np.bincount(self.visit_of, minlength=len(self.visits)).tolist())
 
     def hull_per_visit(self) -> tuple[int, ...]:
         """Number of elements of the smallest box around each visit's elements."""
-        counts: list[int] = []
-        for visit in range(len(self.visits)):
-            mine = self.elements[self.visit_of == visit]
-            extents = mine.max(axis=0) - mine.min(axis=0) + 1 if len(mine) else np.zeros(1, np.int64)
-            counts.append(int(np.prod(extents)))
-        return tuple(counts)
+        counts = np.zeros(len(self.visits), np.int64)
+        if len(self.elements):
+            here, first = np.unique(self.visit_of, return_index=True)
+            low = np.minimum.reduceat(self.elements, first, axis=0)
+            high = np.maximum.reduceat(self.elements, first, axis=0)
+            counts[here] = np.prod(high - low + 1, axis=1)
+        return tuple(counts.tolist())
 
 
 @dataclass(slots=True)
@@ -80,6 +93,8 @@ class Enumeration:
     sizes: Mapping[str, int]
     needs: dict[str, Need] = field(default_factory=dict)
     spaces: dict[str, _Space] = field(default_factory=dict)
+    failed: dict[str, TooManyPoints] = field(default_factory=dict)
+    left: int = LIMIT
 
     @property
     def graph(self) -> StageGraph:
@@ -90,22 +105,51 @@ class Enumeration:
         """The need of every stage.
 
         Raises:
-            TooManyPoints: a statement has more than `LIMIT` points.
+            TooManyPoints: the tables have more than `LIMIT` rows, or data decide what is read.
         """
         for stage in reversed(self.graph.stages):
-            self.needs[stage.name] = self._need(stage)
-            self.spaces[stage.name] = self._space(stage, self.needs[stage.name])
+            self.need(stage.name)
         return self.needs
+
+    def need(self, name: str) -> Need:
+        """The need of one stage; those of its consumers are found first.
+
+        Raises:
+            TooManyPoints: as `run`.
+        """
+        for stage in reversed(self.graph.stages[self.graph.position(name) :]):
+            if stage.name not in self.needs and stage.name not in self.failed:
+                try:
+                    self.needs[stage.name] = self._need(stage)
+                except TooManyPoints as problem:
+                    self.failed[stage.name] = problem
+        if name in self.failed:
+            raise self.failed[name]
+        return self.needs[name]
+
+    def space(self, name: str, loops: tuple[tuple[str, str], ...] = ()) -> _Space:
+        """The points at which a stage runs, with the values of `loops` around it, outermost first.
+
+        A loop whose iterations share the storage of the stage runs all of its points in each of them.
+
+        Raises:
+            TooManyPoints: as `run`.
+        """
+        if name not in self.spaces:
+            self.spaces[name] = self._space(self.graph.stage(name), self.need(name))
+        return self._repeated(self.spaces[name], loops)
+
+    def _take(self, count: int, what: str) -> None:
+        """Pay for a table of `count` rows."""
+        if count > self.left:
+            raise TooManyPoints(f"{what} {count} points")
+        self.left -= count
 
     def number(self, value: SizeExpr, loops: Mapping[str, Ints], count: int) -> Ints:
         """A size expression at every point."""
         if not value.indices:
             return np.full(count, value.evaluate(self.sizes), np.int64)
-        names = sorted(value.indices)
-        table = np.stack([loops[name] for name in names], axis=1)
-        rows, back = np.unique(table, axis=0, return_inverse=True)
-        found = [value.evaluate({**self.sizes, **dict(zip(names, map(int, row), strict=True))}) for row in rows]
-        return np.array(found, np.int64)[back.reshape(-1)]
+        return np.broadcast_to(np.asarray(_at(value, {**self.sizes, **loops}), np.int64), (count,))
 
     def box_counts(
         self, path: tuple[tuple[str, str], ...], box: Sequence[tuple[SizeExpr, SizeExpr]], visits: Ints | None = None
@@ -121,7 +165,7 @@ class Enumeration:
         total = np.ones(len(rows), np.int64)
         for _, extent in box:
             total *= np.maximum(self.number(extent, loops, len(rows)), 0)
-        return tuple(map(int, total))
+        return tuple(total.tolist())
 
     def reached(self, path: tuple[tuple[str, str], ...], visits: Ints) -> list[bool]:
         """Whether the tests around the loops of a path hold at every visit (`extents.decided_at`)."""
@@ -145,38 +189,60 @@ class Enumeration:
         rows: list[Ints] = []
         width = len(path)
         for user in users:
-            space = self.spaces[user.name]
+            space = self.space(user.name, path)
             prefix = self._prefix(path, space)
             for read in user.statement.reads():
                 if graph.storage_name(read.tensor) == graph.storage_name(stage.target):
+                    self._take(space.count, f"`{user.name}` reads `{read.tensor}` at")
                     elements, valid = self._elements(stage, read, user, space)
                     rows.append(np.concatenate([prefix, elements], axis=1)[valid])
         visits = self._visits(path)
-        wanted = np.unique(np.concatenate(rows), axis=0) if rows else np.zeros((0, width), np.int64)
+        wanted = distinct_rows(np.concatenate(rows)) if rows else np.zeros((0, width), np.int64)
         wanted = self._inside(stage, wanted, width)
         number = _row_numbers(visits, wanted[:, :width])
         return Need(path, visits, number, wanted[:, width:])
 
     def _visits(self, path: tuple[tuple[str, str], ...]) -> Ints:
         """All iterations of the loops around a stage, in order of execution."""
-        rows = np.zeros((1, 0), np.int64)
-        for depth, (name, leaf) in enumerate(path):
-            stage = self.graph.stage(name)
-            placed = frozenset(axis for owner, axis in path[:depth] if owner == name)
-            extent = loop_extent(stage, self.bounds[name].lineage, leaf, placed)
-            loops = {variable(*loop): rows[:, column] for column, loop in enumerate(path[:depth])}
-            counts = np.maximum(self.number(extent, loops, len(rows)), 0)
-            if int(counts.sum()) > LIMIT:
-                raise TooManyPoints(f"{int(counts.sum())} visits")
-            inner = np.concatenate([np.arange(count) for count in counts]) if len(counts) else np.zeros(0, np.int64)
-            rows = np.concatenate([np.repeat(rows, counts, axis=0), inner.reshape(-1, 1).astype(np.int64)], axis=1)
-        return rows
+        one = _Space({}, {}, 1)
+        for depth, loop in enumerate(path):
+            one = self._inside_loop(one, loop, path[:depth])
+        return np.stack([one.loops[variable(*loop)] for loop in path], axis=1) if path else np.zeros((1, 0), np.int64)
+
+    def _repeated(self, space: _Space, path: tuple[tuple[str, str], ...]) -> _Space:
+        """The points with a column for every loop of a path: each of them runs in all iterations of a loop that it has none for."""
+        for depth, loop in enumerate(path):
+            if variable(*loop) not in space.loops:
+                space = self._inside_loop(space, loop, path[:depth])
+        return space
+
+    def _inside_loop(self, space: _Space, loop: tuple[str, str], around: tuple[tuple[str, str], ...]) -> _Space:
+        """Every point once for every iteration of a loop, which are in order."""
+        name, leaf = loop
+        placed = frozenset(axis for owner, axis in around if owner == name)
+        extent = loop_extent(self.graph.stage(name), self.bounds[name].lineage, leaf, placed)
+        counts = np.maximum(self.number(extent, space.loops, space.count), 0)
+        total = int(counts.sum())
+        self._take(total, f"`{name}[{leaf}]` has")
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        loops = {key: np.repeat(column, counts) for key, column in space.loops.items()}
+        roots = {key: np.repeat(column, counts) for key, column in space.roots.items()}
+        return _Space({**loops, variable(*loop): np.arange(total) - first}, roots, total)
 
     def _everything(self, stage: Stage) -> Need:
         """All elements in one visit: results, and what nobody reads."""
         bounds = [(low.evaluate(self.sizes), high.evaluate(self.sizes)) for low, high in self._output_ranges(stage)]
-        elements = _grid(bounds)
+        elements = self._grid(bounds, f"`{stage.name}` has")
         return Need((), np.zeros((1, 0), np.int64), np.zeros(len(elements), np.int64), elements)
+
+    def _grid(self, bounds: list[tuple[int, int]], what: str) -> Ints:
+        """All points of a box, in lexicographic order."""
+        total = math.prod(max(0, high - low) for low, high in bounds)
+        self._take(total, what)
+        axes = [np.arange(low, max(low, high), dtype=np.int64) for low, high in bounds]
+        if not axes:
+            return np.zeros((1, 0), np.int64)
+        return np.stack([axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 
     def _output_ranges(self, stage: Stage) -> list[tuple[SizeExpr, SizeExpr]]:
         return [root.dom for root in stage.roots if root.kind == "output"]
@@ -196,10 +262,10 @@ class Enumeration:
     def _space(self, stage: Stage, need: Need) -> _Space:
         """All points of the stage for the needed elements, with the values of its loops."""
         reductions = [root for root in stage.roots if root.kind == "reduction"]
-        inner = _grid([(root.dom[0].evaluate(self.sizes), root.dom[1].evaluate(self.sizes)) for root in reductions])
+        ranges = [(root.dom[0].evaluate(self.sizes), root.dom[1].evaluate(self.sizes)) for root in reductions]
+        inner = self._grid(ranges, f"`{stage.name}` has")
         count = len(need.elements) * len(inner)
-        if count > LIMIT:
-            raise TooManyPoints(f"{stage.name} has {count} points")
+        self._take(count, f"`{stage.name}` has")
         outer = np.repeat(np.arange(len(need.elements)), len(inner))
         again = np.tile(np.arange(len(inner)), len(need.elements))
         loops = {
@@ -249,7 +315,7 @@ class Enumeration:
     def _elements(self, stage: Stage, read: Read, user: Stage, space: _Space) -> tuple[Ints, NDArray[np.bool_]]:
         """The element that each point of the consumer reads, and whether it is evaluated there at all."""
         if any(isinstance(node, Read) and node.indices for index in read.indices for node in walk(index)):
-            raise TooManyPoints(f"{user.name} reads {read.tensor} at positions that depend on data")
+            raise TooManyPoints(f"data decide where `{user.name}` reads `{read.tensor}`")
         shift = view_shift(self.graph, read.tensor)
         scope = {
             **self.sizes,
@@ -358,20 +424,87 @@ def _reached(
     return None if not found else np.logical_or.reduce(found)
 
 
-def _grid(bounds: list[tuple[int, int]]) -> Ints:
-    """All points of a box, in lexicographic order."""
-    total = int(np.prod([max(0, high - low) for low, high in bounds], dtype=object)) if bounds else 1
-    if total > LIMIT:
-        raise TooManyPoints(f"a box of {total} points")
-    axes = [np.arange(low, max(low, high), dtype=np.int64) for low, high in bounds]
-    if not axes:
-        return np.zeros((1, 0), np.int64)
-    return np.stack([axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+def distinct_rows(rows: Ints) -> Ints:
+    """The different rows, in lexicographic order."""
+    if not rows.shape[1] or not len(rows):
+        return rows[:1]
+    keys = _keys(rows, rows)
+    if keys is None:
+        return np.unique(rows, axis=0)
+    return rows[np.unique(keys[0], return_index=True)[1]]
+
+
+def _keys(table: Ints, rows: Ints) -> tuple[Ints, Ints] | None:
+    """One number per row of two tables, in lexicographic order; `None` where they need more than 62 bits."""
+    low = np.minimum(table.min(axis=0), rows.min(axis=0))
+    span = np.maximum(table.max(axis=0), rows.max(axis=0)) - low + 1
+    if math.prod(span.tolist()) >= 1 << 62:
+        return None
+    weights = [math.prod(span[column + 1 :].tolist()) for column in range(len(span))]
+    return (table - low) @ np.array(weights, np.int64), (rows - low) @ np.array(weights, np.int64)
 
 
 def _row_numbers(table: Ints, rows: Ints) -> Ints:
     """For each of `rows` its position in `table` (sorted, distinct rows)."""
-    if table.shape[1] == 0:
+    if not table.shape[1] or not len(rows):
         return np.zeros(len(rows), np.int64)
-    position = {tuple(map(int, row)): number for number, row in enumerate(table)}
-    return np.array([position[tuple(map(int, row))] for row in rows], np.int64)
+    keys = _keys(table, rows)
+    if keys is not None:
+        return np.searchsorted(*keys)
+    position = {tuple(row): number for number, row in enumerate(table.tolist())}
+    return np.array([position[tuple(row)] for row in rows.tolist()], np.int64)
+
+
+def _at(value: SizeExpr, known: Mapping[str, int | Ints]) -> int | Ints:
+    """A size expression at all points at once."""
+    total: int | Ints = value.offset
+    for mono, weight in value.terms.items():
+        product: int | Ints = weight
+        for atom in mono:
+            product = product * _atom_at(atom, known)
+        total = total + product
+    return total
+
+
+def _atom_at(
+    atom: Name | FloorDiv | Mod | Extremum | Product | Datum | Choice | Opaque, known: Mapping[str, int | Ints]
+) -> int | Ints:
+    match atom:
+        case Name():
+            return known[atom.name]
+        case FloorDiv():
+            return _at(atom.numerator, known) // _at(atom.divisor, known)
+        case Mod():
+            return _at(atom.numerator, known) % _at(atom.divisor, known)
+        case Extremum():
+            pick = np.minimum if atom.kind == "min" else np.maximum
+            return functools.reduce(pick, (_at(argument, known) for argument in atom.arguments))
+        case Product():
+            product: int | Ints = 1
+            for factor in atom.factors:
+                product = product * _at(factor, known)
+            return product
+        case Choice():
+            test = _holds_at(atom.condition, known)
+            return np.where(test, _at(atom.then, known), _at(atom.otherwise, known))
+        case Datum() | Opaque():
+            raise TooManyPoints("data decide it")
+
+
+def _holds_at(condition: Condition, known: Mapping[str, int | Ints]) -> bool | NDArray[np.bool_]:
+    parts = [_holds_at(part, known) for part in condition.parts]
+    match condition.op:
+        case ">=":
+            return _at(condition.arguments[0], known) >= 0
+        case "==":
+            return _at(condition.arguments[0], known) == 0
+        case "!=":
+            return _at(condition.arguments[0], known) != 0
+        case "and":
+            return functools.reduce(np.logical_and, parts, True)
+        case "or":
+            return functools.reduce(np.logical_or, parts, False)
+        case "true" | "false":
+            return condition.op == "true"
+        case _:
+            raise TooManyPoints("data decide it")

@@ -423,3 +423,25 @@ def test_the_cells_of_the_python_page_run(bare_shell, session):
     assert session.names["scale"](np.ones(2, np.float32), 3).tolist() == [3, 3]
     assert all(f"`--{word}" in page for word in ("target", "strict", "allow", "check", "help"))
     assert all(f"%tc {word}" in page for word in SUBCOMMANDS)
+
+
+REFUSED = 's = f.schedule()\ns.split("Y", "i", 0)'
+
+
+def test_a_refused_schedule_shows_the_message_alone(session):
+    session("%%tc\ndef f(float(N) X) -> (Y) { Y(i) = 2 * X(i) }")
+    shown = session.fails(REFUSED)
+    assert shown.lstrip().startswith("error[TC405] bad-factor")
+    assert "help: give one of `factor` and `nparts`" in shown
+    assert ".py" not in shown
+    assert "Traceback" not in shown
+    session("%config TcMagics.short_errors = False")
+    assert "primitives.py" in session.fails(REFUSED)
+
+
+def test_a_refused_schedule_shows_the_message_alone_without_the_extension(session):
+    session("%%tc\ndef f(float(N) X) -> (Y) { Y(i) = 2 * X(i) }")
+    session("%unload_ext tc_jupyter")
+    shown = session.fails(REFUSED)
+    assert shown.lstrip().startswith("error[TC405] bad-factor")
+    assert ".py" not in shown

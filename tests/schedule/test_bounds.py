@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import interpret as interpreter
 from tc_jupyter.schedule import schedule_of
-from tests.running import default, in_bounds, kernels_of, number, program_of
+from tests.running import default, in_bounds, kernels_of, number, program_of, run
 from tests.strategies import arguments, drawn, programs, random_schedule, sizes
 
 COMMON = "def f() -> (D) { C(i,j) = 5 where i in 0:5, j in 0:16    D(i,j) = C(i,j) * 2 }"
@@ -32,7 +32,7 @@ EXAMPLES = {
     "Ex. 4 at dk": (FOURTH, lambda s: s.compute_at("C", "D", "dk"), "C", 320, 320, 320, 320),
     "Ex. 5 at j.inner": (COMMON, lambda s: s.split("D", "j", 8).compute_at("C", "D", "j.inner"), "C", 80, 80, 80, 80),
     "Ex. 5 at j.outer": (COMMON, lambda s: s.split("D", "j", 8).compute_at("C", "D", "j.outer"), "C", 10, 80, 80, 80),
-    "split 12 of 16": (COMMON, lambda s: s.split("D", "j", 12).compute_at("C", "D", "j.outer"), "C", 10, 80, 80, 80),
+    "split 12 of 16": (COMMON, lambda s: s.split("D", "j", 12).compute_at("C", "D", "j.outer"), "C", 10, 120, 80, 80),
     "chain": (CHAIN, lambda s: s.compute_at("D", "E", "j"), "C", 1, 80, 80, 80),
     "Ex. 6 split 4": (FUSED, lambda s: fused(s, 4), "B", 4, 64, 16, 16),
     "Ex. 6 split 8": (FUSED, lambda s: fused(s, 8), "B", 2, 32, 16, 16),
@@ -58,7 +58,7 @@ def test_per_visit_counts():
     assert fused(default(FUSED), 3).bounds().stage("B").elements_per_visit == (3, 3, 3, 3, 3, 1)
     split = default(COMMON).split("D", "j", 12).compute_at("C", "D", "j.outer").bounds().stage("C")
     assert split.elements_per_visit == (12, 4) * 5
-    assert split.tvm_per_visit == (12, 4) * 5
+    assert split.tvm_per_visit == (12, 12) * 5
 
 
 def test_chain_both_attached_needs_one_element():
@@ -119,6 +119,114 @@ def test_wrong_sizes_are_refused(given, part):
     with pytest.raises(CompileError, match="TC411") as caught:
         schedule.bounds(**given)
     assert part in str(caught.value)
+
+
+def test_tvm_computes_tails_as_the_rest():
+    """Its extents are constants: of 20 rows by 8, the last visit computes 8 rows as well, under a test of every element."""
+    text = "def f(float(N,M) X) -> (C) { B(i,j) = 2 * X(i,j)  C(i,j) = B(i,j) + 1 }"
+    found = default(text).split("C", "i", 8).compute_at("B", "C", "i.outer").bounds(N=20, M=7)
+    assert found.stage("B").tvm_per_visit == (56, 56, 56)
+    assert found.stage("B").hull_per_visit == (56, 56, 28)
+    assert str(found.tvm_axes("B")["i"].extent) == "8"
+
+
+NESTED = "def f(float(m) A) -> (A3) { A1(i) = A(i)  A2(i) = A1(i) + 2  A3(i) = A2(i) + 3 }"
+
+
+def nested(threads):
+    """TVM's `test_bound_nest_thread`: a tensor in shared memory, and one thread's own elements beside it."""
+    s = default(NESTED).split("A3", "i", 32).bind("A3", "i.outer", "blockIdx.x").bind("A3", "i.inner", "threadIdx.x")
+    s = s.compute_at("A2", "A3", "i.inner").storage("A2", "shared")
+    if threads:
+        s = s.split("A2", "i", nparts=1).bind("A2", "i.inner", "threadIdx.x")
+    return s.compute_at("A1", "A3", "i.inner")
+
+
+def test_a_thread_needs_its_own_element_of_what_all_make():
+    """The threads share the loop over `A2`, so each reads one element of `A1`; the loops run in the interpreter, too."""
+    schedule = nested(threads=True)
+    bounds = schedule.bounds(m=64)
+    assert set(bounds.stage("A1").computed_per_visit) == {1}
+    assert bounds.stage("A2").hull_per_visit == (32, 32)
+    (extent,) = [extent for _, extent in schedule.bounds().symbolic["A1"].box]
+    assert extent.limits[1] == 1
+    for m in (1, 31, 32, 70):
+        x = np.arange(m, dtype="float32")
+        np.testing.assert_array_equal(run(schedule, {"A": x}, {"m": m})["A3"], x + 5)
+
+
+def test_a_thread_that_makes_all_alone_needs_all():
+    """No loop of `A2` is bound: every thread fills all of it, and reads as many elements of `A1`."""
+    bounds = nested(threads=False).bounds(m=64)
+    assert bounds.table().splitlines()[1].split() == [
+        "A1", "64", "2048", "(32)", "2048", "(32)", "2048", "(32)", "2048", "(32)", "128", "[32*A3[i.outer],", "32*A3[i.outer]", "+", "32)",
+    ]  # fmt: skip
+
+
+SCALAR = "def f(float(n) A, int32 m, float32 s) -> (B) { B(i) = s * A(i) where i in 0:m }"
+
+
+def test_an_integer_scalar_is_a_size():
+    schedule = default(SCALAR)
+    assert schedule.bounds().region("B") == ("[0, m)",)
+    assert schedule.bounds(n=24, m=3).stage("B").elements == 3
+    assert schedule.bounds(n=np.int64(24), m=np.int32(3)).region("B") == ("[0, 3)",)
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"n": 24}, "`m` is not given"),
+        ({"m": 3}, "`n` is not given"),
+        ({"n": 24, "m": 3, "s": 1}, "`s` is no size of this def"),
+        ({"n": 24, "m": 3.5}, "`m` is no integer"),
+    ],
+)
+def test_what_is_missing_beside_an_integer_scalar(given, part):
+    with pytest.raises(CompileError, match="TC411") as caught:
+        default(SCALAR).bounds(**given)
+    assert part in str(caught.value)
+    assert "the sizes are `n`, `m`" in str(caught.value)
+
+
+def test_a_scalar_in_a_subscript_is_needed_and_one_in_a_value_is_not():
+    text = "def f(float(N) A, int32 a, int32 b) -> (C) { B(i) = 2 * A(i)  C(i) = b * B(i+a) where i in 0:N/2 }"
+    schedule = default(text).compute_at("B", "C", "i")
+    assert schedule.bounds(N=8, a=2).stage("B").elements_per_visit == (1,) * 4
+    with pytest.raises(CompileError, match="`a` is not given"):
+        schedule.bounds(N=8)
+
+
+def test_what_cannot_be_counted_is_a_diagnostic():
+    text = "def f(float(N,M) X) -> (C) { B(i,j) = 2 * X(i,j)  C(i,j) = B(i,j) + 1 }"
+    bounds = default(text).compute_at("B", "C", "j").bounds(N=10_000, M=10_000)
+    with pytest.raises(CompileError, match="TC412") as caught:
+        bounds.stage("B")
+    assert "`C` has 100000000 points" in str(caught.value)
+    with pytest.raises(CompileError, match="TC412"):
+        _ = bounds.needs
+    assert "100000000" in bounds.table()
+    assert bounds.exact
+    gather = default("def f(float(N) X, int32(M) Id) -> (C) { B(i) = 2 * X(i)  C(i) = B(Id(i)) }")
+    with pytest.raises(CompileError, match="data decide where `C` reads `B`"):
+        gather.bounds(N=4, M=4).stage("B")
+
+
+def test_many_visits_are_counted():
+    """512 by 512 tiles: tables of arrays, and no loop of Python per visit."""
+    text = "def f(float(N,M) X) -> (C) { B(i,j) = 2 * X(i,j)  C(i,j) = B(i,j) + 1 }"
+    schedule = default(text).tile("C", "i", "j", 2, 2).compute_at("B", "C", "j.outer")
+    found = schedule.bounds(N=1024, M=1023).stage("B")
+    assert (found.visits, found.elements, found.tvm) == (512 * 512, 1024 * 1023, 1024 * 1024)
+
+
+def test_a_window_is_counted_as_it_is_computed():
+    """100 visits of two elements, of which each but the first finds one."""
+    text = "def f(float(N) X) -> (C) { B(i) = 2 * X(i)  C(i) = B(i) + B(i+1) }"
+    schedule = default(text).compute_at("B", "C", "i").storage("B", rolling=True)
+    found = schedule.bounds(N=101).stage("B")
+    assert (found.elements, found.computed, found.distinct, found.exact) == (200, 101, 101, True)
+    assert schedule.bounds(N=101).to_json()["stages"][0]["counts"]["computed"] == 101
 
 
 # --- what running shows ----------------------------------------------------------------------------------------------

@@ -114,3 +114,20 @@ def test_no_block_waits_for_what_another_loop_shares():
     schedule = default(text).parallel("M", "i").parallel("C", "i").parallel("C", "j")
     schedule = schedule.compute_at("T", "C", "j").compute_with("C", "M", "i")
     assert "the loops of `M` start before it" in refused(lambda: schedule.storage("T", "global"))
+
+
+WIDE = "def f(float(N) A) -> (C) { B(i) = A(i) * 2  C(i) = B(i) + B(i+1) + B(i+2) }"
+
+
+def wide():
+    schedule = default(WIDE).split("C", "i", 32).bind("C", "i.outer", "blockIdx.x").bind("C", "i.inner", "threadIdx.x")
+    return schedule.compute_at("B", "C", "i.inner").storage("B", "shared")
+
+
+def test_threads_make_no_more_than_there_are_threads():
+    """34 elements for 32 threads: no thread would make the last two; in pieces of 32 they do."""
+    said = refused(lambda: wide().bind("B", "i", "threadIdx.x"))
+    assert "more iterations of `i` than `C[i.inner]` around it has threads" in said
+    pieces = wide().split("B", "i", 32).bind("B", "i.inner", "threadIdx.x")
+    a = np.arange(70, dtype="float32")
+    np.testing.assert_array_equal(run(pieces, {"A": a}, {"N": 70})["C"], 6 * a[:-2] + 6)

@@ -15,7 +15,7 @@ from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.schedule import default_schedule, infer_symbolic, inline
 from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.templates.inlining import LARGEST, MOST_STAGES
-from tests.running import program_of
+from tests.running import default, program_of
 
 
 def on_cpu(text: str):
@@ -122,3 +122,45 @@ def test_a_temporary_is_written_into_its_users_only(monkeypatch):
     monkeypatch.setattr(inline, "rewrite", counted)
     assert len(inject_inline(graph).stages) < 5
     assert len(visited) <= 2 * len(graph.stages), "the value of the temporary, and its only user"
+
+
+def test_a_place_that_readers_are_in_the_way_of():
+    """The refusal says which step comes first; then the order of both does not matter."""
+    base = default("def f(float(N) X) -> (C) { A1(i) = 2 * X(i)  A2(i) = A1(i) + 1  C(i) = A2(i) * 3 }").split(
+        "C", "i", 8
+    )
+    with pytest.raises(CompileError) as caught:
+        base.compute_at("A1", "C", "i.outer")
+    (found,) = caught.value.diagnostics
+    assert found.help is not None
+    assert found.help.startswith('`compute_inline("A2")` first; legal: root')
+    inlined = base.compute_inline("A2").compute_at("A1", "C", "i.outer")
+    assert inlined.graph.stage("A1").attach.axis == "i.outer"
+
+
+def test_a_place_where_readers_that_cannot_be_inlined_come_first():
+    base = default("def f(float(N,K) X) -> (C) { A1(i,k) = 2 * X(i,k)  A2(i) +=! A1(i,k)  C(i) = A2(i) * 3 }")
+    with pytest.raises(CompileError) as caught:
+        base.compute_at("A1", "C", "i")
+    (found,) = caught.value.diagnostics
+    assert found.help is not None
+    assert found.help.startswith('`compute_at("A2", "C", "i")` first')
+    assert base.compute_at("A2", "C", "i").compute_at("A1", "C", "i").graph.stage("A1").attach.stage == "C"
+
+
+@pytest.mark.parametrize("change", [
+    lambda s: s.split("B", "i", 4),
+    lambda s: s.reorder("B", "j", "i"),
+    lambda s: s.fuse("B", "i", "j"),
+    lambda s: s.tile("B", "i", "j", 4, 4),
+    lambda s: s.parallel("B", "i"),
+    lambda s: s.bind("B", "i", "blockIdx.x"),
+    lambda s: s.storage("B", "local"),
+    lambda s: s.compute_at("A", "B", "i"),
+])  # fmt: skip
+def test_an_inlined_stage_has_no_loops_and_no_storage(change):
+    text = "def f(float(N,M) X) -> (C) { A(i,j) = 2 * X(i,j)  B(i,j) = A(i,j) + 1  C(i,j) = B(i,j) * 3 }"
+    schedule = default(text).compute_inline("B")
+    with pytest.raises(CompileError, match="inlined"):
+        change(schedule)
+    assert change(schedule.compute_root("B")).steps

@@ -454,3 +454,21 @@ def test_a_promised_size_is_a_constant_of_the_loops():
     assert schedule.graph.most == (("N", 12),)
     is_product(schedule.unroll("C", "j"))
     is_product(schedule.split("C", "j", 4).unroll("C", "j.outer"))
+
+
+def test_rfactor_keeps_the_loops_of_other_reductions():
+    """Splits, order and annotations of the other index go to the partial results; the output's stay where they are."""
+    text = "def f(int32(N,K,L) X) -> (S) { S(i) +=! X(i,k,l) }"
+    schedule = default(text).split("S", "i", 2).split("S", "k", 4).split("S", "l", 3).unroll("S", "l.inner")
+    schedule = schedule.reorder("S", "l.outer", "k.outer", "l.inner", "k.inner").rfactor("S", "k.inner")
+    assert schedule.leaves("S.rf") == ("k.inner", "i", "l.outer", "k.outer", "l.inner")
+    assert schedule.graph.stage("S.rf").annotations == (("l.inner", "unroll"),)
+    assert schedule.leaves("S") == ("i.outer", "i.inner", "k.inner")
+    x = np.arange(5 * 6 * 7, dtype="int32").reshape(5, 6, 7)
+    np.testing.assert_array_equal(run(schedule, {"X": x}, {"N": 5, "K": 6, "L": 7})["S"], x.sum((1, 2)))
+
+
+def test_rfactor_of_an_annotated_loop_is_refused():
+    schedule = default("def f(int32(K) X) -> (S) { S +=! X(k) }").split("S", "k", 4).unroll("S", "k.inner")
+    found = refused(schedule.rfactor, "S", "k.inner")
+    assert (found.code.number, found.help) == ("TC410", "rfactor first, then annotate")

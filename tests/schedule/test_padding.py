@@ -91,3 +91,26 @@ def test_a_product_takes_the_zeros_beyond_its_end(value, whole):
     schedule = default_schedule(*found, cuda_target("sm_80"), {"M": 32, "N": 32, "K": 32})
     (total,) = (each for each in schedule.graph.stages if each.statement.reduction_indices)
     assert (total.storage.scope, total.storage.whole) == ("register", whole)
+
+
+STENCIL = "def f(int32(N,M) A) -> (O) { X(i,j) = A(i,j) * 2  O(i,j) = X(i,j) + X(i+1,j) }"
+
+
+@pytest.mark.parametrize("at", [False, True])
+@pytest.mark.parametrize("layout", [None, ((0, 0), (1, 0)), ((1, 0), (0, 0))])
+@pytest.mark.parametrize("change", [
+    lambda s: s.split("X", "j", 4),
+    lambda s: s.split("X", "i", 4),
+    lambda s: s.tile("X", "i", "j", 8, 2),
+    lambda s: s.split("X", "j", 4).reorder("X", "j.outer", "j.inner", "i"),
+    lambda s: s.split("X", "j", 4).reorder("X", "i", "j.inner", "j.outer"),
+    lambda s: s.fuse("X", "i", "j").split("X", "i.j.fused", 4),
+])  # fmt: skip
+def test_room_behind_rows_in_every_order_of_loops(change, layout, at):
+    """Zeros go behind a row where a loop runs along it, and nowhere else; rows are those of the layout."""
+    schedule = change(default(STENCIL)).storage("X", pad=1)
+    schedule = schedule if layout is None else schedule.storage("X", layout=layout)
+    if at:
+        schedule = schedule.split("O", "i", 3).compute_at("X", "O", "i.outer")
+    a = np.arange(20 * 7, dtype="int32").reshape(20, 7)
+    np.testing.assert_array_equal(run(schedule, {"A": a}, {"N": 20, "M": 7})["O"], 2 * (a[:-1] + a[1:]))

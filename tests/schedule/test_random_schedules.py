@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tc_jupyter.schedule import schedule_of
 from tests.running import in_bounds, program_of, run
+from tests.schedule import schedules
 from tests.strategies import arguments, programs, random_schedule, sizes
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -57,3 +58,15 @@ def test_random_schedules_compute_the_same(text, data, numbers):
 @given(programs(), st.data(), sizes())
 def test_random_schedules_compute_the_same_many(text, data, numbers):
     same_arrays(text, data, numbers)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_primitives_are_refused_or_right(seed):
+    schedules.check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 1600, 100))
+def test_random_primitives_are_refused_or_right_many(first):
+    for seed in range(first, first + 100):
+        schedules.check(seed)

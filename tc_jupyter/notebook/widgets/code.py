@@ -17,6 +17,7 @@ from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks
 from tc_jupyter.runtime import cpu, cuda, jit
 from tc_jupyter.runtime.nvrtc import BackendError
+from tc_jupyter.schedule import required_sizes
 from tc_jupyter.schedule.visits import TooManyPoints
 
 from .code_lines import Lines, lines_of, lines_of_locations, located, with_assignments, without_debug
@@ -148,7 +149,8 @@ class Code(Picture):
         parts = [words(self.wrong, "✗", BAD)] if self.wrong else []
         try:
             made = self.function.definition().build(cuda.cuda_target())
-            bounds = made.schedule.bounds(**{name: self.sizes[name] for name in self.known.found.program.sizes})
+            needed = required_sizes(made.schedule.graph)
+            bounds = made.schedule.bounds(**{name: self.sizes[name] for name in needed if name in self.sizes})
             for stage in bounds.symbolic.graph.stages:
                 if points_of(bounds, stage.name) > _MOST_MAPPED:
                     parts.append(

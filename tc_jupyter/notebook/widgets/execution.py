@@ -63,10 +63,9 @@ def execution(bounds: Bounds, stage: str) -> Execution:
     Raises:
         TooManyPoints: it cannot be enumerated at these sizes.
     """
-    engine = Enumeration(bounds.symbolic, bounds.sizes)
-    engine.run()
-    graph, space = bounds.symbolic.graph, engine.spaces[stage]
-    path = list(reversed(graph.attach_path(stage)))
+    graph = bounds.symbolic.graph
+    path = tuple(reversed(graph.attach_path(stage)))
+    space = Enumeration(bounds.symbolic, bounds.sizes).space(stage, path)
     around = [*path, *((stage, leaf) for leaf in graph.stage(stage).leaves)]
     notes = [graph.stage(owner).annotation(leaf) or "" for owner, leaf in around]
     columns = [space.loops[variable(*loop)] for loop in around]

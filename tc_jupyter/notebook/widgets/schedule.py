@@ -21,7 +21,16 @@ from tc_jupyter.compiler.definition import engine_of, target_of
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.ranges import from_expr, to_python
-from tc_jupyter.schedule import GPU_AXES, Bounds, Schedule, StageNeed, default_schedule, schedule_of, variable
+from tc_jupyter.schedule import (
+    GPU_AXES,
+    Bounds,
+    Schedule,
+    StageNeed,
+    default_schedule,
+    required_sizes,
+    schedule_of,
+    variable,
+)
 from tc_jupyter.schedule.phases import phases
 from tc_jupyter.schedule.visits import Enumeration, Need, TooManyPoints
 
@@ -212,7 +221,8 @@ class ScheduleView(Picture):
             CompileError: the sizes do not fit.
         """
         assert self.known is not None
-        return self.schedule.bounds(**{name: self.sizes[name] for name in self.known.found.program.sizes})
+        needed = required_sizes(self.schedule.graph)
+        return self.schedule.bounds(**{name: self.sizes[name] for name in needed if name in self.sizes})
 
     def content(self, live: bool = False) -> Content:
         """Graph, loop nest, needs, region of the chosen stage, code of the schedule."""
