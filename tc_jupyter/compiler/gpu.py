@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tc_jupyter.codegen import Argument, KernelSource
-from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.loops import Buffer, Kernel
 from tc_jupyter.runtime import cuda
@@ -185,16 +184,7 @@ class _SimulatedCall:
             dtype = storage_dtype(made.program.tensor(name).dtype)
             self.arrays[root_of(made.program, name)] = np.zeros(numbers.shapes[name], dtype)
 
-    def variant(self, kernel: Kernel, source: KernelSource) -> KernelSource:
-        """The text that such a call runs on a GPU: with wide accesses where the arrays and their rows are aligned."""
-        aligned = all(view.address % 16 == 0 for view in self.inputs.arrays.values())
-        fitted = cuda.fit(kernel, aligned, self.numbers.sizes)
-        if fitted == kernel:
-            return source
-        return emit_cuda(fitted, self.made.target, source.index_bits, source=self.made.program.source)
-
     def launch(self, kernel: Kernel, source: KernelSource) -> None:
-        source = self.variant(kernel, source)
         compiled = cuda.compile_source(source, self.made.target)
         grid, block = launch_shape(kernel, source, self.numbers.sizes)
         if min(grid) <= 0:
