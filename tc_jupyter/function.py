@@ -473,20 +473,22 @@ class Function:
         """Run the generated CUDA on the CPU with every access checked; needs NVRTC, but no GPU. For small arrays.
 
         Args:
-            arrays: the arguments of the call.
+            arrays: the arguments of the call; strided ones are simulated as row-major copies.
             seconds: a simulation that is estimated to take longer is refused before it begins; `None` begins it all the same.
                 Interrupting the kernel (Ctrl-C) stops it; the arrays are as before.
 
-        The PTX that NVRTC makes of the kernels is executed. Findings are accesses outside of arrays, misaligned or uninitialised
-        ones, races inside a block and between blocks, barriers and shuffles that not all threads reach, missing waits, results
-        that nobody writes, and indices that overflow. The report lists per memory instruction how well it coalesces and its
-        bank conflicts, and ends with what is not modelled. A launch of more than about 10 million accesses runs a sample of its
-        blocks, the last one among them: the report says so, and the outputs are then incomplete.
+        The PTX that NVRTC makes of the kernels that a call at these sizes launches is executed. Findings are accesses outside
+        of arrays or of one of their dimensions, misaligned or uninitialised ones, races inside a block and between blocks,
+        barriers and shuffles that not all threads reach, missing waits, results that nobody writes, and indices that overflow.
+        The report lists per memory instruction how well it coalesces and its bank conflicts, and ends with what is not
+        modelled. A launch of more than about 10 million accesses runs a sample of its blocks, the last one among them: the
+        report says so, and the outputs are then incomplete.
 
         Example: `examples/cuda_without_a_gpu.ipynb`.
 
         Raises:
-            CallError: the arguments do not fit, or TC507, the simulation would take longer than `seconds`.
+            CallError: the arguments do not fit; TC604, a check at a point failed; or TC507, the simulation would take longer than
+                `seconds`.
             BackendError: NVRTC is not installed.
         """
         from tc_jupyter.compiler.gpu import simulate  # noqa: PLC0415  (loads the simulator)

@@ -496,7 +496,11 @@ class _Emitter:
         axes = self._differs(stmt.condition)
         if guards or axes & self._together(stmt):
             name = self.names.fresh("active")
-            self._line(f"const bool {name} = {condition(stmt.condition, self.scope)};")
+            test = condition(stmt.condition, self.scope)
+            if any(isinstance(node, Read) and node.indices for node in walk(stmt.condition)):
+                # what a guard leaves out must not be read
+                test = " && ".join([*(guard.text for guard in guards), f"({test})"])
+            self._line(f"const bool {name} = {test};")
             parts = [(stmt.then, name, facts)] + ([(stmt.otherwise, f"!{name}", {})] if stmt.otherwise else [])
             for block, test, known in parts:
                 with self._part(len(parts) > 1), self._known(known):
