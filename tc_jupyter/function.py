@@ -37,6 +37,7 @@ from tc_jupyter.compiler.definition import (
     cpu_text,
     cuda_text,
     engine_of,
+    for_call,
     gpu_available,
     target_of,
 )
@@ -517,9 +518,10 @@ class Function:
         Args:
             kind: `loops`, `c` (plain C99, without any schedule), `cuda`, `ptx`, `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
             arrays: example arrays; the text is what a call with them runs. Without them it is for row-major arrays of any size.
-            sizes: sizes by name, for kinds that depend on them.
+            sizes: sizes by name, which mean row-major arrays of these sizes.
 
         Raises:
+            CallError: TC614, some but not all sizes are given.
             TypeError, ValueError: an unknown kind, no size, or there is no such size.
             RuntimeError: a tool that this kind needs is not installed; says which.
         """
@@ -529,16 +531,16 @@ class Function:
             if not isinstance(self._definition, Definition):
                 return "\n\n".join(rewrites_text(each) for each in self._definition.rewrites(arrays))
             raise ValueError("`rewrites` are the three steps of a %%sac function; this is a %%tc def")
-        checked_sizes(self._known(arrays).program, sizes)
         if kind == "c":
+            checked_sizes(self._known(arrays).program, sizes)
             return plain_c(self._known(arrays).found).text
         if kind == "loops":
-            made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays)
+            made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays, sizes)
             return "\n\n".join(show_kernel(kernel) for kernel in made.kernels)
         if kind in ("llvm", "asm"):
-            made = self._build(cpu.cpu_target(), arrays)
+            made = self._build(cpu.cpu_target(), arrays, sizes)
             return "\n\n".join(cpu_text(source, kind, made.target) for source in made.shown())
-        made = self._build(cuda.cuda_target(), arrays)
+        made = self._build(cuda.cuda_target(), arrays, sizes)
         return "\n\n".join(cuda_text(source, kind, made.target) for source in made.sources)
 
     def kernels(self, /, *arrays: Any, **sizes: int) -> tuple[KernelLaunch, ...]:
@@ -558,31 +560,34 @@ class Function:
 
         Raises:
             BackendError: NVRTC is not installed.
+            CallError: TC614, some but not all sizes are given.
         """
         from tc_jupyter.compiler.gpu import resources  # noqa: PLC0415  (loads the simulator)
 
-        given = bool(arrays) or set(self.program.sizes) <= set(sizes)
-        made = self._build(cuda.cuda_target(), arrays, sizes if given else {})
+        given = bool(arrays or sizes) or not self._known(arrays).program.sizes
+        made = self._build(cuda.cuda_target(), arrays, sizes)
         return resources(made, self._numbers(arrays, sizes) if given else {})
 
     def simulate(self, *arrays: Any, seconds: float | None = 60.0) -> Simulation:
         """Run the generated CUDA on the CPU with every access checked; needs NVRTC, but no GPU. For small arrays.
 
         Args:
-            arrays: the arguments of the call.
+            arrays: the arguments of the call; strided ones are simulated as row-major copies.
             seconds: a simulation that is estimated to take longer is refused before it begins; `None` begins it all the same.
                 Interrupting the kernel (Ctrl-C) stops it; the arrays are as before.
 
-        The PTX that NVRTC makes of the kernels is executed. Findings are accesses outside of arrays, misaligned or uninitialised
-        ones, races inside a block and between blocks, barriers and shuffles that not all threads reach, missing waits, results
-        that nobody writes, and indices that overflow. The report lists per memory instruction how well it coalesces and its
-        bank conflicts, and ends with what is not modelled. A launch of more than about 10 million accesses runs a sample of its
-        blocks, the last one among them: the report says so, and the outputs are then incomplete.
+        The PTX that NVRTC makes of the kernels that a call at these sizes launches is executed. Findings are accesses outside
+        of arrays or of one of their dimensions, misaligned or uninitialised ones, races inside a block and between blocks,
+        barriers and shuffles that not all threads reach, missing waits, results that nobody writes, and indices that overflow.
+        The report lists per memory instruction how well it coalesces and its bank conflicts, and ends with what is not
+        modelled. A launch of more than about 10 million accesses runs a sample of its blocks, the last one among them: the
+        report says so, and the outputs are then incomplete.
 
         Example: `examples/cuda_without_a_gpu.ipynb`.
 
         Raises:
-            CallError: the arguments do not fit, or TC507, the simulation would take longer than `seconds`.
+            CallError: the arguments do not fit; TC604, a check at a point failed; or TC507, the simulation would take longer than
+                `seconds`.
             BackendError: NVRTC is not installed.
         """
         from tc_jupyter.compiler.gpu import simulate  # noqa: PLC0415  (loads the simulator)
@@ -590,22 +595,35 @@ class Function:
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         numbers = definition.numbers_at(inputs.sizes)
-        layout = replace(ROW_MAJOR, most=definition.most(inputs.sizes, "cuda"))
-        made = definition.build(cuda.cuda_target("sm_80"), layout)
-        return simulate(made, inputs, numbers, definition.numbers, seconds)
+        target = cuda.cuda_target("sm_80")
+        made = definition.build(target, definition.layout_at(inputs.sizes, numbers, target.kind))
+        return simulate(for_call(made, numbers.sizes, inputs.arrays), inputs, numbers, definition.numbers, seconds)
 
     def _numbers(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Mapping[str, int]:
         definition = self._known(arrays)
         with _all_given(definition.program):
             return definition.numbers_at(self._sizes(arrays, sizes)).sizes
 
-    def _build(self, target: Target, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Build:
-        """Every stage for a call with these arrays, else for row-major ones of these sizes, else for those of any size."""
+    def _build(self, target: Target, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Build:
+        """Every stage for a call with these arrays, else for row-major ones of these sizes, else for those of any size.
+
+        Raises:
+            CallError: TC614, some but not all sizes are given.
+            TypeError, ValueError: a value is no size, or there is no such size.
+        """
         definition = self._known(arrays)
-        if not arrays:
-            return definition.build(target, definition.sized(ROW_MAJOR, sizes, target.kind) if sizes else ROW_MAJOR)
-        inputs = definition.inputs(arrays)
-        return definition.build(target, definition.layout(inputs, {}, definition.numbers_at(inputs.sizes), target.kind))
+        given = checked_sizes(definition.program, sizes)
+        if arrays:
+            inputs = definition.inputs(arrays)
+            numbers = definition.numbers_at({**inputs.sizes, **given})
+            made = definition.build(target, definition.layout(inputs, {}, numbers, target.kind))
+            return for_call(made, numbers.sizes, inputs.arrays)
+        if not given:
+            return definition.build(target)
+        with _all_given(definition.program):
+            numbers = definition.numbers_at(given)
+        made = definition.build(target, definition.layout_at(given, numbers, target.kind))
+        return for_call(made, numbers.sizes)
 
     def _sizes(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         definition = self._known(arrays)

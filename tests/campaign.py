@@ -7,7 +7,8 @@ Every program is one that hypothesis draws from `tests.strategies.programs`, tol
 * the elements around every argument, and the arguments, are as they were.
 
 With `--cells` the programs are those of `tests.tc_programs`, of every kind that the language page allows, and both engines are compared
-with `tests.tc_evaluator`. With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead.
+with `tests.tc_evaluator`. With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead. With
+`--simulate` programs of more kinds, of all element types and of sizes up to 70, are called through `f.simulate` and by the loop interpreter.
 
 A failure is written to the log with the program, its sizes and the seed of its data, and the campaign goes on; what it found
 is fixed and becomes an entry of FOUND in `tests/test_properties.py`. One seed gives 500 draws, so a campaign can be split and resumed.
@@ -27,6 +28,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
+from tests.simulator.test_programs import PROGRAMS, through_the_simulator
+from tests.simulator.test_programs import SIZES as FEW_POINTS
 from tests.strategies import programs, sizes
 from tests.tc_programs import drawn, judge
 from tests.test_properties import compare
@@ -40,9 +43,17 @@ Check = Callable[[str, dict[str, int], int], str]
 class Campaign:
     """What was run so far; `log` gets one block per failure."""
 
-    def __init__(self, log: Path, check: Check = compare) -> None:
+    def __init__(
+        self,
+        log: Path,
+        check: Check = compare,
+        texts: st.SearchStrategy[str] | None = None,
+        numbers: st.SearchStrategy[dict[str, int]] | None = None,
+    ) -> None:
         self.log = log
         self.check = check
+        self.texts = programs() if texts is None else texts
+        self.numbers = sizes() if numbers is None else numbers
         self.seen: set[str] = set()
         self.count: Counter[str] = Counter()
 
@@ -82,7 +93,7 @@ class Campaign:
             phases=(Phase.generate,),
             suppress_health_check=list(HealthCheck),
         )
-        @given(programs(), sizes(), st.integers(0, 1000))
+        @given(self.texts, self.numbers, st.integers(0, 1000))
         def each(text, numbers, data):
             self.one(text, numbers, data)
 
@@ -110,9 +121,16 @@ def main() -> None:
     parser.add_argument("--log", type=Path, default=Path("campaign.log"))
     parser.add_argument("--gpu", action="store_true", help="CUDA kernels: five architectures, and the simulator")
     parser.add_argument("--cells", action="store_true", help="cells of every kind, compared with the evaluator")
+    parser.add_argument(
+        "--simulate", action="store_true", help="what a call launches: the simulator and the interpreter"
+    )
     options = parser.parse_args()
-    check = _on_five_architectures() if options.gpu else judge if options.cells else compare
-    campaign, start, number = Campaign(options.log, check), time.monotonic(), options.seed
+    if options.simulate:
+        campaign = Campaign(options.log, through_the_simulator, PROGRAMS, FEW_POINTS)
+    else:
+        check = _on_five_architectures() if options.gpu else judge if options.cells else compare
+        campaign = Campaign(options.log, check)
+    start, number = time.monotonic(), options.seed
     while campaign.compared() < options.programs:
         (campaign.cells if options.cells else campaign.draw)(number)
         number += 1

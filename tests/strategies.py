@@ -5,6 +5,7 @@ Programs are text, so that a failure is a cell that a person can read and paste.
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,8 +22,10 @@ FLOATS = ("float", "double", "half")
 INTEGERS = ("int32", "int64", "uint8", "int16", "uint32", "int8")
 NUMPY = {
     "float": "float32", "double": "float64", "half": "float16", "int32": "int32", "int64": "int64", "uint8": "uint8",
-    "int16": "int16", "uint32": "uint32", "int8": "int8", "bool": "bool",
+    "int16": "int16", "uint32": "uint32", "int8": "int8", "bool": "bool", "uint16": "uint16", "uint64": "uint64",
 }  # fmt: skip
+
+EVERY_TYPE = (*FLOATS, "bfloat16", *INTEGERS, "uint16", "uint64", "bool")
 
 
 @dataclass
@@ -183,6 +186,184 @@ def _subscript(draw, indices: list[str]) -> str:
         f"({index}+{shift})%7", f"({index}-{other})%7", f"({index}+{other})%5", f"max(min({index}+{other}-1, 6), 0)",
     )  # fmt: skip
     return draw(st.sampled_from(forms))
+
+
+@st.composite
+def kernels_of_templates(draw) -> str:
+    """The text of one def `f` whose statements have the form that a template for a GPU takes: products, transposes, windows, sums of
+    rows, gathers; of all element types, with permuted and inlined temporaries, guards and quotients."""
+    form = draw(st.sampled_from((_product, _permuted, _window, _rows, _gathered)))
+    return draw(form())
+
+
+def _params(tensors: dict[str, tuple[str, str]]) -> str:
+    return ", ".join(f"{kind}({dims}) {name}" for name, (kind, dims) in tensors.items())
+
+
+@st.composite
+def _permutation(draw, indices: str) -> str:
+    return ", ".join(draw(st.permutations(list(indices))))
+
+
+@st.composite
+def _factor(draw, tensor: str, indices: list[str], kind: str) -> str:
+    """A read, as it is or through a function of its element."""
+    read = f"{tensor}({', '.join(indices)})"
+    forms = (
+        read,
+        read,
+        read,
+        f"({read} + 1)",
+        f"int32({read})",
+        f"float({read})",
+        f"max({read}, 1)",
+        f"({read} > 1 ? {read} : 2)",
+    )
+    return draw(st.sampled_from(forms))
+
+
+@st.composite
+def _product(draw) -> str:
+    """`C(i, j) op A(i, k) * B(k, j)`, in any order of dimensions, over one or two reductions, with a temporary around it."""
+    kinds = [draw(st.sampled_from(EVERY_TYPE)) for _ in range(3)]
+    if draw(st.booleans()):
+        kinds[1] = kinds[0]
+    batch = draw(st.sampled_from(("", "", "b")))
+    second = draw(st.sampled_from(("", "", "", "l")))
+    left, right = (draw(st.permutations(list(batch + own + "k" + second))) for own in "ij")
+    size = {"b": "3", "i": "N", "j": "M", "k": "K", "l": "2"}
+    tensors = {"A": (kinds[0], ",".join(size[n] for n in left)), "B": (kinds[1], ",".join(size[n] for n in right))}
+    lines, operand = [], "A"
+    if draw(st.integers(0, 2)) == 0:
+        order = draw(st.permutations(left))
+        lines.append(f"T({', '.join(order)}) = {draw(_factor('A', left, kinds[0]))}")
+        left, operand = order, "T"
+    back = draw(st.sampled_from((False, False, False, True)))
+    reads = [
+        [f"(K-1)-{n}" if back and n == "k" and side else n for n in names] for side, names in enumerate((left, right))
+    ]
+    value = f"{draw(_factor(operand, reads[0], kinds[0]))} * {draw(_factor('B', reads[1], kinds[1]))}"
+    if draw(st.integers(0, 3)) == 0:
+        tensors["D"] = (kinds[2], "M, K")
+        value += f" * {draw(_factor('D', ['j', 'k'], kinds[2]))}"
+    out = draw(st.permutations([n for n in (batch, "i", "j") if n]))
+    operator = draw(st.sampled_from(("+=!", "+=!", "+=!", "+=", "max=!", "min=!", "*=!")))
+    where = " where k in 0:K" if back else ""
+    lines.append(f"C({', '.join(out)}) {operator} {value}{where}")
+    result = "C"
+    if draw(st.booleans()):
+        tensors["Bi"] = (draw(st.sampled_from(EVERY_TYPE)), "M")
+        lines.append(f"E({draw(_permutation(''.join(out)))}) = {draw(_factor('C', out, ''))} + Bi(j)")
+        result = draw(st.sampled_from(("E", "C, E")))
+    return f"def f({_params(tensors)}) -> ({result}) {{ " + "\n ".join(lines) + " }"
+
+
+@st.composite
+def _permuted(draw) -> str:
+    """A chain of statements that turn dimensions around."""
+    indices = "ijkl"[: draw(st.sampled_from((2, 2, 3, 3, 4)))]
+    size = dict(zip("ijkl", ("N", "M", "K", "3"), strict=True))
+    tensors = {"A": (draw(st.sampled_from(EVERY_TYPE)), ",".join(size[n] for n in indices))}
+    lines, before, order = [], "A", list(indices)
+    for number in range(draw(st.integers(1, 3))):
+        value = draw(_factor(before, order, ""))
+        if draw(st.booleans()):
+            name = f"B{number}"
+            some = draw(st.permutations(indices))[: draw(st.integers(1, len(indices)))]
+            tensors[name] = (draw(st.sampled_from(EVERY_TYPE)), ",".join(size[n] for n in some))
+            other = draw(_factor(name, list(some), ""))
+            value = draw(st.sampled_from((f"{value} + {other}", f"{value} * {other}", f"min({value}, {other})")))
+        guard = draw(st.sampled_from(("", "", "", "i > 0 && i < 4", f"{indices[-1]} % 2 == 0", "i <= j")))
+        order = draw(st.permutations(indices))
+        lines.append(f"T{number}({', '.join(order)}) = {f'{guard} ? {value} : 1' if guard else value}")
+        before = f"T{number}"
+    return f"def f({_params(tensors)}) -> ({before}) {{ " + "\n ".join(lines) + " }"
+
+
+@st.composite
+def _window(draw) -> str:
+    """Sums over neighbours, which may wrap around, stop at the ends or read a zero there; a temporary before or after."""
+    rank = draw(st.sampled_from((1, 1, 2)))
+    kind, weight = (draw(st.sampled_from(EVERY_TYPE)) for _ in range(2))
+    names, sizes = "ij"[:rank], ("N", "M")[:rank]
+    tensors = {"X": (kind, ",".join(sizes))}
+    lines, source = [], "X"
+    if draw(st.integers(0, 2)) == 0:
+        lines.append(f"S({', '.join(names)}) = {draw(_factor('X', list(names), kind))}")
+        source = "S"
+    step = draw(st.sampled_from(("k", "k", "2*k", "-k")))
+    beyond = draw(st.sampled_from(("inside", "wrap", "clamp", "zero", "half")))
+    place = {
+        "inside": f"i + {step}", "wrap": f"(i + {step}) % N", "clamp": f"max(min(i + {step}, N-1), 0)", "zero": f"i + {step}",
+        "half": "(i + k) / 2",
+    }[beyond]  # fmt: skip
+    value = f"{source}({', '.join([place, *names[1:]])})"
+    if beyond == "zero":
+        value = f"(0 <= i + {step} && i + {step} < N ? {value} : 0)"
+    if draw(st.booleans()):
+        tensors["W"] = (weight, "K")
+        value = f"{value} * W(k)"
+    clauses = [] if beyond == "inside" and "W" in tensors else [f"k in 0:{draw(st.sampled_from(('K', '3', '5')))}"]
+    clauses += [] if beyond == "inside" else ["i in 0:N"]
+    where = f" where {', '.join(clauses)}" if clauses else ""
+    lines.append(
+        f"Y({', '.join(names)}) {draw(st.sampled_from(('+=!', '+=!', 'max=!', 'min=!', '*=!')))} {value}{where}"
+    )
+    result = "Y"
+    if draw(st.booleans()):
+        after = draw(st.sampled_from((f"Y({', '.join(names)}) / 5", f"max(Y({', '.join(names)}), 1)")))
+        lines.append(f"Z({', '.join(reversed(names))}) = {after}")
+        result = draw(st.sampled_from(("Z", "Y, Z")))
+    return f"def f({_params(tensors)}) -> ({result}) {{ " + "\n ".join(lines) + " }"
+
+
+@st.composite
+def _rows(draw) -> str:
+    """Rows that are reduced, and their elements combined with the result."""
+    size = draw(st.sampled_from(("M", "M", "5", "2", "33")))
+    tensors = {"X": (draw(st.sampled_from(EVERY_TYPE)), f"N,{size}")}
+    read = draw(_factor("X", ["i", "j"], ""))
+    lines = [f"m(i) {draw(st.sampled_from(('+=!', 'max=!', 'min=!', '*=!')))} {read}"]
+    forms = ("X(i, j) - m(i)", "m(i) * X(i, j)", "max(X(i, j), m(i))", "X(i, j) / (m(i) + 1.5)")
+    lines.append(f"e(i, j) = {draw(st.sampled_from(forms))}")
+    result = draw(st.sampled_from(("e", "m, e")))
+    if draw(st.booleans()):
+        lines.append(f"s(i) {draw(st.sampled_from(('+=!', 'max=!')))} e(i, j)")
+        lines.append(f"O({draw(_permutation('ij'))}) = e(i, j) + s(i)")
+        result = "O"
+    return f"def f({_params(tensors)}) -> ({result}) {{ " + "\n ".join(lines) + " }"
+
+
+@st.composite
+def _gathered(draw) -> str:
+    """Rows that data choose, inside the table as it is or by limits; summed in bags, or through a temporary."""
+    index = draw(st.sampled_from(("int32", "int64", "uint8", "int8", "uint16")))
+    kind = draw(st.sampled_from(EVERY_TYPE))
+    bag = draw(st.sampled_from(("K", "5", "3")))
+    tensors = {"L": (kind, "7, M"), "I": (index, f"N, {bag}")}
+    place = draw(st.sampled_from(("I(i, k)", "max(min(I(i, k), 6), 0)", "I(i, k) % 7", "I(i, k) / 2", "6 - I(i, k)")))
+    lines, table = [], "L"
+    if draw(st.integers(0, 2)) == 0:
+        lines.append(f"T(j, r) = {draw(_factor('L', ['r', 'j'], kind))}")
+        table = "T"
+    order = [place, "j"] if table == "L" else ["j", place]
+    operator = draw(st.sampled_from(("+=!", "+=!", "max=!", "min=!")))
+    if draw(st.booleans()):
+        lines.append(f"O(i, j) {operator} {table}({', '.join(order)})")
+    else:
+        lines.append(f"O({draw(_permutation('ijk'))}) = {table}({', '.join(order)})")
+    return f"def f({_params(tensors)}) -> (O) {{ " + "\n ".join(lines) + " }"
+
+
+def few_points(most: int = 4000) -> st.SearchStrategy[dict[str, int]]:
+    """Values of all size names from 0 to 70, at tiles and beside them, of which the product is not too large."""
+    one = st.one_of(
+        st.sampled_from((0, 1, 2, 3, 4, 5, 7, 8, 9)),
+        st.sampled_from((15, 16, 17, 31, 32, 33, 64, 65)),
+        st.integers(0, 70),
+    )
+    every = st.fixed_dictionaries({name: one for name in SIZES})
+    return every.filter(lambda numbers: math.prod(max(1, number) for number in numbers.values()) <= most)
 
 
 def _used(value: str) -> set[str]:

@@ -17,7 +17,7 @@ from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.codegen.llvm import AlikePrinter, emit_as_twin
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.loops import Kernel, lower, lower_later, simplify
+from tc_jupyter.loops import Kernel, PointCheck, lower, lower_later, simplify
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.cache import default_folder, key_of
@@ -35,7 +35,7 @@ from tc_jupyter.schedule import (
     schedule_of,
     within,
 )
-from tc_jupyter.schedule.inline import inject_inline
+from tc_jupyter.schedule.inline import expressions_inlined, inject_inline
 
 from .call_numbers import CallNumbers
 
@@ -109,7 +109,7 @@ def build(
     later = lower_later(bounds)
     if checks is not None and checks.items:
         inside = checks.in_kernel(lower(bounds))
-        later = lower_later(bounds, checks.loop_checks(inside))
+        later = lower_later(bounds, _inlined(checks.loop_checks(inside), schedule.graph))
     known, limits = (multiples(layout.hints), within(layout.hints)) if target.kind == "cpu" else ((), ())
 
     def made(number: int) -> Kernel:
@@ -122,6 +122,15 @@ def build(
         sources = _emit(kernels, target, layout, program)
     scans = tuple(() if checks is None else checks.scans(kernel, inside) for kernel in kernels)
     return Build(program, ranges, layout, target, schedule, bounds, kernels, sources, scans)
+
+
+def _inlined(checks: Sequence[PointCheck], graph: StageGraph) -> tuple[PointCheck, ...]:
+    """Checks of the statements as written -> of the stages, which hold the expressions of inlined ones."""
+    found: list[PointCheck] = []
+    for check in checks:
+        condition, *values = expressions_inlined(graph, (check.condition, *check.values))
+        found.append(replace(check, condition=condition, values=tuple(values)))
+    return tuple(found)
 
 
 def tuning_key(program: Program, target: Target, layout: Layout) -> StoreKey:

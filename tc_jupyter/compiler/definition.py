@@ -18,7 +18,7 @@ from typing import Any
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
-from tc_jupyter.ranges import Name, Ranges, SizeExpr, of_atom, to_python
+from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.data import DataCheck
 from tc_jupyter.runtime import cpu, cuda, jit, nvrtc
@@ -43,6 +43,7 @@ from tc_jupyter.runtime.kernel import (
     Numbers,
     bind_kernel,
     layout_of,
+    needs_wide_indices,
     read_inputs,
     resolve_overlap,
     root_of,
@@ -188,6 +189,22 @@ class Definition:
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
         return self.sized(replace(layout, accumulate=bool(outputs) and self.accumulates), inputs.sizes, engine)
+
+    def layout_at(self, sizes: Mapping[str, int], numbers: Numbers, engine: str) -> Layout:
+        """The layout class of a call with row-major arrays of these sizes.
+
+        Raises:
+            CallError: TC605, a size differs from the one that `specialize=` fixed.
+        """
+        shapes = {**self._input_shapes(sizes), **numbers.shapes}
+        wide = engine != "cuda" or needs_wide_indices(shapes, sizes, self.program)
+        return self.sized(Layout(frozenset(), 64 if wide else 32), sizes, engine)
+
+    def _input_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        return {
+            name: tuple(from_expr(dim).evaluate(sizes) for dim in self.program.tensor(name).dims or ())
+            for name in self.names
+        }
 
     def sized(self, layout: Layout, sizes: Mapping[str, int], engine: str) -> Layout:
         """The layout class of a call with these sizes.
@@ -578,6 +595,24 @@ def load_runners(engine: str, made: Build) -> tuple[Runner, ...]:
         return tuple(interpreter_runner(kernel) for kernel in made.kernels)
     pairs = zip(made.kernels, made.sources, strict=True)
     return tuple(cuda.runner(kernel, source, made.target) for kernel, source in pairs)
+
+
+def for_call(made: Build, sizes: Mapping[str, int], arrays: Mapping[str, ArrayView] | None = None) -> Build:
+    """The build with the texts that a call at these sizes runs: a kernel for a GPU has variants."""
+    if made.target.kind != "cuda":
+        return made
+    views = arrays or {}
+    aligned = all(view.address % 16 == 0 for view in views.values())
+    strides = {
+        f"{buffer.name}.stride.{k}": stride // buffer.dtype.bytes
+        for kernel in made.kernels
+        for buffer in kernel.buffers
+        if buffer.strided and buffer.name in views
+        for k, stride in enumerate(views[buffer.name].strides)
+    }
+    numbers, cell = {**sizes, **strides}, made.program.source
+    pairs = zip(made.kernels, made.sources, strict=True)
+    return replace(made, sources=tuple(cuda.variant(*pair, made.target, numbers, aligned, cell) for pair in pairs))
 
 
 def cpu_text(source: KernelSource, kind: str, target: Target) -> str:

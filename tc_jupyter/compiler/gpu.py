@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tc_jupyter.codegen import Argument, KernelSource
-from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.loops import Buffer, Kernel
 from tc_jupyter.runtime import cuda
@@ -28,10 +27,14 @@ from tc_jupyter.runtime.launch import RECORD, failure_of, integers, values_of_ch
 from tc_jupyter.simulator import DeviceMemory, Finding, GlobalArray
 from tc_jupyter.simulator import simulate as simulate_launch
 
+from .accesses import accesses_outside
 from .build import Build
 from .simulation_time import in_words, simulation_seconds
 
 Triple = tuple[int, int, int]
+
+SIMULATED = "compute_80"
+"""The virtual architecture whose PTX is simulated: no machine code is made."""
 
 
 class KernelLaunch(NamedTuple):
@@ -175,7 +178,6 @@ class _SimulatedCall:
         self.made, self.inputs, self.numbers, self.call = made, inputs, numbers, call
         self.memory = DeviceMemory()
         self.arrays: dict[str, NDArray] = {}
-        self.written: set[str] = set(inputs.arrays)
         self.findings: list[Finding] = []
         self.reports: list[str] = []
         for name, view in inputs.arrays.items():
@@ -185,32 +187,33 @@ class _SimulatedCall:
             dtype = storage_dtype(made.program.tensor(name).dtype)
             self.arrays[root_of(made.program, name)] = np.zeros(numbers.shapes[name], dtype)
 
-    def variant(self, kernel: Kernel, source: KernelSource) -> KernelSource:
-        """The text that such a call runs on a GPU: with wide accesses where the arrays and their rows are aligned."""
-        aligned = all(view.address % 16 == 0 for view in self.inputs.arrays.values())
-        fitted = cuda.fit(kernel, aligned, self.numbers.sizes)
-        if fitted == kernel:
-            return source
-        return emit_cuda(fitted, self.made.target, source.index_bits, source=self.made.program.source)
-
     def launch(self, kernel: Kernel, source: KernelSource) -> None:
-        source = self.variant(kernel, source)
-        compiled = cuda.compile_source(source, self.made.target)
+        compiled = cuda.compile_source(source, replace(self.made.target, arch=SIMULATED))
         grid, block = launch_shape(kernel, source, self.numbers.sizes)
         if min(grid) <= 0:
             return
+        self.findings += self.outside(kernel)
         record = np.zeros(RECORD, np.int64)
         buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *source.workspace)}
         arguments = [self.argument(argument, buffers, kernel, record) for argument in source.arguments]
         done = simulate_launch(
             compiled.ptx, source.entry, grid, block, arguments, source.launch.shared, memory=self.memory, ends=True
         )
-        self.findings += done.findings
+        self.findings += self.not_said(done.findings)
         self.reports.append(f"{source.entry}:\n{done.report}")
-        self.written |= {buffer.name for buffer in kernel.buffers if buffer.role != "input"}
         failure = failure_of(record.tolist(), 1, values_of_checks(kernel))
         if failure is not None:
             raise call_error(self.call.point(failure), self.made.program.source)
+
+    def outside(self, kernel: Kernel) -> tuple[Finding, ...]:
+        """Accesses that leave a dimension of their tensor; elements that nobody wrote so far are not known."""
+        arrays = {buffer.name: self.array(buffer, kernel) for buffer in kernel.buffers}
+        return accesses_outside(kernel, self.numbers.sizes, self.inputs.scalars, arrays, self.made.program.source)
+
+    def not_said(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Without accesses outside of an array of which the dimension that they leave is known."""
+        said = {(each.kind, each.line, each.array) for each in self.findings}
+        return tuple(each for each in findings if (each.kind, each.line, each.array) not in said)
 
     def argument(
         self, argument: Argument, buffers: Mapping[str, Buffer], kernel: Kernel, record: NDArray
@@ -220,9 +223,8 @@ class _SimulatedCall:
             case "buffer" | "workspace":
                 buffer = buffers[name]
                 array = self.array(buffer, kernel)
-                return GlobalArray(
-                    name, array, buffer.role != "input" or argument.kind == "workspace", name in self.written
-                )
+                writable = buffer.role != "input" or argument.kind == "workspace"
+                return GlobalArray(name, array, writable, name in self.inputs.arrays)
             case "stride":
                 array = self.arrays[name]
                 return int(array.strides[argument.dimension] // array.itemsize)

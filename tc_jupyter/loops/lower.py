@@ -72,6 +72,7 @@ from tc_jupyter.schedule import (
     loop_extent,
     open_constraints,
     operands,
+    proved_copied,
     proved_inside,
     root_of,
     scope_of,
@@ -775,11 +776,22 @@ class _StageLoops:
         value = self.nest.value(self.statement.value, values)
         reads = [read for read in self.statement.reads() if read.indices]
         if storage.padded and storage.scope == "shared":
-            return self._or_zero(reads[0], value)
+            return self._or_zero(reads[0], value) if is_copy(self.statement) else self._or_zero_outside(value)
         if storage.padded and storage.masked:
             found = {self.nest.value(read, values): read for read in reads}
             return rewrite(value, lambda e: self._or_zero(found[e], e) if e in found else None)
         return value
+
+    def _or_zero_outside(self, value: Expr) -> Expr:
+        """A value, or zero where what is copied has no element: the expression of an inlined tensor reads there what it likes."""
+        nest, values, tests = self.nest, self.bounds.lineage.values, list[Expr]()
+        box = nest.graph.boxes[self.statement.target].bounds
+        proved = proved_copied(nest.bounds, self.stage)
+        for index, (low, high), (starts, ends) in zip(self.statement.output_indices, box, proved, strict=True):
+            tests += [] if starts else [self._below(low - 1, values[index.name])]
+            tests += [] if ends else [self._below(values[index.name], high)]
+        inside = _joined("&&", tests)
+        return value if inside is None else Select(inside, value, identity_of("+", value.dtype), value.dtype)
 
     def _or_zero(self, read: Read, value: Expr) -> Expr:
         """A value, or zero where it is not proved, and not true, that the element that `read` reads at the present point exists."""

@@ -15,39 +15,55 @@ Worked example:
         allocate local T[32]
         for j.inner in 0:N - 32*j.outer
 
+Threads of a block that meet in the loop, at a barrier or to fill shared memory, stay together: a tile that is full for one of them
+and not for another one is not taken apart.
+
 Source: Halide, "loop partitioning".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, walk
 
-from .ir import Allocate, Block, For, If, Kernel, Stmt, Store, walk_statements
+from .ir import Allocate, Barrier, Block, For, If, Intrinsic, Kernel, Stmt, Store, walk_statements
 from .rewrite import with_blocks
 
 CONSTANT = ("vectorize", "unroll")
+THREADS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 
 
 def split_tails(kernel: Kernel) -> Kernel:
     """Separate full from shorter tiles in every loop around a register buffer that is written in loops of varying length."""
-    return replace(kernel, body=_block(kernel.body, frozenset()))
+    threads = {s.var for s in walk_statements(kernel.body) if isinstance(s, For) and s.kind in THREADS}
+    return replace(kernel, body=_block(kernel.body, _Bound(frozenset(), frozenset(threads))))
 
 
-def _block(block: Block, bound: frozenset[str]) -> Block:
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """The variables of the loops around a place, and those of the kernel that differ between threads."""
+
+    around: frozenset[str]
+    threads: frozenset[str]
+
+    def inside(self, loop: For) -> _Bound:
+        return replace(self, around=self.around | {loop.var})
+
+
+def _block(block: Block, bound: _Bound) -> Block:
     return replace(block, body=tuple(_statement(stmt, bound) for stmt in block.body))
 
 
-def _statement(stmt: Stmt, bound: frozenset[str]) -> Stmt:
+def _statement(stmt: Stmt, bound: _Bound) -> Stmt:
     if isinstance(stmt, For):
-        return _loop(stmt, bound | {stmt.var})
+        return _loop(stmt, bound.inside(stmt))
     return with_blocks(stmt, lambda block: _block(block, bound))
 
 
-def _loop(loop: For, bound: frozenset[str]) -> For:
+def _loop(loop: For, bound: _Bound) -> For:
     tails = _tails(loop.body, bound)
     if not tails:
         return replace(loop, body=_block(loop.body, bound))
@@ -58,22 +74,28 @@ def _loop(loop: For, bound: frozenset[str]) -> For:
     return replace(loop, body=Block((If(condition, full, short),)))
 
 
-def _tails(body: Block, bound: frozenset[str]) -> dict[Expr, int]:
+def _tails(body: Block, bound: _Bound) -> dict[Expr, int]:
     """What must be at least how long for full tiles: from loops that write registers and whose length is known here."""
     registers = {
         stmt.buffer.name
         for stmt in walk_statements(body)
         if isinstance(stmt, Allocate) and stmt.buffer.scope == "register"
     }
+    allowed = bound.around - bound.threads if _meets(body) else bound.around
     found: dict[Expr, int] = {}
     for loop in (stmt for stmt in walk_statements(body) if isinstance(stmt, For) and stmt.kind in CONSTANT):
         parts = _shorter(loop.extent)
         if parts is None or not _writes(loop, registers):
             continue
         rest, length = parts
-        if {node.name for node in walk(rest) if isinstance(node, IndexVar)} <= bound:
+        if {node.name for node in walk(rest) if isinstance(node, IndexVar)} <= allowed:
             found[rest] = max(length, found.get(rest, 0))
     return found
+
+
+def _meets(body: Block) -> bool:
+    """Whether threads meet inside."""
+    return any(isinstance(stmt, Barrier | Intrinsic) for stmt in walk_statements(body))
 
 
 def _shorter(extent: Expr) -> tuple[Expr, int] | None:

@@ -487,10 +487,9 @@ class CudaRunner:
             if buffer.strided:
                 steps = (stride // buffer.dtype.bytes for stride in own[buffer.name].strides)
                 numbers |= {f"{buffer.name}.stride.{k}": step for k, step in enumerate(steps)}
-        bits = 32 if fits_int32(self.kernel, numbers) else 64
+        bits = _index_bits(self.kernel, numbers)
         loaded = self._variant(device, bits, aligned, sizes, False)
-        blocks = integers(loaded.source.launch.grid, self.kernel)(sizes)
-        if any(number > limit for number, limit in zip(blocks, LARGEST_GRID, strict=True)):
+        if _is_large(integers(loaded.source.launch.grid, self.kernel)(sizes)):
             loaded = self._variant(device, bits, aligned, sizes, True)
         launch = loaded.source.launch
         workspace = tuple(
@@ -546,6 +545,37 @@ def fit(kernel: Kernel, aligned: bool, sizes: Mapping[str, int]) -> Kernel:
         buffer if buffer.strided else replace(buffer, align=max(buffer.align, 16)) for buffer in kernel.buffers
     )
     return replace(kernel, buffers=buffers, multiples=(*kernel.multiples, *multiples))
+
+
+def variant(
+    kernel: Kernel,
+    source: KernelSource,
+    target: Target,
+    sizes: Mapping[str, int],
+    aligned: bool,
+    cell: SourceText | None = None,
+) -> KernelSource:
+    """The text that a call at these sizes runs: `source`, or one with other indices, wider accesses or a grid that strides.
+
+    Args:
+        sizes: of the call, with the strides (`A.stride.0`, in elements) of strided buffers.
+        aligned: every array begins at a multiple of 16 bytes.
+        cell: where lines of the text come from.
+    """
+    bits, fitted = _index_bits(kernel, sizes), fit(kernel, aligned, sizes)
+    if fitted != kernel or source.index_bits != bits:
+        source = emit_cuda(fitted, target, bits, source=cell)
+    large = _is_large(integers(source.launch.grid, kernel)(sizes))
+    return emit_cuda(fitted, target, bits, source=cell, large_grid=True) if large else source
+
+
+def _index_bits(kernel: Kernel, sizes: Mapping[str, int]) -> int:
+    return 32 if fits_int32(kernel, sizes) else 64
+
+
+def _is_large(grid: Sequence[int]) -> bool:
+    """Whether a grid has more blocks than a device launches along an axis."""
+    return any(number > limit for number, limit in zip(grid, LARGEST_GRID, strict=True))
 
 
 def gatherer(source: KernelSource) -> Callable[..., tuple[Any, ...]]:

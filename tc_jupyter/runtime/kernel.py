@@ -179,21 +179,16 @@ def layout_of(
     arrays = (*inputs.arrays.items(), *outputs.items())
     strided = frozenset(root_of(program, name) for name, view in arrays if not view.contiguous and view.usable)
     if wide is None:
-        wide = _needs_wide_indices(inputs, arrays, shapes, program)
+        far = any(index_bits(view) == 64 for _, view in arrays)
+        wide = far or needs_wide_indices(shapes, inputs.sizes, program)
     return Layout(strided, 64 if wide else 32)
 
 
-def _needs_wide_indices(
-    inputs: Inputs,
-    arrays: Sequence[tuple[str, ArrayView]],
-    shapes: Mapping[str, tuple[int, ...]],
-    program: Program,
-) -> bool:
-    return (
-        any(index_bits(view) == 64 for _, view in arrays)
-        or any(math.prod(shape) * program.tensor(name).dtype.bytes > 0x7FFF_FFFF for name, shape in shapes.items())
-        or any(not -0x8000_0000 <= size <= 0x7FFF_FFFF for size in inputs.sizes.values())
-    )
+def needs_wide_indices(shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int], program: Program) -> bool:
+    """Whether row-major arrays of these shapes, or sizes themselves, are beyond 32 bits."""
+    return any(
+        math.prod(shape) * program.tensor(name).dtype.bytes > 0x7FFF_FFFF for name, shape in shapes.items()
+    ) or any(not -0x8000_0000 <= size <= 0x7FFF_FFFF for size in sizes.values())
 
 
 # overlap -------------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from .extents import decided_at, loop_extent, open_constraints
 from .infer_bound import StageBounds, SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .intrinsics import STEPS, MatrixStep, Tile, first_reduction, operands, root_of, total_dimensions
 from .moves import candidates, mutate
-from .padding import proved_inside, with_safe_padding
+from .padding import proved_copied, proved_inside, with_safe_padding
 from .phases import StagePhases, all_phases, phases
 from .primitives import identity_of
 from .rolling import Window, window_of
@@ -83,5 +83,6 @@ __all__ = [
     "view_shift",
     "window_of",
     "with_safe_padding",
+    "proved_copied",
     "proved_inside",
 ]

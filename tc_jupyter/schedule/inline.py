@@ -13,7 +13,7 @@ Source: Halide, `inline`; TVM, `InjectInline`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -68,6 +68,18 @@ def without_inlined(graph: StageGraph) -> StageGraph:
     return graph
 
 
+def expressions_inlined(graph: StageGraph, exprs: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Expressions beside the statements, such as checked conditions, with those of inlined stages in the place of reads."""
+    found = tuple(exprs)
+    for stage in graph.stages:
+        if stage.attach.kind == "inline":
+            inlined = graph.stage(stage.name)
+            rule = _substitution(graph, inlined)
+            found = tuple(rewrite(expr, rule) for expr in found)
+            graph = _remove(graph, inlined)
+    return found
+
+
 def runs_before_launch(graph: StageGraph, stage: Stage) -> bool:
     """Whether a stage is attached inside loops over blocks, threads or tasks that all see its storage."""
     return (
@@ -77,9 +89,14 @@ def runs_before_launch(graph: StageGraph, stage: Stage) -> bool:
     )
 
 
-def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:
+def _extents(graph: StageGraph, storage: str) -> dict[str, Expr]:
+    return {f"{storage}.{k}": to_expr(high - low) for k, (low, high) in enumerate(graph.boxes[storage].bounds)}
+
+
+def _substitution(graph: StageGraph, inlined: Stage) -> Callable[[Expr], Expr | None]:
+    """What stands for reads of an inlined stage, and for the extents of its tensor."""
     storage = graph.storage_name(inlined.target)
-    extents = {f"{storage}.{k}": to_expr(high - low) for k, (low, high) in enumerate(graph.boxes[storage].bounds)}
+    extents = _extents(graph, storage)
 
     def substitute(expr: Expr) -> Expr | None:
         if isinstance(expr, Size) and expr.name in extents:
@@ -88,6 +105,12 @@ def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:
             return _value_at(graph, inlined, expr)
         return None
 
+    return substitute
+
+
+def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:
+    storage = graph.storage_name(inlined.target)
+    extents, substitute = _extents(graph, storage), _substitution(graph, inlined)
     stages: list[Stage] = []
     for stage in graph.stages:
         if storage in graph.reads(stage) or _sizes(stage.statement.value) & extents.keys():

@@ -10,7 +10,7 @@ last column read is `32*(ceil(N/32) - 1) + 31`, the last one allocated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
@@ -98,10 +98,27 @@ def _starts(bounds: SymbolicBounds, local: SizeExpr, loops: list[tuple[str, str]
 
 def proved_inside(bounds: SymbolicBounds, stage: Stage, read: Read) -> tuple[tuple[bool, bool], ...]:
     """Per dimension, whether it is proved that a stage reads nothing before the first element, and nothing beyond the last one."""
+    return _proved(bounds, stage, _positions(bounds, stage, read))
+
+
+def proved_copied(bounds: SymbolicBounds, stage: Stage) -> tuple[tuple[bool, bool], ...]:
+    """Per dimension, whether it is proved that a copy computes nothing before the first element of what it copies, and nothing
+    beyond the last one.
+    """
+    values, box = bounds[stage.name].lineage.values, bounds.graph.boxes[stage.target].bounds
+    indices = stage.statement.output_indices
+    places = [(values[i.name] - low, high - low) for i, (low, high) in zip(indices, box, strict=True)]
+    return _proved(bounds, stage, places)
+
+
+def _proved(
+    bounds: SymbolicBounds, stage: Stage, places: Iterable[tuple[SizeExpr | None, SizeExpr]]
+) -> tuple[tuple[bool, bool], ...]:
+    """Per position and number of elements, whether the position is never negative, and never behind the last element."""
     axes = _fused_axes(bounds, stage)
     loops = [*axes, *_loops_around(bounds, stage)]
     found: list[tuple[bool, bool]] = []
-    for local, length in _positions(bounds, stage, read):
+    for local, length in places:
         if local is None:
             found.append((False, False))
             continue

@@ -166,6 +166,9 @@ class Checked:
             bad = region.initialised(flat, self.total)
             if bad.size:
                 self.uninitialised(region, lanes[bad])
+        bad = region.undefined.read(flat, self.total)
+        if bad.size:
+            self.uninitialised(region, lanes[bad])
         if region.shadow is None:
             return
         granules, width = region.granules(flat, self.total)
@@ -204,6 +207,15 @@ class Checked:
             lanes,
             region.name,
         )
+
+    def undefined(self, region: Region, flat: Array, lanes: Lanes, size: int, masks: Array) -> None:
+        """Remember which of the stored elements were never given a value."""
+        rows = np.flatnonzero(masks.any(axis=1))
+        if rows.size:
+            message = "`st` uses a variable (a register) that was never given a value"
+            first = int(lanes[rows[0]])
+            store = self.machine.findings.finding("uninitialised", message, self.number, self.line, first, region.name)
+            region.undefined.mark(flat[rows], size, masks[rows], region.data.size, store)
 
     def race(
         self, region: Region, granules: Array, lanes: Lanes, now: str, before: str, others: Array | None = None
@@ -268,6 +280,7 @@ class Checked:
         """Record a write that has happened, and report lanes that wrote different values to one place."""
         if region.init is not None:
             region.mark(region.init, region.init_views, flat, self.total)
+        region.undefined.clear(flat, self.total)
         if not self.atomic:
             self.machine.unfence(region, lanes)
         shadow = region.shadow
@@ -422,6 +435,9 @@ def build_store(machine: State, instruction: Instruction, number: int) -> Operat
             if checked.before_write(region, flat, inner, chosen):
                 region.rows(size, count)[flat >> shift] = chosen
                 checked.after_write(region, flat, inner, chosen)
+                masks = machine.never_given
+                if masks is not None:
+                    checked.undefined(region, flat, inner, size, masks if positions is None else masks[positions])
                 if releases:
                     machine.synchronise(region, flat, inner, instruction.parts)
 

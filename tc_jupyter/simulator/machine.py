@@ -29,11 +29,13 @@ from tc_jupyter.simulator.arithmetic import BOOL, I32, I64, U8, U32, U64, Array
 from tc_jupyter.simulator.collectives import BUILDERS, member_mask, warp_bits
 from tc_jupyter.simulator.memory import (
     EPOCH_SHIFT,
+    GLOBAL_SHIFT,
     LOCAL_SHIFT,
     DeviceMemory,
     GlobalArray,
     RaceShadow,
     Region,
+    Undefined,
 )
 from tc_jupyter.simulator.program import (
     EXIT,
@@ -58,6 +60,7 @@ from tc_jupyter.simulator.ptx import (
     SimulationError,
     Symbol,
     Variable,
+    Vector,
 )
 from tc_jupyter.simulator.registers import Lanes
 from tc_jupyter.simulator.state import LOCAL_WINDOW, SHARED_WINDOW, State, Triple
@@ -207,6 +210,7 @@ class Machine(State):
             elif argument.writable and not region.writable:
                 # Passed twice, once as an input and once as an output.
                 self._region(argument.name, allocation.base, allocation.data, True, allocation.init)
+            self.spaces["global"].regions[allocation.base >> GLOBAL_SHIFT].undefined = allocation.undefined
             return allocation.base.to_bytes(8, "little")
         if isinstance(argument, np.ndarray | bytes | np.void):
             data = argument if isinstance(argument, bytes) else argument.tobytes()
@@ -467,7 +471,8 @@ class Machine(State):
             and isinstance(operand.base, Register)
             and operand.base.name in self.suspects
         }
-        uses = base in ("st", "red", "atom", "cp")
+        stored = self._stored(instruction)
+        uses = base in ("st", "red", "atom", "cp") and not stored
         registers = self.registers
         guard = instruction.guard
         guard_slot = slots.get(guard.register) if guard is not None and guard.register in self.suspects else None
@@ -487,11 +492,25 @@ class Machine(State):
                     self._report_undefined(instruction, number, lanes[sinks])
                 if uses or not targets:
                     bad = np.zeros(lanes.size, BOOL)
+            if stored and bad.any():
+                none = np.zeros(lanes.size, BOOL)
+                masks = [none if slot is None else undefined[slot][lanes] for slot in stored]
+                self.never_given = np.stack(masks, axis=1)
             operation(sel, lanes)
+            self.never_given = None
             for slot in targets:
                 undefined[slot][lanes] = bad
 
         return watched
+
+    def _stored(self, instruction: Instruction) -> tuple[int | None, ...]:
+        """The registers that a store puts into memory that others may read, `None` for each that always has a value."""
+        if instruction.parts[0] != "st" or "param" in instruction.parts:
+            return ()
+        value = instruction.operands[1]
+        items = value.items if isinstance(value, Vector) else (value,)
+        names = [getattr(item, "name", "") for item in items]
+        return tuple(self.registers.slots[name] if name in self.suspects else None for name in names)
 
     def _selected_undefined(self, instruction: Instruction) -> Callable[[Lanes], Array]:
         """`selp` passes on only what it selects."""
@@ -1068,6 +1087,7 @@ class Machine(State):
                     region.data[:] = 0xFF
                     assert region.shadow is not None
                     region.shadow = RaceShadow(region.shadow.write_time.size, self.clock, across_blocks=False)
+                region.undefined = Undefined()
                 if region.init is not None:
                     region.init[:] = 0
         self._set_special(thread, padded_ids[self.block_slot])

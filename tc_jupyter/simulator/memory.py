@@ -17,7 +17,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -78,11 +78,57 @@ def view_rows(data: Array, element: int, count: int) -> Array:
     return typed if count == 1 else typed.reshape(-1, count)
 
 
+class Undefined:
+    """Which bytes of an array hold a value that nobody computed: a store of a variable that was never given one.
+
+    The compiler may leave lanes of a vector store undefined and store them again afterwards, so that the store itself is no
+    mistake: reading the bytes is one, and so is a result that ends with them.
+    """
+
+    def __init__(self) -> None:
+        self.marks: Array | None = None
+        self.stores: list[Finding] = []
+
+    def mark(self, flat: Array, size: int, masks: Array, nbytes: int, finding: Finding) -> None:
+        """Mark the elements (`size` bytes each) of stores at `flat` where `masks`, a row per store, is true."""
+        if self.marks is None:
+            self.marks = np.zeros(nbytes, I32)
+        if finding not in self.stores:
+            self.stores.append(finding)
+        rows, columns = np.nonzero(masks)
+        first = flat[rows] + columns * size
+        self.marks[first[:, None] + np.arange(size)] = self.stores.index(finding) + 1
+
+    def clear(self, flat: Array, total: int) -> None:
+        """Forget what was in `total` bytes at each of `flat`: something else is stored there."""
+        if self.marks is not None:
+            self.marks[flat[:, None] + np.arange(total)] = 0
+
+    def read(self, flat: Array, total: int) -> Array:
+        """The accesses that read such a byte."""
+        if self.marks is None:
+            return _NOTHING
+        return np.flatnonzero(self.marks[flat[:, None] + np.arange(total)].any(axis=1))
+
+    def left(self, item: int) -> tuple[Finding, ...]:
+        """What is wrong if the array is a result: the stores whose bytes are still there, with the number of elements."""
+        if self.marks is None:
+            return ()
+        found: list[Finding] = []
+        for number in np.unique(self.marks[self.marks > 0]):
+            store = self.stores[number - 1]
+            elements = np.unique(np.flatnonzero(self.marks == number) // item)
+            more = f" ({elements.size} elements of `{store.array}`, the first is element {int(elements[0])})"
+            found.append(replace(store, message=store.message + more))
+        return tuple(found)
+
+
 class Allocation:
     """Bytes that live longer than a launch: data, and which bytes were ever written (None: all)."""
 
     def __init__(self, name: str, base: int, data: Array, init: Array | None, item: int) -> None:
         self.name, self.base, self.data, self.init, self.item = name, base, data, init, item
+        self.undefined = Undefined()
         self.nbytes = int(data.size)
 
     def settle(self) -> None:
@@ -146,8 +192,10 @@ class DeviceMemory:
         return self.modules[key]
 
     def unwritten(self) -> tuple[Finding, ...]:
-        """Return a finding for each output of which some element was never written by any launch (none after sampling)."""
-        findings: list[Finding] = []
+        """Return a finding for each output of which some element was never written by any launch (none after sampling), and for
+        each store that left an undefined value in an array.
+        """
+        findings = [left for each in self.allocations.values() for left in each.undefined.left(each.item)]
         for allocation in self.outputs:
             if allocation.init is None or self.sampled:
                 continue
@@ -204,10 +252,15 @@ class Findings:
         if key in self.found:
             self.found[key][1] += count
             return
+        self.found[key] = [self.finding(kind, message, site, line, lane, array), count]
+
+    def finding(self, kind: str, message: str, site: int, line: int | None, lane: int, array: str | None) -> Finding:
+        """One finding of a lane; without a line of the user, the line of the CUDA text is in the message."""
         thread, block = self.place(lane)
+        text_line = self.text_lines.get(site) if line is None else None
         if text_line is not None:
             message = f"{message}, at line {text_line} of the CUDA text"
-        self.found[key] = [Finding(kind, message, line, thread, block, array), count]
+        return Finding(kind, message, line, thread, block, array)
 
     def result(self) -> tuple[Finding, ...]:
         """Return the findings in the order in which they were found."""
@@ -396,6 +449,7 @@ class Region:
         self.init: Array | None = None
         self.shadow: RaceShadow | None = None
         self.touched: Array | None = None
+        self.undefined = Undefined()
         self.views: dict[tuple[int, int], Array] = {}
         self.init_views: dict[int, Array] = {}
         self.touched_views: dict[int, Array] = {}
@@ -464,6 +518,7 @@ class Copy:
             else (self.flat[which], self.data[which], self.lanes[which])
         )
         region.rows(4, total // 4)[flat >> (total.bit_length() - 1)] = data
+        region.undefined.clear(flat, total)
         assert region.shadow is not None
         granules, width = region.granules(flat, total)
         region.shadow.record_write(granules, lanes, width, False)

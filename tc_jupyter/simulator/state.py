@@ -66,6 +66,8 @@ class State:
         self.operations = 0
         self.copies: list[tuple[Copy, int]] = []
         self.groups = np.zeros(self.lanes, I64)
+        self.never_given: Array | None = None
+        """Of the store that runs: which of its elements, a row per lane, were never given a value."""
         self.buffers: dict[str, Array] = {}
         self.addresses: dict[str, int] = {}
         self.fenced = np.zeros(self.slots, BOOL)

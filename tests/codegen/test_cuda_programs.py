@@ -150,6 +150,16 @@ def test_a_size_of_0_makes_no_temporary_of_negative_length():
     run_kernels(text, found[0], kernels, arguments(found[0], 0, sizes), sizes)
 
 
+@pytest.mark.parametrize("numbers", [{"N": 7, "M": 5, "K": 20, "L": 3}, {"N": 65, "M": 4, "K": 3, "L": 1}])
+def test_threads_that_fill_a_tile_together_stay_together(numbers):
+    """The tile of one thread is full and that of another one is not; both copy into shared memory for all."""
+    text = """def f(uint64(L,M) B, uint64(M,L,K) A, uint64(N,K) C) -> (T0) {
+    T0(l,k) *=! A(k, j, (K-1)-i) * B(j,k) * C(l,i) where i in 0:K
+}"""
+    (program, _), kernels = kernels_of(text)
+    run_kernels(text, program, kernels, arguments(program, 1, numbers), numbers)
+
+
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), sizes(), st.integers(0, 1000))

@@ -17,6 +17,7 @@ def softmax(float(N,M) X) -> (Y) {
     Y(i,j) = e(i,j) / s(i)
 }
 def mixed(float(J) B, int32(I) C, int32(I) D) -> (A) { A(i) = B(C(i) + D(i)) }
+def sums(float(N,M) X) -> (Y) { Y(i) +=! X(i,j) }
 def half(float16(N) X, float a) -> (Y) { Y(i) = float16(X(i) * a) }
 """
 CELL = CELL.replace("def half", "def small")
@@ -56,6 +57,68 @@ def test_resources_of_every_kernel(module):
         assert kernel.spill_bytes == 0
         assert 0 < kernel.occupancy <= 1
     assert module.softmax.resources(N=5, M=7) == module.softmax.resources(floats(5, 7))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("sizes", [(3, 5), (16, 64), (300, 1000), (5, 4), (0, 3)])
+@pytest.mark.parametrize("name", ["sums", "softmax"])
+def test_sizes_by_name_mean_arrays_of_these_sizes(module, name, sizes):
+    function, x, (n, m) = module[name], floats(*sizes), sizes
+    for kind in ("loops", "cuda", "llvm"):
+        assert function.source(kind, N=n, M=m) == function.source(kind, x)
+    assert function.resources(N=n, M=m) == function.resources(x)
+    assert function.kernels(N=n, M=m) == function.kernels(x)
+
+
+def test_sizes_beyond_32_bits_have_wide_indices(module):
+    wide = "// indices: long long"
+    assert wide in module.sums.source("cuda", N=3, M=3_000_000_000)
+    assert wide in module.sums.source("cuda", N=60_000, M=60_000)
+    assert wide not in module.sums.source("cuda", N=3, M=3_000)
+    with pytest.raises(tc.CallError, match=r"TC614.*`M` is not given"):
+        module.sums.source("cuda", N=3)
+
+
+OUTSIDE = {
+    "element of the next row": "O(t) = A(t, Id(t))",
+    "through an inlined tensor": "J(t) = Id(t) + 0 O(t) = A(t, J(t))",
+    "as a row": "O(v) +=! A(Id(t) - 1, v)",
+    "behind a condition that lets it": "O(t) = Id(t) != 4 ? A(t, Id(t)) : 0",
+}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_index_that_leaves_its_dimension_is_found_inside_the_buffer(name):
+    """`A(1, 5)` is `A(2, 0)` in memory. Without checks at the call, since some would stop the kernel there."""
+    text = f"def f(float(T,V) A, int32(T) Id) -> (O) {{\n    {OUTSIDE[name]}\n}}"
+    function = tc.compile(text, check="none").f
+    a, good, bad = floats(4, 5), np.array([1, 2, 4, 1], np.int32), np.array([1, 5, 4, 1], np.int32)
+    assert function.simulate(a, good).findings == ()
+    (finding,) = function.simulate(a, bad).findings
+    assert (finding.kind, finding.array, finding.line) == ("out-of-bounds", "A", 2)
+    if name == "as a row":
+        assert "`A(4, 0)` is read: index 4 in dimension 0 of `A`, which has 0 to 3" in finding.message
+    else:
+        assert "`A(1, 5)` is read: index 5 in dimension 1 of `A`, which has 0 to 4" in finding.message
+        assert finding.thread == (1, 0, 0)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("guard", ["Id(t) >= 0 && Id(t) < V", "!(Id(t) < 0 || Id(t) >= V)"])
+def test_an_index_behind_a_condition_on_itself_is_inside(guard):
+    function = tc.compile(f"def f(float(T,V) A, int32(T) Id) -> (O) {{ O(t) = {guard} ? A(t, Id(t)) : 0 }}").f
+    assert function.simulate(floats(4, 5), np.array([0, 5, 1, -1], np.int32)).findings == ()
+
+
+@needs_nvrtc
+def test_an_index_that_the_kernel_computes_itself_is_looked_at():
+    """Its sum is in the kernel that reads by it."""
+    text = "def f(float(T,V) A, int32(T,K) Id) -> (O) { J(t) +=! Id(t,k) O(t) = A(t, J(t)) }"
+    function, ids = tc.compile(text, check="none").f, np.array([[0, 1], [2, 2], [1, 1], [0, 0]], np.int32)
+    assert function.simulate(floats(4, 5), ids).findings == ()
+    findings = function.simulate(floats(4, 5), ids + np.array([[0, 0], [0, 1], [0, 0], [0, 0]], np.int32)).findings
+    assert {finding.kind for finding in findings} == {"out-of-bounds"}
 
 
 @needs_nvrtc

@@ -113,6 +113,54 @@ def test_uninitialised_register():
     assert "register" in finding.message
 
 
+VECTOR = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 copy) {
+ .reg .f32 %f<8>; .reg .b32 %r<4>; .reg .b64 %rd<6>; .reg .pred %p<3>;
+ .shared .align 16 .b8 tile[512];
+ mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [out]; mad.wide.u32 %rd2, %r1, 16, %rd1;
+ ld.param.u64 %rd3, [copy]; mad.wide.u32 %rd4, %r1, 4, %rd3;
+ mov.f32 %f1, 0f3F800000;
+ st.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f1};
+ THEN
+ ret; }"""
+
+
+@pytest.mark.parametrize(
+    "then, expected",
+    [
+        ("st.global.f32 [%rd2+4], %f1; st.global.f32 [%rd2+8], %f1;", set()),
+        ("st.global.f32 [%rd2+4], %f1;", {"uninitialised"}),
+        ("ld.global.f32 %f5, [%rd2+12]; st.global.v4.f32 [%rd2], {%f5, %f1, %f1, %f1};", set()),
+        ("ld.global.f32 %f5, [%rd2+4]; st.global.v4.f32 [%rd2], {%f1, %f1, %f1, %f1};", {"uninitialised"}),
+    ],
+)
+def test_undefined_lanes_of_a_vector_store(then, expected):
+    """A compiler may leave lanes undefined and store them again; who reads them, or leaves them in a result, has a finding."""
+    y, z = Out("y", np.zeros(128, np.float32)), InOut("z", np.zeros(32, np.float32))
+    simulation = launch(VECTOR.replace("THEN", then), "k", 1, 32, y, z)
+    assert kinds(simulation) == expected
+    assert all(finding.array == "y" for finding in simulation.findings)
+
+
+def test_an_undefined_value_that_is_left_is_told_with_its_elements():
+    then = "setp.lt.u32 %p1, %r1, 30; @%p1 st.global.f32 [%rd2+4], %f1; st.global.f32 [%rd2+8], %f1;"
+    y, z = Out("y", np.zeros(128, np.float32)), InOut("z", np.zeros(32, np.float32))
+    finding = only(launch(VECTOR.replace("THEN", then), "k", 1, 32, y, z), "uninitialised")
+    assert "2 elements of `y`, the first is element 121" in finding.message
+
+
+@pytest.mark.parametrize("then, expected", [("st.shared.f32 [%r2], %f1;", set()), ("", {"uninitialised"})])
+def test_undefined_values_in_shared_memory(then, expected):
+    body = f"""st.global.v4.f32 [%rd2], {{%f1, %f1, %f1, %f1}}; mov.u32 %r2, tile; mad.lo.u32 %r2, %r1, 4, %r2;
+ st.shared.f32 [%r2], %f4; {then} ld.shared.f32 %f5, [%r2]; st.global.f32 [%rd4], %f5;"""
+    y, z = Out("y", np.zeros(128, np.float32)), InOut("z", np.zeros(32, np.float32))
+    simulation = launch(VECTOR.replace("THEN", body), "k", 1, 32, y, z)
+    assert kinds(simulation) == expected
+    assert all(finding.array == "tile" for finding in simulation.findings)
+
+
 @pytest.mark.parametrize(
     "join, chosen, expected",
     [("and", 0, set()), ("and", 1, {"uninitialised"}), ("or", 1, set()), ("or", 0, {"uninitialised"})],

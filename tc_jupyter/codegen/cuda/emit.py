@@ -3,7 +3,7 @@
 Loops of kind `blockIdx.x`, `threadIdx.y`, ... become the launch shape; a kernel without such loops runs in one
 thread. What stands outside every loop over threads and is not private to a thread is done by thread 0. A barrier
 under a condition that differs between threads is illegal in CUDA, so such a condition is pushed down to the
-statements between the barriers.
+statements between the barriers, and a loop whose length differs runs as often as the thread that needs it most.
 
 Arguments in order: buffers, strides of strided buffers, sizes, scalars, workspace, error record. The error record is
 an `int64` array: element 0 is 0 or the number of the failed check + 1, the following elements are the values of that
@@ -98,9 +98,12 @@ from .primitives import (
     copy_line,
     emit_intrinsic,
     fragment_type,
+    is_of_lanes,
 )
 from .spread import foreign_access
 from .vectors import VectorStore, plan_vector
+
+ALL_THREADS = frozenset(THREAD_AXES)
 
 MAX_STATIC_SHARED = 48 << 10
 """Bytes of shared memory that may be declared statically."""
@@ -154,6 +157,17 @@ class Line:
     declares: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that still has to be tested, and the thread axes along which it differs."""
+
+    text: str
+    axes: frozenset[str]
+
+
+Guards = tuple[Guard, ...]
+
+
 @dataclass(slots=True)
 class _Emitter:
     """The state of one run: lines so far, names, and what encloses the current place."""
@@ -169,7 +183,7 @@ class _Emitter:
     depth: int = 1
     axes: dict[str, Axis] = field(default_factory=dict)
     active: tuple[str, ...] = ()
-    varying: frozenset[str] = frozenset()
+    varying: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     shared_bytes: int = 0
     dynamic: bool = False
     alone: bool = True
@@ -193,6 +207,7 @@ class _Emitter:
         fragments = any(isinstance(s, Intrinsic) and s.name in MATRIX_STEPS for s in walk_statements(kernel.body))
         if fragments:
             self.axes.setdefault("threadIdx.x", Axis("threadIdx.x", int64(32), 32))
+        self._check_reductions()
         self.scope.block_threads = prod(axis.fixed or 1 for name, axis in self.axes.items() if name in THREAD_AXES)
         self._declare_arguments()
         if fragments:
@@ -369,7 +384,7 @@ class _Emitter:
 
     # --- statements --------------------------------------------------------------------------------------------------
 
-    def _block(self, block: Block, guards: tuple[str, ...]) -> None:
+    def _block(self, block: Block, guards: Guards) -> None:
         """Statements in order. `guards` are conditions that differ between threads and still have to be tested."""
         described, self.described = self.described, self.described or bool(block.comment)
         if block.comment:
@@ -378,7 +393,7 @@ class _Emitter:
         alone = self.alone and len(block.body) == 1
         for stmt in block.body:
             self.alone = alone
-            if guards and not self._of_block(stmt):
+            if guards and not self._parted(stmt, guards):
                 run.append(stmt)
                 continue
             self._guarded(run, guards)
@@ -387,15 +402,15 @@ class _Emitter:
         self._guarded(run, guards)
         self.described = described
 
-    def _guarded(self, run: list[Stmt], guards: tuple[str, ...]) -> None:
-        """Statements without a barrier under all guards."""
+    def _guarded(self, run: list[Stmt], guards: Guards) -> None:
+        """Statements that need no thread which leaves them out, under all guards."""
         if not run:
             return
-        with self._braces(f"if ({' && '.join(guards)})"):
+        with self._braces(f"if ({' && '.join(guard.text for guard in guards)})"):
             for stmt in run:
                 self._statement(stmt, ())
 
-    def _statement(self, stmt: Stmt, guards: tuple[str, ...]) -> None:
+    def _statement(self, stmt: Stmt, guards: Guards) -> None:
         match stmt:
             case For():
                 self._for(stmt, guards)
@@ -420,17 +435,30 @@ class _Emitter:
             case _:
                 assert_never(stmt)
 
-    def _of_block(self, stmt: Stmt) -> bool:
-        """Whether all threads of the block have to take part, not only those of a warp that does a matrix step.
+    def _together(self, stmt: Stmt) -> frozenset[str]:
+        """The thread axes along which all threads have to reach a statement, if any of them does."""
+        rows = frozenset({"threadIdx.x"}) if self._has_rows_of_warps() else ALL_THREADS
+        needed: frozenset[str] = frozenset()
+        for each in walk_statements(Block((stmt,))):
+            match each:
+                case Barrier():
+                    needed |= rows if each.scope == "warp" else ALL_THREADS
+                case Intrinsic() if each.name in OF_WARP or is_of_lanes(each):
+                    needed |= {"threadIdx.x"}
+                case Intrinsic() if each.name in COLLECTIVE:
+                    needed |= ALL_THREADS
+                case _:
+                    pass
+        return needed
 
-        Outside of the loop over its lanes a condition is the same for all threads of a warp.
-        """
-        if "threadIdx.x" in self.active:
-            return _collective(stmt)
-        return any(
-            isinstance(each, Barrier) or (isinstance(each, Intrinsic) and each.name in COLLECTIVE - OF_WARP)
-            for each in walk_statements(Block((stmt,)))
-        )
+    def _has_rows_of_warps(self) -> bool:
+        """Whether the threads of a warp differ only along x."""
+        axis = self.axes.get("threadIdx.x")
+        return axis is not None and axis.fixed is not None and axis.fixed % 32 == 0
+
+    def _parted(self, stmt: Stmt, guards: Guards) -> bool:
+        """Whether the guards would part threads that have to reach a statement together."""
+        return any(guard.axes & self._together(stmt) for guard in guards)
 
     @contextmanager
     def _by_one_thread(self, buffer: str) -> Generator[None]:
@@ -450,7 +478,7 @@ class _Emitter:
         with self._braces(f"if ({' && '.join(f'{name} == 0' for name in missing)})"):
             yield
 
-    def _if(self, stmt: If, guards: tuple[str, ...]) -> None:
+    def _if(self, stmt: If, guards: Guards) -> None:
         facts = _facts(stmt.condition)
         needed = [test for test in _conjunction(stmt.condition) if not self._holds(test)]
         if not needed:
@@ -465,13 +493,18 @@ class _Emitter:
                 self._line(copy_line(copy, self.scope, name), copy)
                 self.names.taken.discard(name)
             return
-        if self._of_block(stmt) and (guards or self._differs(stmt.condition)):
+        axes = self._differs(stmt.condition)
+        if guards or axes & self._together(stmt):
             name = self.names.fresh("active")
-            self._line(f"const bool {name} = {condition(stmt.condition, self.scope)};")
-            with self._known(facts):
-                self._block(stmt.then, (*guards, name))
-            if stmt.otherwise is not None:
-                self._block(stmt.otherwise, (*guards, f"!{name}"))
+            test = condition(stmt.condition, self.scope)
+            if any(isinstance(node, Read) and node.indices for node in walk(stmt.condition)):
+                # what a guard leaves out must not be read
+                test = " && ".join([*(guard.text for guard in guards), f"({test})"])
+            self._line(f"const bool {name} = {test};")
+            parts = [(stmt.then, name, facts)] + ([(stmt.otherwise, f"!{name}", {})] if stmt.otherwise else [])
+            for block, test, known in parts:
+                with self._part(len(parts) > 1), self._known(known):
+                    self._block(block, (*guards, Guard(test, axes)))
             return
         with self._braces(f"if ({condition(stmt.condition, self.scope)})"), self._known(facts):
             self._block(stmt.then, ())
@@ -481,6 +514,15 @@ class _Emitter:
             self._block(stmt.otherwise, ())
             self.depth -= 1
             self._line("}")
+
+    @contextmanager
+    def _part(self, braces: bool) -> Generator[None]:
+        """A part of several that may declare the same names."""
+        if not braces:
+            yield
+            return
+        with self._braces(""):
+            yield
 
     def _holds(self, test: Expr) -> bool:
         """Whether the lengths of the loops around decide a comparison: it is true everywhere."""
@@ -500,13 +542,15 @@ class _Emitter:
         yield
         self.scope.multiples = before
 
-    def _differs(self, expr: Expr) -> bool:
-        """Whether an expression may differ between the threads of a block."""
-        return any(
-            (isinstance(node, IndexVar) and node.name in self.varying)
-            or (isinstance(node, Read) and node.tensor not in self.scope.scalars)
-            for node in walk(expr)
-        )
+    def _differs(self, *exprs: Expr) -> frozenset[str]:
+        """The thread axes along which expressions may differ between the threads of a block."""
+        found: frozenset[str] = frozenset()
+        for node in (node for expr in exprs for node in walk(expr)):
+            if isinstance(node, IndexVar):
+                found |= self.varying.get(node.name, frozenset())
+            elif isinstance(node, Read) and node.tensor not in self.scope.scalars:
+                found |= ALL_THREADS
+        return found
 
     def _check(self, stmt: Check) -> None:
         if _collective(stmt):
@@ -526,7 +570,7 @@ class _Emitter:
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
-    def _for(self, loop: For, guards: tuple[str, ...]) -> None:
+    def _for(self, loop: For, guards: Guards) -> None:
         if loop.kind in self.axes:
             self._gpu_loop(loop, guards)
             return
@@ -535,7 +579,10 @@ class _Emitter:
             return
         if loop.kind == "vectorize" and not _collective(loop) and self._vectorized(loop):
             return
-        most, limit = (0, None) if self._of_block(loop) else _unrolled_end(loop)
+        if self._differs(loop.min, loop.extent) & self._together(loop):
+            self._uniform_loop(loop, guards)
+            return
+        most, limit = (0, None) if self._together(loop) else _unrolled_end(loop)
         if limit is not None and divisor(limit, self.scope) % most == 0:  # all iterations, or none
             whole = Block((replace(loop, extent=int64(most)),))
             self._if(If(Binary(">=", limit, int64(most), DType.BOOL), whole), guards)
@@ -554,6 +601,22 @@ class _Emitter:
                 self._block(loop.body, guards)
             else:
                 self._if(If(Binary("<", IndexVar(loop.var), limit, DType.BOOL), loop.body), guards)
+            self.depth -= 1
+            self._line("}")
+
+    def _uniform_loop(self, loop: For, guards: Guards) -> None:
+        """A loop whose length differs between threads that meet in it: all run as often as the longest one."""
+        axes = self._differs(loop.min, loop.extent)
+        most = bounds(loop.extent, self.scope.ranges)[1]
+        with self._variable(loop) as name, self._repeated():
+            low, test = index(loop.min, self.scope).text, f"{name} < {self._end(loop)}"
+            goes_on = f"__syncthreads_or({test})"
+            if most is not None:
+                goes_on = f"{name} < {index(Binary('+', loop.min, int64(most), DType.INT64), self.scope).text}"
+            self._line(f"for ({self._type(loop)} {name} = {low}; {goes_on}; {name}++) {{  // {self._note(loop)}")
+            self.depth += 1
+            self.alone = True
+            self._block(loop.body, (*guards, Guard(test, axes)))
             self.depth -= 1
             self._line("}")
 
@@ -607,8 +670,8 @@ class _Emitter:
         name = self.names.fresh(loop.var)
         if nonnegative(loop.min, scope):
             scope.nonnegative.add(loop.var)
-        if loop.kind in THREAD_AXES or self._differs(loop.min):
-            self.varying |= {loop.var}
+        own = frozenset({loop.kind}) & ALL_THREADS
+        self.varying = self.varying | {loop.var: self._differs(loop.min) | own}
         self.scope.ranges = self.scope.ranges | {loop.var: loop_range(loop, self.scope.ranges)}
         scope.variables[loop.var] = name
         yield name
@@ -621,7 +684,7 @@ class _Emitter:
         else:
             scope.variables[loop.var] = old
 
-    def _gpu_loop(self, loop: For, guards: tuple[str, ...]) -> None:
+    def _gpu_loop(self, loop: For, guards: Guards) -> None:
         """The iterations are blocks or threads: one each, guarded where the launch has more, striding where it has
         fewer.
         """
@@ -640,10 +703,11 @@ class _Emitter:
                     with self._braces(f"if ({name} < {end})"):
                         self._block(loop.body, guards)
                 else:
-                    self._block(loop.body, (*guards, f"{name} < {end}"))
+                    axes = self._differs(loop.min, loop.extent) | {loop.kind}
+                    self._block(loop.body, (*guards, Guard(f"{name} < {end}", axes)))
         self.active = before
 
-    def _striding(self, loop: For, name: str, first: str, end: str, guards: tuple[str, ...]) -> None:
+    def _striding(self, loop: For, name: str, first: str, end: str, guards: Guards) -> None:
         """Fewer blocks or threads than iterations: each takes every n-th one."""
         if loop.kind in THREAD_AXES and _collective(loop):
             raise ValueError(f"a barrier inside a loop over {loop.kind} with more iterations than threads")
@@ -828,7 +892,7 @@ class _Emitter:
 
     # --- storage -----------------------------------------------------------------------------------------------------
 
-    def _allocate(self, stmt: Allocate, guards: tuple[str, ...]) -> None:
+    def _allocate(self, stmt: Allocate, guards: Guards) -> None:
         buffer = stmt.buffer
         before = self.scope.places.get(buffer.name)
         name = self.names.fresh(buffer.name)
@@ -944,6 +1008,18 @@ class _Emitter:
         source = self.source or SourceText("")
         diagnostic = Diagnostic(codes.DEVICE_LIMIT, NO_SPAN, message, help=help_text)
         raise CompileError((diagnostic,), source, render((diagnostic,), source))
+
+    def _check_reductions(self) -> None:
+        """The threads of a reduction are neighbours: a row of threads along x has them once, or one warp's part several times."""
+        for stmt in walk_statements(self.kernel.body):
+            if not (isinstance(stmt, Intrinsic) and stmt.name == "reduce_threads"):
+                continue
+            threads, row = int(dict(stmt.attributes)["threads"]), self.axes["threadIdx.x"].fixed or 1
+            if row % threads if is_of_lanes(stmt) else row != threads:
+                self._refuse(
+                    f"a reduction over {threads} threads does not fit rows of {row} threads",
+                    f"bind loops of {threads} iterations to `threadIdx.x`",
+                )
 
     def _check_shared(self) -> None:
         limit = max(self.target.shared_optin_bytes, MAX_STATIC_SHARED)

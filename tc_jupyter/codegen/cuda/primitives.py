@@ -65,6 +65,14 @@ COLLECTIVE = MATRIX_STEPS | {"ldmatrix", "ldmatrix_trans", "reduce_threads", "cp
 OF_WARP = MATRIX_STEPS | {"ldmatrix", "ldmatrix_trans"}
 """Intrinsics of the 32 threads of a warp."""
 
+FULL_WARP = 32
+
+
+def is_of_lanes(stmt: Intrinsic) -> bool:
+    """Whether an intrinsic is one of neighbouring lanes of a warp, which differ along x only."""
+    return stmt.name == "reduce_threads" and int(dict(stmt.attributes)["threads"]) <= FULL_WARP
+
+
 KNOWN = COLLECTIVE | {"cp_async", "cp_async_zero"}
 """All intrinsics that are written here; others are loops (`loops/expand.py`)."""
 
@@ -183,6 +191,12 @@ template <int PENDING> INLINE void tc_cp_async_wait() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" :: "n"(PENDING) : "memory");
 #endif
+}
+""",
+    "tc_lane": """
+// The lane of this thread in its warp.
+INLINE unsigned int tc_lane() {
+    return ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 32;
 }
 """,
     "tc_warp_reduce": """
@@ -382,6 +396,17 @@ def _load_singly(source: Read, registers: list[str], left: bool, along_depth: bo
     return lines + _rounded(registers, place, scope)
 
 
+def _lanes(threads: int, scope: Scope) -> str:
+    """The mask of the lanes that combine their values: only those that are sure to be here together."""
+    if threads == FULL_WARP:
+        return "0xffffffffu"
+    group = f"0x{(1 << threads) - 1:x}u"
+    if scope.block_threads == threads:
+        return group
+    scope.use("tc_lane")
+    return f"{group} << (tc_lane() & {FULL_WARP - threads})"
+
+
 def _reduce(stmt: Intrinsic, scope: Scope) -> list[str]:
     """Shuffles inside a warp; beyond it one element per warp in shared memory."""
     attributes = dict(stmt.attributes)
@@ -405,9 +430,8 @@ def _reduce(stmt: Intrinsic, scope: Scope) -> list[str]:
 
     if kind != value_type(dtype.compute):
         term = f"({kind})({term})"
-    if threads <= 32:
-        lanes = "0xffffffffu" if scope.block_threads % 32 == 0 else "__activemask()"
-        return [stored(f"tc_warp_reduce<{threads}>({term}, {combine}, {lanes})")]
+    if is_of_lanes(stmt):
+        return [stored(f"tc_warp_reduce<{threads}>({term}, {combine}, {_lanes(threads, scope)})")]
     scope.use("tc_block_reduce")
     groups = scope.block_threads // threads
     scratch = f"__shared__ {kind} scratch[{groups}][{threads // 32}];"
