@@ -8,11 +8,13 @@ Source: `docs/ranges.md`, 'The rounds'; Tensor Comprehensions documentation, "Ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
+from tc_jupyter.diagnostics.work import TooMuchWork, too_much
 from tc_jupyter.program import FUNCTIONS, Expr, Index, IndexVar, Program, Statement, walk
 from tc_jupyter.syntax import elsewhere
 
@@ -165,11 +167,16 @@ def infer_ranges(program: Program) -> Ranges:
     """
     state = _Inference(program)
     for statement in program.statements:
-        state.infer(statement)
+        with state.within_limits(statement.span):
+            state.infer(statement)
+        if statement.name not in state.indices:
+            state.leave_out(statement)
     for tensor in program.tensors:
         if tensor.box is not None and tensor.name not in state.boxes:
-            state.give_box(tensor.name, tensor.box)
-    state.check_constants()
+            with state.within_limits(tensor.span):
+                state.give_box(tensor.name, tensor.box)
+    with state.within_limits(program.span):
+        state.check_constants()
     state.divisors[""] = tuple(dict.fromkeys(state.scope.divisors or ()))
     return Ranges(
         program,
@@ -212,6 +219,7 @@ class _Inference:
         self.rounds: dict[str, tuple[Round, ...]] = {}
         self.divisors: dict[str, tuple[SizeExpr, ...]] = {}
         self.diagnostics: list[Diagnostic] = []
+        self.gave_up = False
         for tensor in program.tensors:
             if tensor.dims is not None:
                 self.set_box(tensor.name, Box(tuple((ZERO, from_expr(dim, self.scope)) for dim in tensor.dims)))
@@ -227,6 +235,22 @@ class _Inference:
     def give_box(self, name: str, given: tuple[tuple[Expr, Expr], ...]) -> None:
         bounds = tuple((from_expr(lower, self.scope), from_expr(upper, self.scope)) for lower, upper in given)
         self.set_box(name, Box(bounds))
+
+    @contextmanager
+    def within_limits(self, span: Span) -> Generator[None]:
+        """Tell once what is too much work (TC508); what it was for stays unknown."""
+        try:
+            yield
+        except TooMuchWork as problem:
+            if not self.gave_up:
+                self.diagnostics.append(too_much(problem, span))
+            self.gave_up = True
+
+    def leave_out(self, statement: Statement) -> None:
+        """A statement of which nothing is known."""
+        name = statement.name
+        self.indices[name] = tuple(_unknown(name, item) for item in statement.indices)
+        self.accesses[name], self.bounds[name], self.rounds[name], self.divisors[name] = (), (), (), ()
 
     def infer(self, statement: Statement) -> None:
         target = self.tensors[statement.target]
@@ -266,6 +290,10 @@ class _Inference:
                 self.diagnostics.append(
                     Diagnostic(codes.TOO_LARGE, tensor.span, message, "too large", help="use smaller constant extents")
                 )
+
+
+def _unknown(statement: str, item: Index) -> IndexRange:
+    return IndexRange(statement, item.name, None, None, item.kind, "open", exact=False, span=item.span)
 
 
 class _Rounds:
@@ -384,9 +412,7 @@ class _Rounds:
                 )
                 self.box[item.name] = (lower, upper - 1)
             else:
-                self.found[item.name] = IndexRange(
-                    self.statement.name, item.name, None, None, item.kind, "open", exact=False, span=item.span
-                )
+                self.found[item.name] = _unknown(self.statement.name, item)
 
     def finish_bounds(self) -> None:
         """Mark the bounds that shaped a range; a limit of an index that stayed open shaped nothing."""
