@@ -2,6 +2,7 @@
 
 The folders, in the order in which a cell flows through them; each is named after the value it makes:
 
+* `files`: files that this user has written;
 * `diagnostics`: what is said to the user;
 * `syntax`: text -> tree;
 * `program`: tree -> checked program;

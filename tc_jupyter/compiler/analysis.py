@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes, nearest, render
+from tc_jupyter.diagnostics.work import allowed
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
@@ -22,6 +23,10 @@ from . import two_statements
 from .analysis_json import open_json, to_json
 from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
+
+STEPS = 1_200_000
+"""What the reasoning about sizes of a cell may take, and more for longer texts; a step takes a microsecond or two."""
+STEPS_PER_CHARACTER = 40
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +98,7 @@ def analyze(
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  (users are not type-checked)
         raise TypeError(f"the text of a cell is a string, not `{type(text).__name__}`")
     silent = frozenset(allowed_codes(allow))
-    with MAKING:
+    with MAKING, allowed(STEPS + STEPS_PER_CHARACTER * len(text)):
         return _analysis(SourceText(text, name), language, strict, silent, known)
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Diagnostic
+from tc_jupyter.diagnostics.work import allowed
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Precondition, Preconditions, Ranges, infer_ranges, preconditions
+
+STEPS = 1_000_000
+"""Of one def, where the text around it has not fewer left: some seconds."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,8 +49,9 @@ class FunctionAnalysis:
 
 def analyze_program(program: Program, ok: bool = True) -> tuple[FunctionAnalysis, tuple[Diagnostic, ...]]:
     """Ranges and preconditions of one checked program, and what is said about them."""
-    ranges = infer_ranges(program)
-    conditions = preconditions(program, ranges)
+    with allowed(STEPS):
+        ranges = infer_ranges(program)
+        conditions = preconditions(program, ranges)
     said = (*ranges.diagnostics, *conditions.diagnostics)
     ok = ok and not any(diagnostic.is_error for diagnostic in said)
     return FunctionAnalysis(program, ranges, conditions, ok), said

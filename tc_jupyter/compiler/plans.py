@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from tc_jupyter.codegen import Argument
 from tc_jupyter.diagnostics import Span
@@ -27,7 +27,7 @@ from tc_jupyter.runtime import cpu, jit, threads
 from tc_jupyter.runtime.ahead import Ahead
 from tc_jupyter.runtime.cache import DiskCache, key_of
 from tc_jupyter.runtime.kernel import Layout
-from tc_jupyter.runtime.launch import CpuRunner, EntryPoint, LaunchInfo, cpu_runner, entry_point, launch_info
+from tc_jupyter.runtime.launch import CpuRunner, EntryPoint, LaunchInfo, cpu_runner, entry_point, follow, launch_info
 from tc_jupyter.schedule import Step, Target, steps_to_data
 
 from .build import Build, schedule_store, tuning_key
@@ -96,7 +96,12 @@ def stored_runners(plans: Sequence[KernelPlan], store: DiskCache) -> tuple[CpuRu
             if code is None:
                 return None
             codes[plan.code] = code
-    return tuple(_runner(plan, codes[plan.code]) for plan in plans)
+    try:
+        for plan in plans:
+            follow(plan.entry.tasks, [1] * len(codes[plan.code].positions))
+        return tuple(_runner(plan, codes[plan.code]) for plan in plans)
+    except (LookupError, TypeError, ValueError):  # a plan that says what no launch means
+        return None
 
 
 def _runner(plan: KernelPlan, code: cpu.LoadedKernel) -> CpuRunner:
@@ -164,9 +169,9 @@ def kept(key: str, store: DiskCache) -> tuple[KernelPlan, ...] | None:
         return None
     try:
         plans = from_data(json.loads(entry.data))
-    except (ValueError, TypeError, KeyError, IndexError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
-    return plans if isinstance(plans, tuple) and all(isinstance(each, KernelPlan) for each in plans) else None
+    return plans if _is(plans, tuple[KernelPlan, ...]) and plans else None
 
 
 def to_data(value: Any) -> Any:
@@ -190,7 +195,7 @@ def from_data(data: Any) -> Any:
     """The value of `to_data`.
 
     Raises:
-        KeyError, TypeError, ValueError, IndexError: it is not one.
+        LookupError, TypeError, ValueError: it is not one.
     """
     if not isinstance(data, list):
         return data
@@ -198,4 +203,28 @@ def from_data(data: Any) -> Any:
     if name == _DTYPE:
         return DType(parts[0])
     values = tuple(map(from_data, parts))
-    return values if name is None else _TYPES[name](*values)
+    if name is None:
+        return values
+    kind = _TYPES[name]
+    if len(values) != len(_names(kind)) or not all(map(_is, values, _hints(kind))):
+        raise TypeError(f"not the fields of {name}")
+    return kind(*values)
+
+
+@lru_cache
+def _hints(kind: Any) -> tuple[Any, ...]:
+    """The types of the fields of a type."""
+    hints = get_type_hints(kind)
+    return tuple(hints[name] for name in _names(kind))
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type as fields have them: unions and tuples of plain types and frozen ones."""
+    inner = get_args(hint)
+    if get_origin(hint) is not tuple:
+        return any(_is(value, each) for each in inner) if inner else type(value) is hint
+    if not isinstance(value, tuple):
+        return False
+    if inner[1:] == (...,):
+        return all(_is(each, inner[0]) for each in cast("tuple[Any, ...]", value))
+    return len(cast("tuple[Any, ...]", value)) == len(inner) and all(map(_is, cast("tuple[Any, ...]", value), inner))

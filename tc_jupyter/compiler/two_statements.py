@@ -18,6 +18,9 @@ from tc_jupyter.syntax import parse_tc
 
 from .function_analysis import FunctionAnalysis, analyze_program
 
+MOST_TEXT = 10_000
+"""Characters that are analysed again for such notes, all of them together; one note is always looked at."""
+
 
 def without_other_sums(
     messages: Iterable[Diagnostic],
@@ -25,20 +28,22 @@ def without_other_sums(
     functions: Mapping[str, FunctionAnalysis],
     known: Mapping[str, Callee],
 ) -> list[Diagnostic]:
-    """The messages without notes whose fix would change what is computed.
+    """The messages without notes whose fix would change what is computed; only the first notes of a long text are looked at.
 
     Args:
         source: the text that the messages are about.
         functions: what is known of its defs.
         known: what it may call beside them.
     """
-    return [
-        message
-        for message in messages
-        if message.code is not codes.FACTORED_SUM
-        or message.fix is None
-        or _is_same(message.fix.edits, source, functions, known)
-    ]
+    left = max(1, MOST_TEXT // max(1, len(source.text)))
+    kept: list[Diagnostic] = []
+    for message in messages:
+        if message.code is codes.FACTORED_SUM and message.fix is not None:
+            left -= 1
+            if left < 0 or not _is_same(message.fix.edits, source, functions, known):
+                continue
+        kept.append(message)
+    return kept
 
 
 def _is_same(

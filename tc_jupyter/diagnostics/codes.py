@@ -111,6 +111,7 @@ DEVICE_TYPE = Code("TC504", "device-type", _E, "the element type does not exist 
 MATCH_IGNORED = Code("TC505", "match-ignored", _W, "`<=> library(...)` has no effect")
 PROOF_SKIPPED = Code("TC506", "proof-skipped", _N, "a proof was left to the call")
 LONG_SIMULATION = Code("TC507", "long-simulation", _E, "the simulation of a call would take too long")
+TOO_MUCH_WORK = Code("TC508", "too-much-work", _E, "the analysis of a statement would take too long")
 
 PRECONDITION_FAILED = Code("TC601", "precondition-failed", _E, "a precondition on sizes is false")
 NEGATIVE_RANGE_AT_CALL = Code("TC602", "negative-range", _E, "a range ends before it starts, at these sizes")

@@ -8,11 +8,13 @@ Source: `docs/ranges.md`, 'The rounds'; Tensor Comprehensions documentation, "Ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
+from tc_jupyter.diagnostics.work import TooMuchWork, too_much
 from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, walk
 from tc_jupyter.syntax import elsewhere
 
@@ -173,8 +175,10 @@ def infer_ranges(program: Program) -> Ranges:
     state = _statements(program)
     for tensor in program.tensors:
         if tensor.box is not None and tensor.name not in state.boxes:
-            state.give_box(tensor.name, tensor.box)
-    state.check_constants()
+            with state.within_limits(tensor.span):
+                state.give_box(tensor.name, tensor.box)
+    with state.within_limits(program.span):
+        state.check_constants()
     state.divisors[""] = tuple(dict.fromkeys(state.scope.divisors or ()))
     return Ranges(
         program,
@@ -200,7 +204,10 @@ def _statements(program: Program) -> _Inference:
     for number in range(MOST_PASSES):
         state = _Inference(program, given)
         for statement in program.statements:
-            state.infer(statement)
+            with state.within_limits(statement.span):
+                state.infer(statement)
+            if statement.name not in state.indices:
+                state.leave_out(statement)
         if not state.learned or number == MOST_PASSES - 1:
             return state
         given |= state.learned
@@ -225,10 +232,9 @@ class _Inference:
     def __init__(self, program: Program, given: Mapping[str, Box]) -> None:
         self.program = program
         self.given = given
-        self.waiting: dict[
-            str, tuple[IndexRange, ...]
-        ] = {}  # ranges of a literal that a later statement has to complete
-        self.learned: dict[str, Box] = {}  # those that one has completed
+        # ranges of literals that a later statement has to complete, and those that one has completed
+        self.waiting: dict[str, tuple[IndexRange, ...]] = {}
+        self.learned: dict[str, Box] = {}
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
         self.sizes, scalars = signature_scope(program)
         self.scope = Scope(self.sizes, scalars, {}, [], "[]" if program.language == "sac" else "()")
@@ -239,6 +245,7 @@ class _Inference:
         self.rounds: dict[str, tuple[Round, ...]] = {}
         self.divisors: dict[str, tuple[SizeExpr, ...]] = {}
         self.diagnostics: list[Diagnostic] = []
+        self.gave_up = False
         for tensor in program.tensors:
             if tensor.dims is not None:
                 self.set_box(tensor.name, Box(tuple((ZERO, from_expr(dim, self.scope)) for dim in tensor.dims)))
@@ -254,6 +261,22 @@ class _Inference:
     def give_box(self, name: str, given: tuple[tuple[Expr, Expr], ...]) -> None:
         bounds = tuple((from_expr(lower, self.scope), from_expr(upper, self.scope)) for lower, upper in given)
         self.set_box(name, Box(bounds))
+
+    @contextmanager
+    def within_limits(self, span: Span) -> Generator[None]:
+        """Tell once what is too much work (TC508); what it was for stays unknown."""
+        try:
+            yield
+        except TooMuchWork as problem:
+            if not self.gave_up:
+                self.diagnostics.append(too_much(problem, span))
+            self.gave_up = True
+
+    def leave_out(self, statement: Statement) -> None:
+        """A statement of which nothing is known."""
+        name = statement.name
+        self.indices[name] = tuple(_unknown(name, item) for item in statement.indices)
+        self.accesses[name], self.bounds[name], self.rounds[name], self.divisors[name] = (), (), (), ()
 
     def infer(self, statement: Statement) -> None:
         target = self.tensors[statement.target]
@@ -306,6 +329,10 @@ class _Inference:
                 self.diagnostics.append(
                     Diagnostic(codes.TOO_LARGE, tensor.span, message, "too large", help="use smaller constant extents")
                 )
+
+
+def _unknown(statement: str, item: Index) -> IndexRange:
+    return IndexRange(statement, item.name, None, None, item.kind, "open", exact=False, span=item.span)
 
 
 class _Rounds:
@@ -425,9 +452,7 @@ class _Rounds:
                 )
                 self.box[item.name] = (lower, upper - 1)
             else:
-                self.found[item.name] = IndexRange(
-                    self.statement.name, item.name, None, None, item.kind, "open", exact=False, span=item.span
-                )
+                self.found[item.name] = _unknown(self.statement.name, item)
 
     def finish_bounds(self) -> None:
         """Mark the bounds that shaped a range; a limit of an index that stayed open shaped nothing."""

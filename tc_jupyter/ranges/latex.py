@@ -22,9 +22,16 @@ from .size_expr import (
     SizeExpr,
 )
 
+LONGEST = 300
+"""Parts of an expression that becomes a formula: SymPy orders and compares them all."""
+
+
+SIMPLE = 30
+"""Parts of a minimum whose arguments SymPy compares with each other: nested ones take it exponentially long."""
+
 
 class FormulaUnavailable(ImportError):
-    """SymPy is not installed."""
+    """SymPy is not installed, or the expression is too long for it."""
 
 
 def _sympy() -> Any:
@@ -41,9 +48,11 @@ def to_sympy(e: SizeExpr) -> Any:
     Sizes are non-negative and not positive, so that SymPy simplifies nothing that a size of 0 would break.
 
     Raises:
-        FormulaUnavailable: SymPy is not installed.
+        FormulaUnavailable: SymPy is not installed, or would take long with an expression of this length.
     """
     sympy = _sympy()
+    if e.weight > LONGEST:
+        raise FormulaUnavailable("the bound is too long for a formula")
     total = sympy.Integer(e.offset)
     for mono, c in e.ordered():
         total += sympy.Integer(c) * sympy.Mul(*[_atom(atom, sympy) for atom in mono])
@@ -60,7 +69,8 @@ def _atom(atom: Atom, sympy: Any) -> Any:
             return sympy.Mod(to_sympy(atom.numerator), to_sympy(atom.divisor))
         case Extremum():
             combine = sympy.Min if atom.kind == "min" else sympy.Max
-            return combine(*map(to_sympy, atom.arguments))
+            simple = sum(argument.weight for argument in atom.arguments) <= SIMPLE
+            return combine(*map(to_sympy, atom.arguments), **({} if simple else {"evaluate": False}))
         case Product():
             return sympy.Mul(*map(to_sympy, atom.factors))
         case Datum():

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
+from tc_jupyter.diagnostics.work import TooMuchWork, too_much
 from tc_jupyter.program import Equality, Program, Statement, Tensor
 
 from .accesses import Access, Bound, Guard, as_written
@@ -134,25 +135,32 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
     items: list[Precondition] = []
     diagnostics: list[Diagnostic] = []
     skipped = False
-    narrowed: set[tuple[str, str]] = (
-        set()
-    )  # statements and indices of which a message says that they should run further
-    for statement in program.statements:
-        if not ranges.is_complete(statement.name) or _is_negative(ranges, statement):
-            continue
-        checker = _Checker(statement, ranges)
-        items.extend(checker.run())
-        diagnostics.extend(checker.diagnostics)
-        diagnostics.extend(_range_messages(statement, ranges))
-        told, names = _guard_messages(statement, ranges)
-        diagnostics.extend(told)
-        narrowed |= {(statement.name, name) for name in names}
-        skipped = skipped or checker.skipped
-    checks, definitions, wrong = _equalities(program, ranges)
-    diagnostics.extend(wrong)
-    diagnostics.extend(_origin_messages(program, ranges, narrowed))
-    if not any(item.kind == "REFUTED" for item in items):
-        diagnostics.extend(_unread_messages(program, ranges))
+    checks: tuple[EqualityCheck, ...] = ()
+    definitions: dict[str, SizeExpr] = {}
+    narrowed: set[tuple[str, str]] = set()  # indices of which a message says that they should run further
+    span = program.span
+    try:
+        for statement in program.statements:
+            span = statement.span
+            if not ranges.is_complete(statement.name) or _is_negative(ranges, statement):
+                continue
+            checker = _Checker(statement, ranges)
+            items.extend(checker.run())
+            diagnostics.extend(checker.diagnostics)
+            diagnostics.extend(_range_messages(statement, ranges))
+            told, names = _guard_messages(statement, ranges)
+            diagnostics.extend(told)
+            narrowed |= {(statement.name, name) for name in names}
+            skipped = skipped or checker.skipped
+        span = program.span
+        checks, definitions, wrong = _equalities(program, ranges)
+        diagnostics.extend(wrong)
+        diagnostics.extend(_origin_messages(program, ranges, narrowed))
+        if not any(item.kind == "REFUTED" for item in items):
+            diagnostics.extend(_unread_messages(program, ranges))
+    except TooMuchWork as problem:
+        if not any(said.code is codes.TOO_MUCH_WORK for said in ranges.diagnostics):
+            diagnostics.append(too_much(problem, span))
     if skipped:
         message = "a proof was left to the call: the set library is absent or its limit was reached"
         diagnostics.append(Diagnostic(codes.PROOF_SKIPPED, program.span, message))

@@ -21,6 +21,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, assert_never
 
+from tc_jupyter.diagnostics.work import WORK, spend
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Select, Size, Unary, int64
 
 from .convert import from_expr, to_condition, to_expr
@@ -45,6 +46,8 @@ from .size_expr import (
 )
 
 OPERATIONS = 100_000
+QUERY = 1_000
+"""Steps that a query counts as: most take a millisecond."""
 T = TypeVar("T")
 
 
@@ -123,6 +126,9 @@ def _limited(query: Callable[[], T]) -> T:
     limit is looked at after every query, whatever came out of it.
     """
     context = _context()
+    if WORK.limited and WORK.left < QUERY:
+        raise Unknown(_EXHAUSTED, True)
+    spend(QUERY)
     context.set_max_operations(_LOCAL.limit)
     context.reset_operations()
     try:

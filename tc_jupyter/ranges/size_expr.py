@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from tc_jupyter.diagnostics.work import WORK, TooMuchWork, bounded
 from tc_jupyter.program import DType, Expr
 
 Limits: TypeAlias = tuple[int | None, int | None]
@@ -21,7 +22,9 @@ Key: TypeAlias = tuple[Any, ...]
 
 UNLIMITED: Limits = (None, None)
 DEPTH = 6  # nested relaxations tried by `nonnegative`; proofs needing more are left to the set library
+MOST_STEPS = 10_000  # of one proof: sums of minima of many arguments have as many cases as there are combinations
 MAX_DEGREE = 8  # polynomials of a higher degree are left to the set library, to which a product is one unknown
+MAX_TERMS = 200  # a product of sums with more terms stays factored: one unknown, too
 MAX_ALTERNATIVES = 32  # a condition with more alternatives counts as one that cannot be expressed
 
 
@@ -29,12 +32,15 @@ class _Keyed:
     """Equality and hash by `key`, so that the display position of a name does not take part.
 
     Attributes:
+        weight, depth: number of its parts, as a tree, and of levels: its key, hash and text take so much to make.
         shown: what `display` made of it, once it has.
     """
 
-    __slots__ = ("shown",)
+    __slots__ = ("depth", "shown", "weight")
     key: Key
     hash: int
+    weight: int
+    depth: int
     shown: str
 
     def __eq__(self, other: object) -> bool:
@@ -44,8 +50,15 @@ class _Keyed:
         return self.hash
 
 
-def _finish(atom: Any, key: Key, limits: Limits) -> None:
-    """Set the derived fields of a frozen atom."""
+def _finish(atom: Any, key: Key, limits: Limits, parts: tuple[SizeExpr, ...] = ()) -> None:
+    """Set the derived fields of a frozen atom; `parts` are the expressions in its key."""
+    weight, depth = 1, 0
+    for part in parts:
+        weight += part.weight
+        depth = max(depth, part.depth)
+    bounded(weight, depth + 1)
+    object.__setattr__(atom, "weight", weight)
+    object.__setattr__(atom, "depth", depth + 1)
     object.__setattr__(atom, "key", key)
     object.__setattr__(atom, "hash", hash(key))
     object.__setattr__(atom, "limits", limits)
@@ -81,7 +94,7 @@ class FloorDiv(_Keyed):
 
     def __post_init__(self) -> None:
         limits = _floor_limits(self.numerator.limits, self.divisor.limits)
-        _finish(self, (1, self.numerator.key, self.divisor.key), limits)
+        _finish(self, (1, self.numerator.key, self.divisor.key), limits, (self.numerator, self.divisor))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +112,7 @@ class Mod(_Keyed):
         limits: Limits = UNLIMITED
         if low is not None and low >= 1:
             limits = (0, None if high is None else high - 1)
-        _finish(self, (2, self.numerator.key, self.divisor.key), limits)
+        _finish(self, (2, self.numerator.key, self.divisor.key), limits, (self.numerator, self.divisor))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +132,7 @@ class Extremum(_Keyed):
             limits = (_all_known(min, lows), _any_known(min, highs))
         else:
             limits = (_any_known(max, lows), _all_known(max, highs))
-        _finish(self, (3, self.kind, *(argument.key for argument in self.arguments)), limits)
+        _finish(self, (3, self.kind, *(argument.key for argument in self.arguments)), limits, self.arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +148,7 @@ class Product(_Keyed):
         limits: Limits = (1, 1)
         for factor in self.factors:
             limits = _times(limits, factor.limits)
-        _finish(self, (4, *(factor.key for factor in self.factors)), limits)
+        _finish(self, (4, *(factor.key for factor in self.factors)), limits, self.factors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +170,7 @@ class Datum(_Keyed):
 
     def __post_init__(self) -> None:
         limits = UNLIMITED if self.dtype.is_float else self.dtype.limits
-        _finish(self, (5, self.tensor, *(index.key for index in self.index)), limits)
+        _finish(self, (5, self.tensor, *(index.key for index in self.index)), limits, self.index)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +187,8 @@ class Choice(_Keyed):
     def __post_init__(self) -> None:
         low = _all_known(min, [self.then.limits[0], self.otherwise.limits[0]])
         high = _all_known(max, [self.then.limits[1], self.otherwise.limits[1]])
-        _finish(self, (6, self.condition.key, self.then.key, self.otherwise.key), (low, high))
+        parts = (*self.condition.exprs(), self.then, self.otherwise)
+        _finish(self, (6, self.condition.key, self.then.key, self.otherwise.key), (low, high), parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,6 +234,9 @@ class Condition(_Keyed):
         self.parts = parts
         self.expr = expr
         self.polarity = polarity
+        self.weight = 1 + sum(a.weight for a in arguments) + sum(p.weight for p in parts)
+        self.depth = 1 + max((each.depth for each in (*arguments, *parts)), default=0)
+        bounded(self.weight, 0)
         self.key = (op, tuple(a.key for a in arguments), tuple(p.key for p in parts), polarity, text)
         self.hash = hash(self.key)
 
@@ -312,7 +329,7 @@ class SizeExpr:
     A plain class and not a dataclass, because thousands are made per cell and construction dominates.
     """
 
-    __slots__ = ("_hash", "_key", "_limits", "_names", "offset", "terms", "text")
+    __slots__ = ("_hash", "_key", "_limits", "_measure", "_names", "offset", "terms", "text")
 
     def __init__(self, terms: dict[Monomial, int], offset: int) -> None:
         self.terms = terms
@@ -321,6 +338,10 @@ class SizeExpr:
         self._key: Key | None = None
         self._limits: Limits | None = None
         self._names: tuple[frozenset[str], frozenset[str]] | None = None
+        self._measure: tuple[int, int] | None = None
+        WORK.left -= 1 + len(terms)
+        if WORK.left < 0:
+            raise TooMuchWork("the analysis would take too long")
         self.text: str | None = None  # what `display.to_python` made of it
 
     # --- value -------------------------------------------------------------------------------------------------------
@@ -342,9 +363,31 @@ class SizeExpr:
         return "SizeExpr(" + " + ".join([*parts, str(self.offset)]) + ")"
 
     @property
+    def weight(self) -> int:
+        """Number of its parts, as a tree: names, numbers and operators."""
+        return self._measured()[0]
+
+    @property
+    def depth(self) -> int:
+        """Levels of atoms inside atoms."""
+        return self._measured()[1]
+
+    def _measured(self) -> tuple[int, int]:
+        if self._measure is None:
+            weight, depth = 1, 0
+            for mono in self.terms:
+                weight += 1
+                for atom in mono:
+                    weight += atom.weight
+                    depth = max(depth, atom.depth)
+            self._measure = (weight, depth)
+        return self._measure
+
+    @property
     def key(self) -> Key:
         """A nested tuple that orders expressions; equal exactly for equal expressions."""
         if self._key is None:
+            bounded(self.weight, self.depth)
             items = sorted((tuple(atom.key for atom in mono), c) for mono, c in self.terms.items())
             self._key = (tuple(items), self.offset)
         return self._key
@@ -455,6 +498,7 @@ class SizeExpr:
             return self._scaled(other.offset)
         if not self.terms:
             return other._scaled(self.offset)
+        bounded(self.weight * (len(other.terms) + 1) + other.weight * (len(self.terms) + 1), 0)
         terms: dict[Monomial, int] = {}
         for left, a in [*self.terms.items(), ((), self.offset)]:
             for right, b in [*other.terms.items(), ((), other.offset)]:
@@ -471,6 +515,7 @@ class SizeExpr:
             return self
         if factor == 0:
             return ZERO
+        bounded((factor.bit_length() + self.offset.bit_length()) >> 6, 0)
         return SizeExpr({mono: c * factor for mono, c in self.terms.items()}, self.offset * factor)
 
     def __floordiv__(self, other: SizeExpr | int) -> SizeExpr:
@@ -818,11 +863,21 @@ def _times(a: Limits, b: Limits) -> Limits:
     (p, q), (r, s) = a, b
     if p is not None and r is not None and p >= 0 and r >= 0:
         return p * r, None if q is None or s is None else q * s
-    left = (-math.inf if p is None else p, math.inf if q is None else q)
-    right = (-math.inf if r is None else r, math.inf if s is None else s)
-    corners = [0 if 0 in (x, y) else x * y for x in left for y in right]
-    low, high = min(corners), max(corners)
-    return None if isinstance(low, float) else low, None if isinstance(high, float) else high
+    lows: list[int | None] = []
+    highs: list[int | None] = []
+    for x, below in ((p, True), (q, False)):
+        for y, under in ((r, True), (s, False)):
+            if x is not None and y is not None:
+                corner = x * y
+            elif 0 in (x, y):
+                corner = 0
+            else:  # without limit, to the side that the signs say
+                negative = (below if x is None else x < 0) != (under if y is None else y < 0)
+                (lows if negative else highs).append(None)
+                continue
+            lows.append(corner)
+            highs.append(corner)
+    return _all_known(min, lows), _all_known(max, highs)
 
 
 def _floor_limits(a: Limits, d: Limits) -> Limits:
@@ -849,14 +904,15 @@ def _limits(e: SizeExpr) -> Limits:
 
 
 def expanded(e: SizeExpr) -> SizeExpr:
-    """The expression with factored products multiplied out."""
+    """The expression with factored products multiplied out, but for those that have too many terms then."""
     total = constant(e.offset)
     for mono, c in e.terms.items():
         term = constant(c)
         for atom in mono:
-            if isinstance(atom, Product):
-                for factor in atom.factors:
-                    term = term * expanded(factor)
+            factors = tuple(map(expanded, atom.factors)) if isinstance(atom, Product) else ()
+            if factors and math.prod(len(each.terms) + bool(each.offset) for each in (term, *factors)) <= MAX_TERMS:
+                for factor in factors:
+                    term = term * factor
             else:
                 term = term * of_atom(atom)
         total = total + term
@@ -866,13 +922,24 @@ def expanded(e: SizeExpr) -> SizeExpr:
 def nonnegative(e: SizeExpr, depth: int = DEPTH) -> bool:
     """Whether `e >= 0` is certain for all sizes >= 1; `False` may also mean "not found".
 
-    Relaxes one `floor`, `%`, `min` or `max` at a time, so it is sound and quick but not complete.
+    Relaxes one `floor`, `%`, `min` or `max` at a time, at most `DEPTH` of them and `MOST_STEPS` steps, so it is sound and quick but
+    not complete.
     """
     low, high = e.limits
     if low is not None and low >= 0:
         return True
-    if depth == 0 or not e.terms or (high is not None and high < 0):
+    if depth == 0 or not e.terms or (high is not None and high < 0) or WORK.left < WORK.proof:
         return False
+    if WORK.proof < 0:  # nobody has asked yet: what is inside shares the steps of this proof
+        WORK.proof = max(0, WORK.left - MOST_STEPS)
+        try:
+            return _nonnegative(e, depth)
+        finally:
+            WORK.proof = -1
+    return _nonnegative(e, depth)
+
+
+def _nonnegative(e: SizeExpr, depth: int) -> bool:
     degree = 1
     for mono, c in e.terms.items():
         for atom in mono:

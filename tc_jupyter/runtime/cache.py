@@ -1,8 +1,10 @@
 """Compiled code on disk: bytes with a JSON description, found by the hash of everything that they depend on.
 
 Loading an object means running code, so the folder must belong to the user alone (mode 0700 where the system has modes). An entry
-is one file: a magic line, the SHA-256 of the rest, the JSON on one line, the bytes. It is written under another name and
-renamed, so readers see whole entries only. A broken or foreign file counts as absent and is rewritten. Nothing is unpickled.
+is one file: a magic line, a keyed hash (HMAC) of the rest, the JSON on one line, the bytes. The key is a random number that the
+folder keeps in a file for its owner, so that an entry with the right hash was written here, by this package and for this user, and
+not unpacked from an archive or made by hand. An entry is written under another name and renamed, so readers see whole entries
+only. What is broken, foreign or no plain file counts as absent and is rewritten. Nothing is unpickled.
 
 Worked example: `cache.put(key, code, {"symbols": []})`; in another process `cache.get(key)` is `Entry(code, {"symbols": []})`.
 """
@@ -10,8 +12,11 @@ Worked example: `cache.put(key, code, {"symbols": []})`; in another process `cac
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
+import secrets
+import shutil
 import stat
 import sys
 import tempfile
@@ -21,10 +26,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tc_jupyter.files import read_own
+
 ENVIRONMENT = "TC_JUPYTER_CACHE"
 """The one environment variable: a folder, or `off`."""
-MAGIC = b"tc_jupyter cache 1\n"
+MAGIC = b"tc_jupyter cache 2\n"
+SECRET = "secret"
+"""The file with the key of all hashes of a folder."""
 _DIGEST = 64
+_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +114,41 @@ class DiskCache:
         if not self.usable():
             return None
         path = self.path(key)
+        entry = None
         try:
-            content = _read_own(path)
-        except OSError:
+            entry = _unpack(read_own(path), key, self._secret())
+        except FileNotFoundError:
             return None
-        entry = _unpack(content, key) if content is not None else None
+        except OSError:  # a link, a pipe, a folder, somebody else's file, one that cannot be read
+            pass
         if entry is None:
-            with suppress(OSError):
-                path.unlink()
+            _remove(path)
         return entry
+
+    def _secret(self) -> bytes:
+        """The key of all hashes of the folder, made when it is first needed.
+
+        Raises:
+            OSError: it cannot be made or read.
+        """
+        assert self.folder is not None
+        path = self.folder / SECRET
+        for _ in range(2):
+            with suppress(OSError):
+                found = read_own(path)
+                if len(found) == _SECRET_BYTES:
+                    return found
+            _remove(path)
+            handle, name = tempfile.mkstemp(prefix=".tmp-", dir=self.folder)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(secrets.token_bytes(_SECRET_BYTES))
+                with suppress(FileExistsError):  # of two processes that are first, one wins
+                    os.link(name, path) if hasattr(os, "link") else os.replace(name, path)
+            finally:
+                with suppress(OSError):
+                    os.unlink(name)
+        return read_own(path)
 
     def put(self, key: str, data: bytes, meta: Mapping[str, Any]) -> bool:
         """Keep an entry; returns whether it was kept. A full disk or a forbidden folder is no error."""
@@ -120,13 +156,17 @@ class DiskCache:
             return False
         assert self.folder is not None
         try:
+            content = _pack(data, meta, key, self._secret())
             handle, name = tempfile.mkstemp(prefix=".tmp-", dir=self.folder)
         except OSError:
             return False
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(_pack(data, meta, key))
-            os.replace(name, self.path(key))
+                file.write(content)
+            path = self.path(key)
+            if path.is_dir() and not path.is_symlink():
+                _remove(path)
+            os.replace(name, path)
         except OSError:
             with suppress(OSError):
                 os.unlink(name)
@@ -140,9 +180,7 @@ class DiskCache:
         assert self.folder is not None
         removed = 0
         for path in [*self.folder.glob("*.tcx"), *self.folder.glob(".tmp-*")]:
-            with suppress(OSError):
-                path.unlink()
-                removed += 1
+            removed += _remove(path)
         return removed
 
     def size(self) -> tuple[int, int]:
@@ -154,33 +192,39 @@ class DiskCache:
         return len(sizes), sum(sizes)
 
 
-def _read_own(path: Path) -> bytes | None:
-    """The content of a plain file of this user; `None` for a link or somebody else's file."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    handle = os.open(path, flags)
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        foreign = sys.platform != "win32" and found.st_uid != os.getuid()
-        return None if foreign or not stat.S_ISREG(found.st_mode) else file.read()
+def _remove(path: Path) -> bool:
+    """Remove what stands where an entry belongs; a folder there is ours to remove too, as the whole cache is."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except OSError:
+        return False
+    return True
 
 
-def _pack(data: bytes, meta: Mapping[str, Any], key: str) -> bytes:
+def _hash(body: bytes, secret: bytes) -> bytes:
+    return hmac.new(secret, body, hashlib.sha256).hexdigest().encode()
+
+
+def _pack(data: bytes, meta: Mapping[str, Any], key: str, secret: bytes) -> bytes:
     head = json.dumps({"key": key, "meta": dict(meta)}, sort_keys=True).encode()
     body = head + b"\n" + data
-    return MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    return MAGIC + _hash(body, secret) + b"\n" + body
 
 
-def _unpack(content: bytes, key: str) -> Entry | None:
+def _unpack(content: bytes, key: str, secret: bytes) -> Entry | None:
     start = len(MAGIC) + _DIGEST + 1
     if not content.startswith(MAGIC) or len(content) < start:
         return None
     digest, body = content[len(MAGIC) : len(MAGIC) + _DIGEST], content[start:]
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    if not hmac.compare_digest(_hash(body, secret), digest):
         return None
     head, separator, data = body.partition(b"\n")
     try:
         described = json.loads(head)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not separator or not isinstance(described, dict) or described.get("key") != key:
         return None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tc_jupyter.codegen import KernelSource
+from tc_jupyter.codegen.llvm import EXTERNAL
 from tc_jupyter.schedule import Target
 
 from . import jit, threads
@@ -208,7 +209,7 @@ def ahead(target: Target) -> Ahead:
 
 
 def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None:
-    """The kernel of an object in the cache, or `None` if it is not there.
+    """The kernel of an object in the cache, or `None` if it is not there whole.
 
     Args:
         key: what `object_key` gave.
@@ -218,9 +219,15 @@ def stored(key: str, entry: EntryPoint, cache: DiskCache) -> LoadedKernel | None
         jit.Refused: a library is missing.
     """
     found = cache.get(key)
-    if found is None:
+    symbols = None if found is None else found.meta.get("symbols")
+    if found is None or not isinstance(symbols, list) or found.meta.get("entry") != entry.name:
         return None
-    return _loaded(found.data, [name for name in found.meta.get("symbols", []) if isinstance(name, str)], entry)
+    if not EXTERNAL.keys() >= set(map(str, symbols)) or not jit.is_object(found.data):
+        return None
+    try:
+        return _loaded(found.data, list(map(str, symbols)), entry)
+    except KeyError:  # an object without this function
+        return None
 
 
 def _loaded(code: bytes, symbols: Sequence[str], entry: EntryPoint) -> LoadedKernel:

@@ -34,6 +34,7 @@ import numpy as np
 from tc_jupyter.codegen import Argument, KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda, fits_int32
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, SourceText, codes
+from tc_jupyter.files import read_own
 from tc_jupyter.loops import Allocate, For, Kernel, walk_statements
 from tc_jupyter.program import DType, Size
 from tc_jupyter.schedule import Target
@@ -307,7 +308,7 @@ def cubin_file(cubin: bytes, cache: DiskCache) -> Path:
     folder = cache.folder if cache.usable() else None
     path = (_process_folder() if folder is None else folder) / f"{hashlib.sha256(cubin).hexdigest()}.cubin"
     with suppress(OSError):
-        if path.read_bytes() == cubin:
+        if read_own(path) == cubin:
             return path
     handle, name = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
     with os.fdopen(handle, "wb") as file:

@@ -90,3 +90,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=MAKING.before_fork, after_in_parent=MAKING.after_fork, after_in_child=MAKING.after_fork_in_child
     )
+
+
+# Note [A fork beside a product of NumPy]
+#
+# NumPy's OpenBLAS (0.3.31, pthreads, two processors) hangs a fork while another thread is inside `A @ B` of 1024 x 1024: in
+# nine of nine processes that forked up to 20 times beside two such threads, and had not imported `tc_jupyter`. The stack of
+# what forks there:
+#
+#     blas_thread_shutdown_        (libscipy_openblas64_: joins its workers)
+#     __run_prefork_handlers       (the C library)
+#     fork
+#
+# and of the worker that is joined: `blas_thread_server`, asleep in `pthread_cond_wait`. OpenBLAS registers this handler with
+# `pthread_atfork`; the product of the other thread changes the state of the worker between the order to end and the join, and
+# nobody wakes it again. With OPENBLAS_NUM_THREADS=1, or products that it computes on one thread, there is no worker and no fork
+# hangs.
+#
+# The gate takes no part: its handler is one of Python's and has returned by then, and it holds no lock that a product waits
+# for. It cannot help either: to wait until no thread is inside OpenBLAS would need a lock that OpenBLAS shows to nobody, and to
+# change the number of its threads would change results of others. Whoever forks beside such products uses `spawn` or
+# `forkserver`.

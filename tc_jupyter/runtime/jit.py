@@ -20,6 +20,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import re
+import struct
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -296,6 +297,33 @@ def assembly(text: str, options: Options = Options()) -> str:
 def externals(text: str) -> tuple[str, ...]:
     """Symbols of libraries that a module mentions."""
     return tuple(sorted(EXTERNAL.keys() & re.findall(r"@(tc\.\w+)\(", text)))
+
+
+def is_object(code: bytes) -> bool:
+    """Whether bytes are a whole object file, as far as that is seen without reading code; the linker trusts what it is given.
+
+    Of an ELF file the header and the places of all sections are looked at, of other formats the first bytes.
+    """
+    if code[:4] != b"\x7fELF":
+        starts = (b"\xcf\xfa\xed\xfe", b"\x64\x86", b"\x64\xaa")  # Mach-O; COFF for x86-64 and ARM
+        return sys.platform in ("darwin", "win32") and code.startswith(starts)
+    if len(code) < 64 or code[4:6] != b"\x02\x01" or sys.platform in ("darwin", "win32"):
+        return False
+    (kind,) = struct.unpack_from("<H", code, 16)
+    (table,) = struct.unpack_from("<Q", code, 40)
+    size, count, names = struct.unpack_from("<HHH", code, 58)
+    if kind != _RELOCATABLE or size != 64 or not names < count or table + size * count > len(code):
+        return False
+    for number in range(count):
+        (what,) = struct.unpack_from("<I", code, table + size * number + 4)
+        start, length = struct.unpack_from("<QQ", code, table + size * number + 24)
+        if what != _NO_BITS and start + length > len(code):
+            return False
+    return True
+
+
+_RELOCATABLE, _NO_BITS = 1, 8
+"""ELF's kind of an object file, and of a section that takes no room in it."""
 
 
 def load_object(code: bytes, symbols: Iterable[str] = ()) -> Loaded:

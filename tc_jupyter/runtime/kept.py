@@ -15,8 +15,8 @@ def kept(kind: str, text: str) -> jit.Loaded:
     cache = DiskCache.default()
     key = key_of(kind, text, jit.host()[0], jit.host_feature_string(), jit.version())
     found = cache.get(key)
-    if found is not None:
+    if found is not None and found.meta.get("kind") == kind and jit.is_object(found.data):
         return jit.load_object(found.data)
     code = jit.emit_object(text)
-    cache.put(key, code, {})
+    cache.put(key, code, {"kind": kind})
     return jit.load_object(code)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tc_jupyter.diagnostics import CompileError
+from tc_jupyter.files import read_own
 
 from .schedule import Schedule, Step, steps_from_data, steps_to_data
 from .stage import StageGraph
@@ -78,9 +79,9 @@ class ScheduleStore:
         if self.folder is None:
             return None
         try:
-            data = json.loads((self.folder / f"{key.digest}.json").read_text(encoding="utf-8"))
+            data = json.loads(read_own(self.folder / f"{key.digest}.json"))
             return _record(data, key)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
             return None
 
     def schedule(self, key: StoreKey, start: StageGraph) -> Schedule | None:
@@ -90,7 +91,7 @@ class ScheduleStore:
             return None
         try:
             return Schedule(start, found.steps).replay(start)
-        except (CompileError, TypeError, ValueError, KeyError, AttributeError):
+        except (CompileError, TypeError, ValueError, LookupError, AttributeError):
             return None
 
     def put(self, key: StoreKey, steps: tuple[Step, ...], seconds: float) -> bool:

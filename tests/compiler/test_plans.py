@@ -124,6 +124,64 @@ def test_a_plan_without_its_object_or_with_strange_content_is_made_again(built):
         assert len(built) == count
 
 
+WRONG_PLANS = (
+    lambda plan: [None],
+    lambda plan: [None, plan[1][:-1]],
+    lambda plan: [None, [*plan[1][:-1], 7]],
+    lambda plan: [None, [*plan[1][:3], [None, "x"], plan[1][4]]],
+    lambda plan: [None, [plan[1][0], ["EntryPoint", *plan[1][2][1:]], *plan[1][2:]]],
+    lambda plan: [None, [plan[1][0], plan[1][2], plan[1][1], *plan[1][3:]]],
+    lambda plan: [None, [*plan[1][:2], [*plan[1][2][:-1], [None, [None, "no operation", 1, 2]]], *plan[1][3:]]],
+    lambda plan: [None, [*plan[1][:2], [plan[1][2][0], "no function", *plan[1][2][2:]], *plan[1][3:]]],
+    lambda plan: [[]],
+)
+
+
+@pytest.mark.parametrize("number", range(len(WRONG_PLANS)))
+def test_a_plan_of_the_wrong_types_is_made_again(built, number):
+    a, b = arguments("product")
+    store = DiskCache.default()
+    tc.compile(CELLS["product"], target="cpu").f(a, b)
+    (key,) = (path.stem for path in store.folder.glob("*.tcx") if store.get(path.stem).meta.get("kind") == "plan")
+    content = WRONG_PLANS[number](json.loads(store.get(key).data))
+    store.put(key, json.dumps(content).encode(), {"kind": "plan"})
+    np.testing.assert_allclose(tc.compile(CELLS["product"], target="cpu").f(a, b), a @ b, rtol=1e-5)
+    assert len(built) == 2
+
+
+def test_a_deeply_nested_plan_is_made_again(built):
+    a, b = arguments("product")
+    store = DiskCache.default()
+    tc.compile(CELLS["product"], target="cpu").f(a, b)
+    (key,) = (path.stem for path in store.folder.glob("*.tcx") if store.get(path.stem).meta.get("kind") == "plan")
+    store.put(key, b"[" * 100_000 + b"]" * 100_000, {"kind": "plan"})
+    np.testing.assert_allclose(tc.compile(CELLS["product"], target="cpu").f(a, b), a @ b, rtol=1e-5)
+    assert len(built) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "meta"),
+    [
+        (b"no object", None),
+        (None, {}),
+        (None, {"symbols": 3, "entry": "f"}),
+        (None, {"symbols": ["no symbol"]}),
+        (None, {"symbols": [[]]}),
+        (None, {"symbols": []}),
+    ],
+)
+def test_an_object_with_wrong_content_is_made_again(built, data, meta):
+    a, b = arguments("product")
+    store = DiskCache.default()
+    tc.compile(CELLS["product"], target="cpu").f(a, b)
+    (key,) = (path.stem for path in store.folder.glob("*.tcx") if store.get(path.stem).meta.get("kind") != "plan")
+    entry = store.get(key)
+    for wrong in (data,) if data is not None else (entry.data, entry.data[: len(entry.data) // 2]):
+        store.put(key, wrong, entry.meta if meta is None else meta)
+        np.testing.assert_allclose(tc.compile(CELLS["product"], target="cpu").f(a, b), a @ b, rtol=1e-5)
+        assert store.get(key) == entry
+
+
 def test_every_value_of_a_plan_comes_back_from_json(built):
     for name, text in CELLS.items():
         f = tc.compile(text, target="cpu").f

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import types
 
 import numpy as np
@@ -309,6 +310,9 @@ def test_the_module_is_loaded_from_a_file_named_after_its_bytes(tmp_path):
     path = cuda.cubin_file(b"machine code", cache)
     assert path.read_bytes() == b"machine code"
     path.write_bytes(b"something else")
+    assert cuda.cubin_file(b"machine code", cache).read_bytes() == b"machine code"
+    path.unlink()
+    os.mkfifo(path)
     assert cuda.cubin_file(b"machine code", cache).read_bytes() == b"machine code"
     assert cuda.cubin_file(b"other", cache) != path
     assert cuda.cubin_file(b"machine code", DiskCache(None)).read_bytes() == b"machine code"

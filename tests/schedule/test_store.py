@@ -1,6 +1,7 @@
 """The store of schedules: what is kept, what is refused, what is not believed."""
 
 import json
+import os
 import threading
 
 import pytest
@@ -43,6 +44,7 @@ def test_only_a_faster_schedule_replaces_one(tmp_path, schedule):
     [
         lambda data: "{",
         lambda data: "[]",
+        lambda data: "[" * 100_000,
         lambda data: json.dumps({**data, "schema": "other"}),
         lambda data: json.dumps({**data, "key": ["xyz", "cpu", []]}),
         lambda data: json.dumps({**data, "steps": [["replay", [], []]]}),
@@ -57,6 +59,18 @@ def test_a_damaged_file_counts_as_absent(tmp_path, schedule, change):
     path.write_text(change(json.loads(path.read_text())))
     assert store.best(KEY) is None
     assert store.put(KEY, schedule.steps, 5.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_counts_as_absent(tmp_path, schedule):
+    store = ScheduleStore(tmp_path)
+    store.put(KEY, schedule.steps, 2.0)
+    (path,) = tmp_path.iterdir()
+    path.unlink()
+    os.mkfifo(path)
+    assert store.best(KEY) is None
+    assert store.put(KEY, schedule.steps, 5.0)
+    assert store.best(KEY).seconds == 5.0
 
 
 def test_steps_that_no_longer_fit_count_as_absent(tmp_path, schedule):

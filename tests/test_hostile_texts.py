@@ -1,0 +1,70 @@
+"""Any text is answered in bounded time and memory: chosen constructs always, a sample of all and of mutants as a `slow` test."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+from tc_jupyter import analyze
+from tests.hostile_texts import Mutants, constructs, measure, sac_constructs, warm
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of a process as Linux has them")
+
+SECONDS = 20.0
+"""Of a processor, for all questions about one text: several times what they take on a slow one."""
+
+KNOWN = [
+    "125 sizes in min of an end",
+    "60 sizes in subscript",
+    "60 sizes in exists",
+    "125 quotients in min of an end",
+    "square 60 deep in first of two",
+    "abs 60 deep in first of two",
+    "60 products of indices in subscript beside i",
+    "min of minus 60 deep in end",
+    "squared extents of 10000000",
+    "growing extents of 10000000",
+    "halving defs",
+    "300 dimensions",
+    "products of 10000000",
+    "doubled minimum lets as A(@) of 600",
+]
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_grows_faster_than_its_text_is_bounded(name):
+    warm()
+    outcome = measure(constructs()[name](10_000), "tc", SECONDS)
+    assert not outcome.problem, f"{name}: {outcome}"
+
+
+def test_the_same_text_is_refused_every_time():
+    text = constructs()["squared extents of 10000000"](3_000)
+    first, second = (analyze(text).diagnostics for _ in range(2))
+    assert first == second
+    assert "TC508" in {each.code.number for each in first}
+
+
+def test_one_def_leaves_enough_for_the_others():
+    text = constructs()["halving defs"](4_000) + "\ndef last(float(N) X) -> (Y) { Y(i) = X(i) + X(i + 1) }"
+    found = analyze(text)
+    assert "TC508" in {each.code.number for each in found.diagnostics}
+    assert found.functions["last"].ok
+    assert found.functions["last"].ranges.range("Y", "i").text == "0 <= i < N - 1"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sample_of_hostile_texts_is_answered_in_bounded_time(seed):
+    warm()
+    texts = [(name, language, made[name]) for language, made in LANGUAGES for name in sorted(made)]
+    chosen = [(name, language, make(10_000)) for name, language, make in random.Random(seed).sample(texts, 30)]
+    mutants = Mutants(seed)
+    chosen += [(f"mutant {number}", *mutants.draw(10_000)) for number in range(30)]
+    wrong = {name: outcome for name, language, text in chosen if (outcome := measure(text, language, SECONDS)).problem}
+    assert not wrong
+
+
+LANGUAGES = (("tc", constructs()), ("sac", sac_constructs()))
