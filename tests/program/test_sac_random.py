@@ -115,11 +115,16 @@ class Maker:
 
     def statements(self):
         """Lines that change the scalar `s` and the array `d`."""
-        lines = [f"s = {self.pick('n', '0', '1 - n')};", f"d = {self.pick(*(name for name in self.shapes if name != 'c'))};"]
+        lines = [
+            f"s = {self.pick('n', '0', '1 - n')};",
+            f"d = {self.pick(*(name for name in self.shapes if name != 'c'))};",
+        ]
         for _ in range(self.number(0, 3)):
             kind = self.number(0, 7)
             test = f"{self.pick('s', 'n', 'shape(a)[0]', 'sum(d)')} {self.pick('<', '>', '==')} {self.number(-1, 3)}"
-            change = self.pick("s += 2;", "s -= n;", "s *= -3;", "s /= 2;", "s %= 3;", "s++;", "s--;", "d += s;", "d = reverse(d);")
+            change = self.pick(
+                "s += 2;", "s -= n;", "s *= -3;", "s /= 2;", "s %= 3;", "s++;", "s--;", "d += s;", "d = reverse(d);"
+            )
             other = self.pick("s -= 1;", "d *= 2;", "s = n; d = d - 1;")
             lines.append(
                 (
