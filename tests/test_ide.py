@@ -251,7 +251,7 @@ def test_completion_is_bounded():
 def test_completion_in_sac():
     found = labels(SAC, place(SAC, "inc(a", 2), "sac")
     assert {"inc", "f", "take", "sum", "double", "with"} <= set(found)
-    assert "where" not in found
+    assert "exists" not in found
 
 
 @pytest.mark.parametrize(

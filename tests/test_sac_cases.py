@@ -12,7 +12,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.diagnostics import CallError, CompileError
-from tests.literate import FENCES, actual, read_cases, update
+from tests.literate import DOCS, FENCES, actual, read_cases, update
 from tests.sac_call import OutOfBounds, Refused, call_sac
 from tests.sac_evaluator import SacError, evaluate, from_numpy
 
@@ -29,7 +29,7 @@ HELPERS = {
 
 
 def cases():
-    for path in sorted(FOLDER.glob("*.md")):
+    for path in [*sorted(FOLDER.glob("*.md")), DOCS / "sac.md"]:
         title, text = "", ""
         for line_title, fence, body in re.findall(
             r"^## ([^\n]+)$|^```(\w+)\n(.*?)^```$", path.read_text(), re.M | re.S

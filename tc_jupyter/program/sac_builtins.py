@@ -402,7 +402,7 @@ class Builtins(Selections):
         rest = self.element(boundary, (), context)
         if isinstance(test, Const):
             return self.element(found, at, context) if test.value else rest
-        element = self.element(found, at, context.where(test))
+        element = self.element(found, at, context)
         return fold(Select(test, element, rest, element.dtype))
 
     def moves(

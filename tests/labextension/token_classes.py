@@ -10,12 +10,14 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tc_jupyter.diagnostics import SourceText
+from tc_jupyter.ide.words import keywords
 from tc_jupyter.syntax import parse_tc, sac_tree, tree
 from tc_jupyter.syntax.sac_parser import BASES, _Parser
 from tc_jupyter.syntax.tokens import tokenize
 
 Tokens = list[tuple[str, str]]
 
+SAC_KEYWORDS = (*keywords("sac"), "genarray", "modarray", "fold")
 WORDS = {"true": "bool", "false": "bool", "inf": "constant", "nan": "constant"}
 
 
@@ -99,8 +101,12 @@ def sac_roles(unit: Any) -> dict[int, str]:
                 roles[node.name.span.start] = "def"
             case sac_tree.SacParam() | sac_tree.Assign():
                 roles[node.name.span.start] = "definition"
+            case sac_tree.Unpack():
+                roles |= {name.span.start: "definition" for name in node.names}
+            case sac_tree.SacTypedef():
+                roles[node.name.span.start] = "standard"
             case sac_tree.Pattern():
-                roles |= {name.span.start: "index" for name in node.names}
+                roles |= {name.span.start: "index" for name in node.bound}
             case sac_tree.Apply():
                 roles[node.function.span.start] = "standard" if node.function.name in BASES else "call"
             case sac_tree.WithLoop(function=tree.Name() as function):
@@ -114,7 +120,7 @@ def word(text: str) -> str:
     """Class of a word that is no name of the tree; the names that a generator repeats are not kept there."""
     if text in BASES:
         return "standard"
-    return WORDS.get(text, "keyword" if text in ("return", "with", "genarray", "modarray", "fold") else "name")
+    return WORDS.get(text, "keyword" if text in SAC_KEYWORDS or text in ("all", "except") else "name")
 
 
 def sac_tokens(text: str) -> Tokens:
