@@ -180,8 +180,12 @@ export function fields(value: unknown): Fields | null {
 const string = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 const number = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
 const text = (value: unknown): string => string(value) ?? '';
+/** Of one list, and characters of one condition or bound: as many as a reader looks at, whatever a saved notebook holds. */
+const MOST_ITEMS = 5000;
+const MOST_CHARACTERS = 2000;
+const short = (value: unknown): string => (text(value).length > MOST_CHARACTERS ? `${text(value).slice(0, MOST_CHARACTERS)}…` : text(value));
 function list<T>(value: unknown, read: (item: unknown) => T | null): T[] {
-  return Array.isArray(value) ? value.map(read).filter((item): item is T & {} => item !== null) : [];
+  return Array.isArray(value) ? value.slice(0, MOST_ITEMS).map(read).filter((item): item is T & {} => item !== null) : [];
 }
 const strings = (value: unknown): string[] => list(value, string);
 
@@ -240,11 +244,11 @@ const readDiagnostic = placed<Diagnostic>((span, v) => ({
 const readIndex = named<IndexRange>('name', (name, v) => ({
   name,
   kind: text(v.kind),
-  lower: string(v.lower),
-  upper: string(v.upper),
+  lower: string(v.lower) === null ? null : short(v.lower),
+  upper: string(v.upper) === null ? null : short(v.upper),
   round: number(v.round),
   source: text(v.source),
-  because: strings(v.because)
+  because: strings(v.because).slice(0, 50).map(short)
 }));
 
 function readStatement(value: unknown): Statement | null {
@@ -268,7 +272,7 @@ const words = (value: unknown): string[] | null => (Array.isArray(value) ? value
 const readTensor = named<TensorInfo>('name', (name, v) => ({ name, dtype: text(v.dtype), shape: words(v.shape ?? v.dims), origin: words(v.origin) }));
 
 const readPrecondition = named<Precondition>('text', (condition, v) => ({
-  text: condition,
+  text: short(condition),
   status: text(v.status),
   kind: text(v.kind),
   subject: text(v.subject),

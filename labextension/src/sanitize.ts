@@ -1,6 +1,7 @@
 /**
  * Static HTML of a card, rebuilt element by element from an allow-list. What is not on the list is left out, with its text kept
- * (for scripts and styles: dropped). No URL survives except `#...` and `data:image/...`.
+ * (for scripts and styles: dropped). No URL survives except `#...` and `data:image/...`. Styles are lists of known properties with
+ * values of known shapes; classes, ids and data attributes are our own, since those of the page look and act as it says.
  */
 const HTML = new Set(
   (
@@ -9,34 +10,79 @@ const HTML = new Set(
   ).split(' ')
 );
 const SVG = new Set(
-  'svg g defs title desc path rect circle ellipse line polyline polygon text tspan marker use symbol clippath lineargradient radialgradient stop pattern'.split(' ')
+  'svg g defs title desc path rect circle ellipse line polyline polygon text tspan marker clippath lineargradient radialgradient stop'.split(' ')
 );
 const MATH = new Set('math mrow mi mn mo mtext mfrac msub msup mspace'.split(' '));
 const DROPPED = new Set('script style iframe object embed template noscript link meta base form input button textarea select foreignobject animate set'.split(' '));
 const ATTRIBUTES = new Set(
   (
-    'class id title role colspan rowspan scope open dir lang start align width height alt datetime ' +
+    'title role colspan rowspan scope open dir lang start align width height alt datetime ' +
     'viewbox x y x1 x2 y1 y2 cx cy r rx ry dx dy d points transform fill stroke stroke-width stroke-dasharray stroke-linecap stroke-linejoin ' +
     'stroke-opacity fill-opacity opacity font-size font-family font-weight text-anchor dominant-baseline offset stop-color stop-opacity marker-end ' +
-    'marker-start marker-mid refx refy markerwidth markerheight orient markerunits clip-path patternunits gradientunits preserveaspectratio style'
+    'marker-start marker-mid refx refy markerwidth markerheight orient markerunits clip-path gradientunits preserveaspectratio paint-order'
   ).split(' ')
 );
 const SVG_NAMESPACE = 'http://www.w3.org/2000/svg';
 const MATH_NAMESPACE = 'http://www.w3.org/1998/Math/MathML';
 const MAX_NODES = 50_000;
+const MAX_TEXT = 2_000_000;
+const MAX_LEVELS = 100;
+const MAX_SPAN = 1000;
+
+const COLOUR = /^(?:#[0-9a-f]{3,8}|[a-z]+|(?:rgba?|hsla?)\([\d\s.,%/]+\)|var\(--jp-[\w-]+(?:, ?[#\w]+)?\))$/i;
+const MIX = /^color-mix\(in srgb, ?(#[0-9a-f]{3,8}|[a-z]+|var\(--jp-[\w-]+\))( \d+%)?, ?(#[0-9a-f]{3,8}|[a-z]+)( \d+%)?\)$/i;
+const LENGTH = /^(?:0|auto|normal|none|inherit|-?\.?\d[\d.]{0,7}(?:px|em|rem|ch|ex|%)?)$/i;
+const POSITIVE = /^(?!-)/;
+const WORD = /^[a-z-]+$/i;
+const FONT = /^[\w\s,'"-]*$/;
+const words = (value: string): string[] => (value.match(/[\w#.%+-]*\([^()]*(?:\([^()]*\)[^()]*)*\)|[^\s]+/g) ?? []).slice(0, 8);
+const isColour = (value: string): boolean => COLOUR.test(value) || MIX.test(value);
+const isLength = (value: string): boolean => LENGTH.test(value) && POSITIVE.test(value);
+const isLine = (value: string): boolean => words(value).every(word => isColour(word) || isLength(word));
+const isWord = (value: string): boolean => WORD.test(value);
+const isFont = (value: string): boolean => FONT.test(value.replace(/var\(--jp-[\w-]+(?:,([^()]*))?\)/g, '$1'));
+const lengths = (value: string): boolean => words(value).every(isLength);
+
+/** What each property may be; what is not here takes no part in the layout of anything but its own box. */
+const PROPERTIES: Readonly<Record<string, (value: string) => boolean>> = {
+  ...Object.fromEntries(['color', 'background', 'background-color', 'border-color', 'fill', 'stroke', 'accent-color', 'text-decoration-color'].map(name => [name, isColour])),
+  ...Object.fromEntries(['border', 'border-top', 'border-right', 'border-bottom', 'border-left', 'outline', 'text-decoration'].map(name => [name, isLine])),
+  ...Object.fromEntries(
+    (
+      'margin margin-top margin-right margin-bottom margin-left padding padding-top padding-right padding-bottom padding-left width height min-width min-height ' +
+      'max-width max-height gap row-gap column-gap border-radius border-width border-spacing font-size line-height letter-spacing opacity stroke-width text-indent ' +
+      'stroke-dasharray text-underline-offset tab-size vertical-align flex flex-basis flex-grow flex-shrink fill-opacity stroke-opacity'
+    )
+      .split(' ')
+      .map(name => [name, (value: string) => lengths(value) || (name === 'vertical-align' && isWord(value))])
+  ),
+  ...Object.fromEntries(
+    (
+      'display overflow overflow-x overflow-y white-space text-align font-style border-style border-collapse text-transform word-break overflow-wrap table-layout ' +
+      'flex-wrap flex-direction align-items align-self justify-content box-sizing cursor visibility text-anchor dominant-baseline list-style-type paint-order'
+    )
+      .split(' ')
+      .map(name => [name, (value: string) => words(value).every(isWord)])
+  ),
+  'font-weight': value => /^[\w]+$/.test(value),
+  'font-family': isFont
+};
 
 export function sanitized(html: string): DocumentFragment {
-  const source = new DOMParser().parseFromString(html, 'text/html');
+  const source = new DOMParser().parseFromString(html.slice(0, MAX_TEXT), 'text/html');
   const fragment = document.createDocumentFragment();
   const budget = { left: MAX_NODES };
-  copyChildren(source.body, fragment, budget);
-  if (budget.left <= 0) {
+  copyChildren(source.body, fragment, budget, 0);
+  if (budget.left <= 0 || html.length > MAX_TEXT) {
     fragment.append(document.createTextNode('(the rest is left out: too large)'));
   }
   return fragment;
 }
 
-function copyChildren(from: Node, to: Node, budget: { left: number }): void {
+function copyChildren(from: Node, to: Node, budget: { left: number }, level: number): void {
+  if (level > MAX_LEVELS) {
+    return;
+  }
   for (const child of Array.from(from.childNodes)) {
     if (budget.left-- <= 0) {
       return;
@@ -44,12 +90,12 @@ function copyChildren(from: Node, to: Node, budget: { left: number }): void {
     if (child.nodeType === Node.TEXT_NODE) {
       to.appendChild(document.createTextNode(child.textContent ?? ''));
     } else if (child instanceof Element) {
-      copyElement(child, to, budget);
+      copyElement(child, to, budget, level);
     }
   }
 }
 
-function copyElement(element: Element, to: Node, budget: { left: number }): void {
+function copyElement(element: Element, to: Node, budget: { left: number }, level: number): void {
   const name = element.localName.toLowerCase();
   if (DROPPED.has(name)) {
     return;
@@ -57,16 +103,20 @@ function copyElement(element: Element, to: Node, budget: { left: number }): void
   const space = element.namespaceURI;
   const known = space === SVG_NAMESPACE ? SVG : space === MATH_NAMESPACE ? MATH : HTML;
   if (!known.has(name)) {
-    copyChildren(element, to, budget);
+    copyChildren(element, to, budget, level + 1);
     return;
   }
   const copy = document.createElementNS(known === HTML ? 'http://www.w3.org/1999/xhtml' : space, element.localName);
   for (const { name: attribute, value } of Array.from(element.attributes)) {
-    if (allowed(attribute.toLowerCase(), value)) {
+    if (attribute.toLowerCase() === 'style') {
+      copy.setAttribute('style', style(value));
+    } else if (attribute.toLowerCase() === 'class') {
+      copy.setAttribute('class', value.split(/\s+/).filter(own).join(' '));
+    } else if (allowed(attribute.toLowerCase(), value)) {
       copy.setAttribute(attribute, value);
     }
   }
-  copyChildren(element, copy, budget);
+  copyChildren(element, copy, budget, level + 1);
   to.appendChild(copy);
 }
 
@@ -75,11 +125,33 @@ function allowed(name: string, value: string): boolean {
     return value.startsWith('#');
   }
   if (name === 'src') {
-    return /^data:image\/(png|jpeg|gif|svg\+xml|webp);/i.test(value);
+    return /^data:image\/(png|jpeg|gif|webp);/i.test(value);
   }
-  if (!ATTRIBUTES.has(name) && !name.startsWith('aria-') && !name.startsWith('data-')) {
-    return false;
+  if (name === 'id') {
+    return own(value);
   }
-  // `url(...)` may fetch, `position: fixed` may cover the page
-  return !/url\s*\((?!\s*['"]?#)|expression|@import|position\s*:|\\/i.test(value) || name === 'aria-label' || name === 'title';
+  if (name === 'colspan' || name === 'rowspan') {
+    return Number(value) <= MAX_SPAN;
+  }
+  if (name === 'title' || name === 'alt' || name.startsWith('aria-') || name.startsWith('data-tc')) {
+    return true;
+  }
+  // a function of CSS in an attribute of a drawing may fetch; what is left are places, colours and names of this drawing
+  return ATTRIBUTES.has(name) && !/\\/.test(value) && /^(?:(?!\w+\().|url\(#tc[\w-]*\)|(?:translate|rotate|scale|matrix|rgba?|hsl)\([\d\s.,%e-]*\))*$/i.test(value);
+}
+
+function own(name: string): boolean {
+  return /^tc(?:-[\w-]*)?$/.test(name);
+}
+
+/** The declarations that are allowed, written anew. */
+function style(text: string): string {
+  const kept: string[] = [];
+  for (const declaration of text.slice(0, 2000).split(';')) {
+    const [, property, value] = /^\s*([a-z-]+)\s*:\s*([^\\/*!<>@{}]{1,200}?)\s*$/i.exec(declaration) ?? [];
+    if (property !== undefined && PROPERTIES[property.toLowerCase()]?.(value)) {
+      kept.push(`${property.toLowerCase()}: ${value}`);
+    }
+  }
+  return kept.join('; ');
 }

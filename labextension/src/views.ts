@@ -8,6 +8,8 @@ import type { Diagnostic, FunctionInfo, IndexRange, Statement, TensorInfo } from
 
 /** Marks above this number are drawn on a canvas. */
 const SVG_LIMIT = 2000;
+/** Characters of conditions that are evaluated to find sizes for which they hold. */
+const MOST_EVALUATED = 200_000;
 export const MAX_SIZE = 1_000_000_000;
 
 /** Sizes of a def, including names that only its conditions mention. */
@@ -22,7 +24,8 @@ export function exampleSizes(def: FunctionInfo): Record<string, number> {
   const names = sizeNames(def);
   const choices = names.length <= 3 ? [8, 5, 3, 12, 2, 1] : [8, 4, 1];
   let best: Record<string, number> = Object.fromEntries(names.map(name => [name, 8]));
-  const total = Math.min(choices.length ** names.length, 400);
+  const length = [...def.preconditions.map(p => p.text), ...def.statements.flatMap(st => st.indices.flatMap(i => [i.lower ?? '', i.upper ?? '']))].join('').length;
+  const total = Math.min(choices.length ** names.length, 400, Math.floor(MOST_EVALUATED / (length + 1)));
   for (let trial = 0; trial < total; trial++) {
     const sizes: Record<string, number> = {};
     names.reduce((rest, name) => {

@@ -22,7 +22,7 @@ from .size_expr import (
     SizeExpr,
 )
 
-LONGEST = 300
+LONGEST = 100
 """Parts of an expression that becomes a formula: SymPy orders and compares them all."""
 
 
