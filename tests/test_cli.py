@@ -146,7 +146,7 @@ def test_emit(run, good, kind, expected):
 
 def test_emit_one_def_of_several(run, stdin):
     stdin(GOOD + DATA)
-    status, out, _ = run("emit", "-", "--def", "look", "--size", "V=3")
+    status, out, _ = run("emit", "-", "--def", "look", "--size", "V=3", "--size", "B=4")
     assert status == 0
     assert "look" in out
     assert "conv" not in out

@@ -904,7 +904,8 @@ def products(shared: bool):
 def test_a_batch_of_products_fetches_the_operands_of_the_next_one():
     made = products(shared=False)
     # two operands, in full tiles and in others; where masks cost time there are tiles that overlap too
-    masks = replace(target(), features=target().features | {"avx512vl", "avx512bw"})
+    features = target().features | {"avx512f", "avx512vl", "avx512bw"}
+    masks = replace(target(), features=features, vector_bits=512, vector_registers=32)
     assert emit_llvm(made, masks).text.count("call void @llvm.prefetch") == 4
     assert emit_llvm(made, target()).text.count("call void @llvm.prefetch") == (4 if target().free_masks else 8)
     assert "llvm.prefetch" not in emit_llvm(products(shared=True), target()).text

@@ -12,6 +12,7 @@ from tc_jupyter.codegen.llvm.prefetch import SOON, next_panel, next_rows
 from tc_jupyter.codegen.llvm.prepare import constant_value, substitute
 from tc_jupyter.loops import Block, Store
 from tc_jupyter.program import DType, Size, int64, rewrite
+from tc_jupyter.runtime.cpu import cpu_target
 from tc_jupyter.schedule import Target
 
 K, R = size("K"), 8
@@ -65,6 +66,10 @@ def test_a_product_fetches_its_next_panel_once_per_row():
     np.testing.assert_array_equal(function(left, right), np.full((65, 641), 96.0, np.float32))
 
 
+WINDOWS = 2 if cpu_target().vector_bits == 512 else 0
+"""Rows that windows fetch: with shorter vectors their maxima are kept for a tile, and nothing is fetched."""
+
+
 @pytest.mark.parametrize(
     ("body", "rows"),
     [
@@ -73,7 +78,7 @@ def test_a_product_fetches_its_next_panel_once_per_row():
         ("Y(d,i,j) = W(d,(i+1)%M,j) + W((d+1)%D,i,(j+1)%N) where d in 0:D, i in 0:M, j in 0:N", 2),
         ("Y(d,i,j) = W(max(d-1,0),i,j) + W(d,i,j) + W(d,min(i+1,M-1),j) where d in 0:D, i in 0:M, j in 0:N", 2),
         ("Y(d,i,j) = W(d,i,j) + W(d+1,i,j) + X(i,j) + X(i+1,j)", 1),  # X again for the next plane of the tile
-        ("Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2", 2),
+        ("Y(i,j) max=! X(2*i+k,2*j+l) where k in 0:2, l in 0:2", WINDOWS),
         ("Y(i,j) = X(i,j) + X(j,i)", 0),
         ("Y(i,j) +=! X(i,k) * Z(k,j)", 0),
         ("Y(i) +=! exp(X(i,k))", 0),

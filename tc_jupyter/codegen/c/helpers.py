@@ -49,6 +49,7 @@ FUNCTIONS: dict[str, Helper] = {
     "sigmoid": Helper(_X, "return 1 / (1 + exp{f}(-x));"),
     "relu": Helper(_X, "return x < 0 ? 0 : x;"),
     "abs": Helper(_X, "return fabs{f}(x);"),
+    "rounded": Helper(_X, "volatile {T} y = x;\nreturn y;"),
     "sign": Helper(_X, "return x != x ? x : ({T})((x > 0) - (x < 0));"),
     "sinpi": Helper(
         _X,
