@@ -20,6 +20,7 @@ from token_classes import sac_tokens, tc_tokens
 from tc_jupyter.diagnostics import Diagnostic, SourceText, codes
 from tc_jupyter.program.check_tc import check_tc
 from tc_jupyter.syntax import parse_tc
+from tc_jupyter.syntax.elsewhere import MODULES
 from tc_jupyter.syntax.sac_parser import parse_sac
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,10 +49,15 @@ def is_of_depth(told: Diagnostic) -> bool:
     return told.code.number == "TC503" or "nested" in told.message or "open here" in told.message
 
 
+MODULE_CALL = re.compile(rf"\b(?:{'|'.join(sorted(MODULES))})\.\w+ *\(")
+"""`np.sum(...)`: the parser leaves the name to the checker, which says what to write; the editor knows no `.` there."""
+
+
 def parsed_tc(text: str) -> list[str]:
-    """Codes of the errors of the parser."""
+    """Codes of the errors of the parser, and of the checker where it speaks for the parser."""
     found = parse_tc(SourceText(text)).diagnostics
-    return [d.code.number for d in found if d.code.severity is codes.Severity.ERROR and not is_of_depth(d)]
+    own = [d.code.number for d in found if d.code.severity is codes.Severity.ERROR and not is_of_depth(d)]
+    return own or (sorted(checked_tc(text)) if MODULE_CALL.search(text) else [])
 
 
 def checked_tc(text: str) -> set[str]:
@@ -141,6 +147,7 @@ def test_token_classes_agree(language: str) -> None:
     parse, tokens = (parse_tc, tc_tokens) if language == "tc" else (parse_sac, sac_tokens)
     made = [" ".join(cell) for cell in generated(language, 400)]
     texts = [text for text in written(language) + made if not parse(SourceText(text)).diagnostics]
+    texts = [text for text in texts if language == "sac" or not parsed_tc(text)]
     assert len(texts) > 420
     for text, told in zip(texts, editor(language, texts, tokens=True), strict=True):
         assert [tuple(token) for token in told["tokens"]] == tokens(text), text
