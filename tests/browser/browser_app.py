@@ -56,6 +56,7 @@ OWN_NOISE = {"lab": (), "notebook": ("Cannot read properties of undefined (readi
 CANCELLED = (
     "Could not restore the debugger state: Canceled future for ",
     "Error: Canceled future for create_subshell_request message before replies were done",
+    "Disposed",
 )
 
 

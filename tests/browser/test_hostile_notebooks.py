@@ -65,7 +65,7 @@ DATA = {
     "many long conditions": analysis_of(f"{TERMS} <= 3"),
     "large numbers": analysis_of("9" * 5000 + " * " + "9" * 5000 + " <= N"),
     "deep conditions": analysis_of("(" * 50_000 + "N" + ")" * 50_000),
-    "deep data": {"functions": json.loads("[" * 900 + "]" * 900)},
+    "deep data": {"functions": json.loads("[" * 300 + "]" * 300)},  # JupyterLab itself does not open 900 levels
     "wide data": {"functions": [{"name": f"f{n}"} for n in range(3000)]},
 }
 
