@@ -237,7 +237,13 @@ def test_small_floats(module):
 
 @pytest.mark.parametrize(
     "value",
-    ["X(" * 41 + "i" + ")" * 41, "X(I(i) + " * 20 + "i" + ")" * 20, "(X(i) < 1 ? X(i) + " * 40 + "X(i)" + " : 7)" * 40],
+    [
+        "X(" * 41 + "i" + ")" * 41,
+        "X(" * 64 + "i" + ")" * 64,
+        "X(" * 45 + "i" + "/2)" * 45,
+        "X(I(i) + " * 20 + "i" + ")" * 20,
+        "(X(i) < 1 ? X(i) + " * 40 + "X(i)" + " : 7)" * 40,
+    ],
 )
 def test_deep_expressions_run_on_every_engine(value):
     text = f"def f(int(N) X, int(N) I) -> (Y) {{ Y(i) = {value} where i in 0:N }}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import sys
 
+import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter import analyze
-from tests.hostile_texts import Mutants, constructs, measure, sac_constructs, warm
+from tests.hostile_texts import Mutants, constructs, measure, questions, sac_constructs, warm
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of a process as Linux has them")
 
@@ -53,6 +55,40 @@ def test_one_def_leaves_enough_for_the_others():
     assert "TC508" in {each.code.number for each in found.diagnostics}
     assert found.functions["last"].ok
     assert found.functions["last"].ranges.range("Y", "i").text == "0 <= i < N - 1"
+
+
+def within(calls, function):
+    """A function called below that many others, as a notebook or a test does."""
+    return within(calls - 1, function) if calls else function()
+
+
+DEEP_EXTENTS = [
+    "(T.0 + M) / 2",
+    "(T.0 + M) % (N * 3 + 7) + 1",
+    "min(T.0 + M, 2 * N + M * M)",
+    "max(T.0 - M, min(T.0 + M, N - M))",
+]
+
+
+@pytest.mark.parametrize("levels", [60, 127, 150])
+@pytest.mark.parametrize("extent", DEEP_EXTENTS)
+def test_deep_extents_are_computed_or_refused(extent, levels):
+    """What is refused has a message; what is not runs."""
+    chain = [f"T{n}(i) = A(0) where i in 0:{extent.replace('T.', f'T{n - 1}.')}" for n in range(1, levels)]
+    text = f"def f(float(N) A, float(M) B) -> (Y) {{ T0(i) = A(0) {' '.join(chain)} Y(i) = A(0) where i in 0:T{levels - 1}.0 }}"
+    text = text.replace("T0(i) = A(0)", "T0(i) = A(i)").replace("T.", "T0.")
+    found = within(100, lambda: analyze(text))
+    assert {each.code.number for each in found.diagnostics if each.is_error} <= {"TC508"}
+    if found.ok:
+        compiled = tc.compile(text, target="interpreter", allow=("TC234",)).f
+        assert compiled(np.ones(5, np.float32), np.ones(3, np.float32)).ndim == 1
+
+
+@pytest.mark.parametrize("levels", [100, 127, 149])
+def test_deep_quotients_are_shown_or_refused(levels):
+    text = f"def f(float(N) A, int32 s) -> (Y) {{ Y(i) = A(i + {' / '.join(['s'] * levels)}) }}"
+    for _, question in questions(text, "tc"):
+        within(100, question)
 
 
 @pytest.mark.slow

@@ -20,8 +20,11 @@ from .diagnostic import Diagnostic, Span
 UNLIMITED = 1 << 62
 LARGEST = 4_000
 """Names, numbers and operators of one expression over sizes; what a reader is shown has some ten."""
-DEEPEST = 40
-"""Levels of one inside the other, as of the quotients in `s / a / b / ...`: later stages recurse over them."""
+DEEPEST = 128
+"""Levels of one inside the other, as of the quotients in `s / a / b / ...`: later stages recurse over them, with up to five calls
+for each, and Python allows 1000 calls."""
+DEEPEST_EXTENT = 64
+"""Levels of an extent: it becomes code with up to three brackets for each, and Python allows 200 nested brackets."""
 
 
 class TooMuchWork(Exception):
@@ -60,6 +63,16 @@ def bounded(weight: int, depth: int) -> None:
     if WORK.limited and depth > DEEPEST:
         raise TooMuchWork(f"an expression over sizes has more than {DEEPEST} levels")
     spend(weight)
+
+
+def bounded_extent(depth: int) -> None:
+    """Refuse an extent of a tensor that has too many levels.
+
+    Raises:
+        TooMuchWork: it has.
+    """
+    if WORK.limited and depth > DEEPEST_EXTENT:
+        raise TooMuchWork(f"an extent has more than {DEEPEST_EXTENT} levels")
 
 
 @contextmanager

@@ -241,12 +241,11 @@ def _label(cell: Cell, name: str) -> Json | None:
         )
     if _is_tensor(cell, name):
         return None
-    doc = function_doc(name, cell.language)
+    known = cell.known.functions.get(name)
+    doc = None if known is not None and cell.language == "sac" else function_doc(name, cell.language)
     if doc is not None:
         return _builtin(doc)
-    if name in cell.known.functions:
-        return _known(known_signature(name, cell.known.functions[name]), name)
-    return None
+    return None if known is None else _known(known_signature(name, known), name)
 
 
 def _is_tensor(cell: Cell, name: str) -> bool:

@@ -254,7 +254,7 @@ class _Checker:
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
         self.diagnostics: list[Diagnostic] = []
-        self.demands = Demands(cell.functions)
+        self.demands = Demands(cell.defined)
         self.partly: set[str] = set()  # names that have a value on some ways only
         self.depths, self.recursive, self.deepest = self._calls()
 
@@ -386,7 +386,7 @@ class _Checker:
         counts = {
             len(f.types) for f in self.cell.functions.get(name, ()) if len(f.params) == len(statement.value.arguments)
         }
-        if name not in self.cell.functions and (name in BASES or is_builtin(name)):
+        if name not in self.cell.defined and (name in BASES or is_builtin(name)):
             counts = {1}
         given = len(statement.names)
         if counts and given not in counts:
@@ -426,7 +426,7 @@ class _Checker:
     def unknown(self, node: Name, scope: set[str]) -> None:
         near = nearest(node.name, sorted(scope))
         help = f"did you mean `{near}`?" if near else known_names(scope)
-        if is_builtin(node.name) or node.name in self.cell.functions:
+        if is_builtin(node.name) or node.name in self.cell.defined:
             help = f"`{node.name}` is a function: call it with `{node.name}(..)`"
         if node.name in self.partly:
             help = f"it has a value on some ways only: assign `{node.name}` before the `if` or the loop, or in both branches"

@@ -53,7 +53,7 @@ from .sac_values import (
     vector,
     weight,
 )
-from .sac_work import MOST_ITEMS, MOST_RANK, MOST_REPEATED, Context
+from .sac_work import MOST_ITEMS, MOST_PIECES, MOST_RANK, MOST_REPEATED, Context
 
 
 class Builtins(Selections):
@@ -525,6 +525,8 @@ class Builtins(Selections):
         shape = (add(left.shape[0], right.shape[0]), *left.shape[1:])
         if left.items is not None and right.items is not None:
             return Value(kind, shape, items=left.items + right.items)
+        if len(left.pieces or ()) + len(right.pieces or ()) > MOST_PIECES:  # joining what was joined doubles them
+            left, right = (each if each.pieces is None else self.stored(each, context) for each in (left, right))
         axes = self.axes(shape)
         pieces: list[Piece] = []
         for found, offset in ((left, ZERO), (right, left.shape[0])):

@@ -35,7 +35,7 @@ from .program import Program
 from .sac_emit import NotSolvable, negate, with_call
 from .sac_helpers import accepts, closeness, count_uses, several
 from .sac_inline import inline_program
-from .sac_primitives import ARITY, CASTS, arities, no_function_help, primitive, usage
+from .sac_primitives import ARITY, CASTS, arities, is_builtin, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, fits_shape
 from .sac_sizes import ZERO, constant, same
 from .sac_sizes import value as number_of
@@ -311,19 +311,21 @@ class Calls(WithLoops):
         return tuple(results)
 
     def apply(self, node: Apply[SacExpression], env: Env, context: Context) -> tuple[Value, ...]:
-        """A call by name: the cell's own functions first, then the built-in ones, then functions that were handed over."""
+        """A call by name: functions of the cell first, then of other cells, then the built-in ones."""
         name = node.function.name
         operands = self.operands(node, env, context)
         user = self.own_function(name, operands)
         if user is not None:
             return self.results_of(user, operands, node.span, context)
+        if name in self.cell.known and name not in self.cell.functions:
+            other = self.known_program(name, operands)
+            if not is_builtin(name) or takes_operands(other, operands):
+                return self.known_call(other, node, operands, context)
         known = self.builtin(node, operands, context)
         if known is not None:
             return (known,)
         if name in self.cell.functions:
             self.no_overload(node, operands)
-        if name in self.cell.known:
-            return self.known_call(node, operands, context)
         candidates = [*self.cell.functions, *FUNCTIONS, *ARITY, *self.cell.known]
         self.refuse(
             codes.UNKNOWN_NAME,
@@ -354,7 +356,7 @@ class Calls(WithLoops):
     def operands(self, node: Apply[SacExpression], env: Env, context: Context) -> list[Value]:
         """The arguments of a call; of those of `shape` and `dim` no element is read."""
         name = primitive(node.function.name) or node.function.name
-        looks = name in ("shape", "dim") and node.function.name not in self.cell.functions
+        looks = name in ("shape", "dim") and node.function.name not in self.cell.defined
         self.shapes_only += looks
         try:
             return [self.expr(argument, env, context) for argument in node.arguments]
@@ -385,16 +387,21 @@ class Calls(WithLoops):
                 help=usage(node.function.name),
             )
 
-    def known_call(self, node: Apply[SacExpression], operands: list[Value], context: Context) -> tuple[Value, ...]:
-        """A call of a function that was handed over: its statements in place of the call."""
-        other = self.cell.known[node.function.name]
-        kinds = [alone(operand.kind) for operand in operands]
-        if not isinstance(other, Program):
-            types = tuple(ArgumentType(kind, operand.rank) for kind, operand in zip(kinds, operands, strict=True))
-            wanted = getattr(other, "program_for", None)
-            other = wanted(types) if wanted is not None else getattr(other, "program", None)
+    def known_program(self, name: str, operands: list[Value]) -> object:
+        """What a function of another cell is for these arguments: its program, or the messages why there is none."""
+        other = self.cell.known[name]
+        if isinstance(other, Program):
+            return other
+        types = tuple(ArgumentType(alone(operand.kind), operand.rank) for operand in operands)
+        wanted = getattr(other, "program_for", None)
+        return wanted(types) if wanted is not None else getattr(other, "program", None)
+
+    def known_call(
+        self, other: object, node: Apply[SacExpression], operands: list[Value], context: Context
+    ) -> tuple[Value, ...]:
+        """A call of a function of another cell: its statements in place of the call."""
         if isinstance(other, tuple):
-            first = next((d for d in other if isinstance(d, Diagnostic)), None)
+            first = _first_message(other)
             self.refuse(
                 codes.DECLARED_TYPE,
                 node.span,
@@ -438,9 +445,7 @@ class Calls(WithLoops):
                     if operand.rank > tensor.rank
                     else None,
                 )
-            if narrows(operand.kind, tensor.dtype) or (
-                isinstance(operand.kind, DType) and operand.kind is not tensor.dtype
-            ):
+            if _is_other_type(operand, tensor.dtype):
                 self.refuse(
                     codes.ARGUMENT_TYPE,
                     written.span,
@@ -502,3 +507,23 @@ class Calls(WithLoops):
             (("this", extent), ("declared", wanted)),
             help=f"pass an array with the extent that `{name}` declares",
         )
+
+
+def takes_operands(other: object, operands: Sequence[Value]) -> bool:
+    """Whether a function of another cell can mean this call; a function with mistakes of its own can, and says so."""
+    if isinstance(other, Program):
+        tensors = [other.tensor(parameter) for parameter in other.parameters]
+        return len(tensors) == len(operands) and all(
+            operand.rank == tensor.rank and not _is_other_type(operand, tensor.dtype)
+            for tensor, operand in zip(tensors, operands, strict=True)
+        )
+    first = _first_message(other)
+    return first is not None and first.code not in (codes.CALL_ARGUMENTS, codes.DECLARED_TYPE)
+
+
+def _first_message(found: object) -> Diagnostic | None:
+    return next((d for d in found if isinstance(d, Diagnostic)), None) if isinstance(found, tuple) else None
+
+
+def _is_other_type(operand: Value, dtype: DType) -> bool:
+    return narrows(operand.kind, dtype) or (isinstance(operand.kind, DType) and operand.kind is not dtype)

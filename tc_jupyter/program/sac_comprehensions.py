@@ -16,7 +16,6 @@ from tc_jupyter.syntax.tree import Name
 from .expr import Binary, Const, DType, Expr, IndexVar
 from .sac_bounds import fill_pending, open_names, pending, solve_round
 from .sac_boxes import Boxes
-from .sac_emit import Draft
 from .sac_helpers import filled_draft, rank_of, several, stem, with_bounds_filled
 from .sac_ranks import index_lengths
 from .sac_signature import SolvedPartition
@@ -215,7 +214,7 @@ class Comprehensions(Boxes):
                 return len(bound)
         name = clause.pattern.names[0].name
         ranks = {key: rank_of(found) for key, found in env.items() if found is not None}
-        lengths = index_lengths(clause.body, name, ranks, self.cell.functions)
+        lengths = index_lengths(clause.body, name, ranks, self.cell.defined)
         if lengths:
             return min(lengths) if result is None else min(min(lengths), len(result))
         if result is None:
@@ -349,9 +348,7 @@ class Comprehensions(Boxes):
                 old, extent=fill_pending(old.extent, done), index=fill_pending(old.index, done)
             )
         for at in range(drafts_from, len(self.out.drafts)):
-            old_draft = self.out.drafts[at]
-            if isinstance(old_draft, Draft):
-                self.out.drafts[at] = filled_draft(old_draft, done)
+            self.out.drafts[at] = filled_draft(self.out.drafts[at], done)
         for name, temp in list(self.out.temps.items()):
             if temp.box is not None:
                 box = tuple((fill_pending(low, done), fill_pending(high, done)) for low, high in temp.box)

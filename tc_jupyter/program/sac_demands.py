@@ -207,7 +207,7 @@ class Demands:
         if own:
             return _merged(self._call(function, node.arguments, level) for function in own)
         word = primitive(name) or name
-        if word in DEMANDS:
+        if word in DEMANDS and self.functions.get(name) != ():
             return self._by_table(word, node.arguments, level)
         return _merged(self.expression(argument, level) for argument in node.arguments)
 

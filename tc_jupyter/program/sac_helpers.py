@@ -14,6 +14,7 @@ from tc_jupyter.syntax.sac_tree import SacExpression, SacParam, SetExpr, WithLoo
 from tc_jupyter.syntax.tree import Name
 
 from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from .program import Statement
 from .sac_bounds import fill_pending
 from .sac_emit import Draft, identity
 from .sac_ranks import Rank
@@ -140,8 +141,17 @@ def with_bounds_filled(found: Value, solved: Mapping[str, Expr]) -> Value:
     )
 
 
-def filled_draft(draft: Draft, done: Mapping[str, Expr]) -> Draft:
-    """A draft with solved bounds in place of open ones."""
+def filled_draft(draft: Draft | Statement, done: Mapping[str, Expr]) -> Draft | Statement:
+    """A draft, or a statement of a function of another cell, with solved bounds in place of open ones."""
+    if isinstance(draft, Statement):
+        indices = (
+            replace(index, where=(fill_pending(index.where[0], done), fill_pending(index.where[1], done)))
+            if index.where
+            else index
+            for index in draft.indices
+        )
+        exists = tuple(fill_pending(expr, done) for expr in draft.exists)
+        return replace(draft, indices=tuple(indices), value=fill_pending(draft.value, done), exists=exists)
 
     def ranges(group: tuple[tuple[str, Interval], ...]) -> tuple[tuple[str, Interval], ...]:
         return tuple((name, (fill_pending(low, done), fill_pending(high, done))) for name, (low, high) in group)

@@ -101,6 +101,11 @@ class Cell:
     source: SourceText
     known: Mapping[str, object] = field(default_factory=dict[str, object])
 
+    @property
+    def defined(self) -> Mapping[str, tuple[SacFunction, ...]]:
+        """Definitions by name; none are listed for a name of another cell, which means no built-in function either."""
+        return {**dict.fromkeys(self.known, ()), **self.functions}
+
 
 @dataclass(frozen=True, slots=True)
 class SolvedPartition:

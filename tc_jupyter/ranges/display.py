@@ -34,6 +34,7 @@ Order: TypeAlias = tuple[int, int, int, tuple[int, ...], str]
 DIGIT_MARK = "ø"
 """No name of the language has this letter."""
 _DIGIT_NAME = re.compile(r"(?<![\w.])\d+[A-Za-z_]\w*")
+DEEP = 10  # levels that are written without further ado
 KINDS = {"index": 0, "extreme": 0, "size": 1, "scalar": 1, "symbol": 1}
 
 
@@ -44,8 +45,22 @@ def to_python(e: SizeExpr) -> str:
     `e`: expressions inside of expressions are asked for again by everything around them.
     """
     if e.text is None:
+        if e.depth > DEEP:
+            _write_inner(e)
         e.text = _text(e)
     return e.text
+
+
+def _write_inner(e: SizeExpr) -> None:
+    """Make the texts of the atoms inside, inner ones first, so that writing a deep expression finds them and does not recurse."""
+    found: list[Atom] = []
+    left = [e]
+    while left:
+        new = [atom for mono in left.pop().terms for atom in mono if getattr(atom, "shown", None) is None]
+        found += new
+        left.extend(part for atom in new for part in atom_parts(atom))
+    for atom in reversed(found):
+        _atom_text(atom)
 
 
 def python_code(text: str) -> str:
@@ -65,8 +80,10 @@ def _text(e: SizeExpr) -> str:
     if ceiling is not None:
         return ceiling
     shown = _shown(e)
-    positive = [_term_text(mono, c) for mono, c in shown if c > 0]
-    negative = [_term_text(mono, -c) for mono, c in shown if c < 0]
+    positive: list[str] = []
+    negative: list[str] = []
+    for mono, c in shown:  # a loop: a comprehension would be one more call for every level
+        (positive if c > 0 else negative).append(_term_text(mono, abs(c)))
     parts = list(positive)
     offset = e.offset
     if not positive:
@@ -197,33 +214,30 @@ def _factor(e: SizeExpr) -> str:
 
 def _atom_text(atom: Atom) -> str:
     """Kept with the atom: expressions that share it, and the order of their terms, ask again."""
-    try:
-        return atom.shown
-    except AttributeError:
-        text = _new_atom_text(atom)
-        object.__setattr__(atom, "shown", text)
-        return text
-
-
-def _new_atom_text(atom: Atom) -> str:
+    known: str | None = getattr(atom, "shown", None)
+    if known is not None:
+        return known
     match atom:
         case Name():
-            return atom.name
+            text = atom.name
         case FloorDiv():
-            return f"{_factor(atom.numerator)}//{_factor(atom.divisor)}"
+            text = f"{_factor(atom.numerator)}//{_factor(atom.divisor)}"
         case Mod():
-            return f"{_factor(atom.numerator)}%{_factor(atom.divisor)}"
+            text = f"{_factor(atom.numerator)}%{_factor(atom.divisor)}"
         case Extremum():
-            return _call_text(atom.kind, list(atom.arguments))
+            text = _call_text(atom.kind, list(atom.arguments))
         case Product():
-            return "*".join(_factor(factor) for factor in sorted(atom.factors, key=_factor_order))
+            text = "*".join(_factor(factor) for factor in sorted(atom.factors, key=_factor_order))
         case Datum():
-            return element_text(atom.tensor, map(to_python, atom.index), atom.brackets) if atom.index else atom.tensor
+            text = element_text(atom.tensor, map(to_python, atom.index), atom.brackets) if atom.index else atom.tensor
         case Choice():
-            return f"({to_python(atom.then)} if {condition_python(atom.condition)} else {to_python(atom.otherwise)})"
+            text = f"({to_python(atom.then)} if {condition_python(atom.condition)} else {to_python(atom.otherwise)})"
         case Opaque():
-            return atom.text
-    assert_never(atom)
+            text = atom.text
+        case _:
+            assert_never(atom)
+    object.__setattr__(atom, "shown", text)
+    return text
 
 
 def element_text(tensor: str, subscripts: Iterable[str], brackets: str) -> str:

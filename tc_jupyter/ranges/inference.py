@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
-from tc_jupyter.diagnostics.work import TooMuchWork, too_much
+from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, too_much
 from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, walk
 from tc_jupyter.syntax import elsewhere
 
@@ -251,6 +251,8 @@ class _Inference:
                 self.set_box(tensor.name, Box(tuple((ZERO, from_expr(dim, self.scope)) for dim in tensor.dims)))
 
     def set_box(self, name: str, box: Box) -> None:
+        for extent in box.shape:
+            bounded_extent(extent.depth)
         self.boxes[name] = box
         for dimension, extent in enumerate(box.shape):
             self.sizes[f"{name}.{dimension}"] = extent

@@ -446,12 +446,13 @@ class SizeExpr:
         return self._names
 
     def atoms(self) -> Iterator[Atom]:
-        """All atoms, nested ones included."""
-        for mono in self.terms:
-            for atom in mono:
-                yield atom
-                for part in atom_parts(atom):
-                    yield from part.atoms()
+        """All atoms, nested ones included, each before those inside."""
+        left = [atom for mono in reversed(self.terms) for atom in reversed(mono)]
+        while left:
+            atom = left.pop()
+            yield atom
+            for part in reversed(atom_parts(atom)):
+                left.extend(inner for mono in reversed(part.terms) for inner in reversed(mono))
 
     # --- arithmetic --------------------------------------------------------------------------------------------------
 

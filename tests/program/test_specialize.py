@@ -8,6 +8,7 @@ import pytest
 from tc_jupyter.diagnostics import SourceText
 from tc_jupyter.program import ArgumentType, DType, Signature, check_tc, specialize
 from tc_jupyter.program.sac_helpers import expr_text
+from tc_jupyter.program.sac_primitives import builtin_names
 from tc_jupyter.ranges import infer_ranges
 from tc_jupyter.schedule import schedule_of
 from tc_jupyter.syntax import parse_tc
@@ -179,8 +180,8 @@ def test_logical_folds():
     [
         ("a + 1", F32([1]), "float", [2]),
         ("a * 0.5", F32([1]), "float", [0.5]),
-        ("a / 2", I32([-7]), "int", [-4]),
-        ("a % 2", I32([-7]), "int", [1]),
+        ("a / 2", I32([-7]), "int", [-3]),
+        ("a % 2", I32([-7]), "int", [-1]),
         ("tof(a) / 2", I32([1]), "float", [0.5]),
         ("a + 0.5", I32([1]), "double", [1.5]),
         ("a > 1", I32([1, 2]), "bool", [False, True]),
@@ -232,6 +233,43 @@ def test_a_tc_def_is_called_and_starts_at_0_again():
     known = tc("def shift(float(N) X) -> (Y) { Y(i) = X(i-1) * 2 }")
     call, arrays = bind("float[.] f(float[.] v) { return reverse(shift(v + 1)) + 1; }", F32([1, 2, 3]), known=known)
     assert interpreted(call, arrays).tolist() == [9, 7, 5]
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_a_function_of_the_cell_or_of_another_one_wins_over_a_builtin_of_its_name(name):
+    caller = f"float[.] f(float[.] v) {{ return {name}(v + 1) + 1; }}"
+    own = f"float[.] {name}(float[.] a) {{ return a * 2; }}"
+    assert call_sac(own + caller, F32([1, 2]), name="f").tolist() == [5, 7]
+    (of_tc,) = tc("def g(float(N) X) -> (Y) { Y(i) = X(i) * 2 }").values()
+    for known in (of_tc, check(own)[0].functions[name][0]):
+        call, arrays = bind(caller, F32([1, 2]), known={name: known})
+        assert interpreted(call, arrays).tolist() == [5, 7]
+
+
+def test_a_builtin_is_called_where_the_def_of_its_name_takes_other_arguments():
+    known = tc("def shift(float(N) X) -> (Y) { Y(i) = X(i) * 2 }")
+    call, arrays = bind("float[.] f(float[.] v) { return shift([1], shift(v)); }", F32([1, 2, 3]), known=known)
+    assert interpreted(call, arrays).tolist() == [0, 2, 4]
+
+
+def test_names_of_other_cells_have_no_demands_of_a_builtin():
+    known = tc("def take(float(N) X, float(N) Y) -> (Z) { Z(i) = X(i) + Y(i) }")
+    text = "float[.,.] f(float[.,.] m) { return { [i] -> take({ [j] -> m[i, j] * i }, m[i]) }; }"
+    call, arrays = bind(text, F32([[1, 2], [3, 4]]), known=known)
+    assert interpreted(call, arrays).tolist() == [[1, 2], [6, 8]]
+
+
+def test_several_results_of_a_def_with_the_name_of_a_builtin():
+    known = tc("def iota(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1\n Z(i) = X(i) + 2 }")
+    call, arrays = bind("float[.] f(float[.] v) { a, b = iota(v); return a * b; }", F32([1, 2]), known=known)
+    assert interpreted(call, arrays).tolist() == [6, 12]
+
+
+def test_a_tc_def_is_called_before_the_bound_of_its_index_is_known():
+    known = tc("def g(float(N) X, float(N) Y) -> (Z) { Z(i) = X(i) + Y(i) where i in 0:N, exists X(i) }")
+    text = "float[.,.] f(float[.,.] m) { return { [i] -> g({ [j] -> m[i, j] * i }, m[i]) }; }"
+    call, arrays = bind(text, F32([[1, 2], [3, 4]]), known=known)
+    assert interpreted(call, arrays).tolist() == [[1, 2], [6, 8]]
 
 
 def test_a_tc_def_inside_a_comprehension_gets_the_index():

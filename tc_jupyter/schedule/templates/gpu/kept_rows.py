@@ -129,23 +129,26 @@ def scheduled(schedule: Schedule, name: str, members: list[str], kept: Kept) -> 
         statement = schedule.graph.stage(member).statement
         if statement.reduction_indices:
             schedule = _reduction(schedule, member, statement.reduction_indices[-1].name, kept)
-    schedule, thread = _columns(schedule, name, schedule.leaves(name)[-1], kept)
-    return schedule.bind(name, thread, "threadIdx.x")
+    return _columns(schedule, name, kept)
 
 
-def _columns(schedule: Schedule, stage: str, index: str, kept: Kept) -> tuple[Schedule, str]:
+def _columns(schedule: Schedule, stage: str, kept: Kept) -> Schedule:
+    """The innermost loop runs along a row: parts one after the other, threads, and lanes as a vector."""
+    index = schedule.leaves(stage)[-1]
+    schedule, thread = _split(schedule, stage, index, kept)
+    schedule = schedule.unroll(stage, f"{index}.outer").bind(stage, thread, "threadIdx.x")
+    return schedule.vectorize(stage, f"{index}.inner.inner") if kept.lanes > 1 else schedule
+
+
+def _split(schedule: Schedule, stage: str, index: str, kept: Kept) -> tuple[Schedule, str]:
     """Split the loop along a row into parts, threads and lanes, in this order; also the loop over threads."""
-    schedule = schedule.split(stage, index, kept.threads * kept.lanes).unroll(stage, f"{index}.outer")
-    thread = f"{index}.inner"
-    if kept.lanes > 1:
-        schedule = schedule.split(stage, thread, kept.lanes).vectorize(stage, f"{thread}.inner")
-        thread = f"{thread}.outer"
-    return schedule, thread
+    schedule, thread = schedule.split(stage, index, kept.threads * kept.lanes), f"{index}.inner"
+    return (schedule.split(stage, thread, kept.lanes), f"{thread}.outer") if kept.lanes > 1 else (schedule, thread)
 
 
 def _reduction(schedule: Schedule, name: str, index: str, kept: Kept) -> Schedule:
     """Partial results of the threads of a row, combined by all of them."""
-    before, thread = _columns(schedule, name, index, kept)
+    before, thread = _split(schedule, name, index, kept)
     schedule = before.rfactor(name, thread)
     partial = added(before, schedule)
     rows = [leaf for leaf in schedule.leaves(name) if leaf != thread]
@@ -167,6 +170,5 @@ def attached(schedule: Schedule, name: str, place: str, kept: Kept) -> Schedule:
         spread = ((rank - 1, kept.threads), *((d, 0) for d in range(rank)))
         spread = (*spread, (rank - 1, kept.lanes)) if kept.lanes > 1 else spread
         schedule = schedule.compute_at(copy, name, place).storage(copy, "threads", layout=spread)
-        schedule, thread = _columns(schedule, copy, schedule.leaves(copy)[-1], kept)
-        schedule = schedule.bind(copy, thread, "threadIdx.x")
+        schedule = _columns(schedule, copy, kept)
     return schedule
