@@ -668,7 +668,7 @@ MANY = {
 TESTED = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite}
 KEPT = {
     "abs": abs, "sign": lambda x: x if x != x else float((x > 0) - (x < 0)), "ceil": np.ceil, "floor": np.floor,
-    "round": half_away, "trunc": np.trunc,
+    "round": half_away, "rounded": lambda x: x, "trunc": np.trunc,
 }  # fmt: skip
 FUNCTIONS = {*ONE, *MANY, *TESTED, *KEPT, "min", "max"}
 JUMPS = {"fmod", "remainder", "nextafter", "logb", "copysign"}
@@ -721,7 +721,7 @@ def keep(name, value, error):
     if not math.isfinite(x):
         return float(KEPT[name](x)), 0.0
     found = float(KEPT[name](x))
-    if name == "abs" or not error:
+    if name in ("abs", "rounded") or not error:
         return found, error
     return (found, 0.0) if KEPT[name](x - error) == found == KEPT[name](x + error) else (0.0, UNSURE)
 
@@ -802,6 +802,23 @@ def replaced(e, lets):
             return e
 
 
+def put_for(e, tensor, value):
+    """`e` with a value in the place of the elements of a tensor."""
+    match e:
+        case Name() | Apply() if e.name == tensor:
+            return value
+        case Apply():
+            return Apply(e.name, tuple(put_for(a, tensor, value) for a in e.args))
+        case Unary():
+            return Unary(e.op, put_for(e.value, tensor, value))
+        case Binary():
+            return Binary(e.op, put_for(e.left, tensor, value), put_for(e.right, tensor, value))
+        case Choice():
+            return Choice(*(put_for(c, tensor, value) for c in children(e)))
+        case _:
+            return e
+
+
 # a bound of an access as a sum of products
 
 
@@ -851,6 +868,8 @@ class Run:
     def __init__(self, defs, one, arguments):
         self.defs, self.one = defs, one
         self.sizes, self.tensors, self.scalars = {}, {}, {}
+        self.adopted = {}
+        """Types that literals take from the next statement on their target."""
         self.log = []
         """Ranges of every statement that was run, in order."""
         self.unsure = False
@@ -1470,6 +1489,8 @@ class Run:
         if e.name in TESTED:
             return self.compile_tested(e, parts[0])
         dtype = computed(common)
+        if e.name == "rounded" and isinstance(e.args[0], Binary) and e.args[0].op in ("+", "-", "*"):
+            return self.compile_rounded(e.args[0], common)
         if e.name in KEPT:
             return lambda env: keep(e.name, *parts[0](env))
         function = ONE[e.name] if e.name in ONE else MANY[e.name][1]
@@ -1485,6 +1506,19 @@ class Run:
             return convert(int(value), error, source, "float32")
 
         return converted
+
+    def compile_rounded(self, e, common):
+        """One operation that is rounded on its own: of exact numbers every engine gives the same."""
+        whole = self.operand(e, common, "")
+        meet_in = meet_types(self.type_of(e.left), self.type_of(e.right))
+        sides = [self.operand(side, meet_in, "") for side in (e.left, e.right)]
+
+        def rounded(env):
+            value, error = whole(env)
+            known = error != UNSURE and not any(side(env)[1] for side in sides)
+            return value, 0.0 if known else error
+
+        return rounded
 
     def compile_tested(self, e, part):
         test = TESTED[e.name]
@@ -1584,19 +1618,69 @@ class Run:
             p.name: [plain(d) if isinstance(d, int) else Sum({(("size", d),): 1}) for d in p.dims or ()]
             for p in self.one.parameters
         }
-        for s in self.one.statements:
+        waiting = {}
+        """Literals that wait for the next statement on their target, and their places in the log."""
+        for number, s in enumerate(self.one.statements):
             self.types, self.code, self.discharged = {}, {}, {}
             if isinstance(s, CallDef):
+                self.need_known(s.args, waiting)
                 self.call(s.targets, s.callee, s.args, declared)
             elif self.is_call(s):
-                self.call([s.target], s.value.name, [a.name for a in s.value.args], declared)
+                names = [a.name for a in s.value.args]
+                self.need_known(names, waiting)
+                self.call([s.target], s.value.name, names, declared)
             else:
+                now = self.prepared(s)
+                later = [
+                    n for n in self.one.statements[number + 1 :] if isinstance(n, Statement) and n.target == s.target
+                ]
                 try:
-                    self.statement(self.prepared(s), declared, given)
+                    if s.target in waiting:
+                        self.begin(*waiting.pop(s.target), now, declared, given)
+                    elif s.target not in self.tensors and self.is_literal(now.value) and later:
+                        waiting[s.target] = now, len(self.log)
+                        self.log.append(None)
+                        continue
+                    self.need_known(
+                        [n.name for e in (now.value, *now.exists) for n in walk(e) if hasattr(n, "name")], waiting
+                    )
+                    self.statement(now, declared, given)
                 except Refused as reason:
                     reason.temporary = s.target not in declared
                     raise
         return {r.name: self.result(r) for r in self.one.results}
+
+    def is_literal(self, e):
+        return not any(isinstance(n, (Name, Extent)) or self.is_read(n) for n in walk(e))
+
+    def need_known(self, names, waiting):
+        if waiting.keys() & set(names):
+            raise Unclear("a literal that is read before its type and ranges are known")
+
+    def begin(self, first, place, later, declared, given):
+        """The first statement on a target, a literal, with the type and the open ranges of the next one."""
+        if self.is_literal(later.value) or len(first.left) != len(later.left):
+            raise Unclear("two literals, or two ranks")
+        value = put_for(later.value, first.target, first.value)
+        exists = [put_for(e, first.target, first.value) for e in later.exists]
+        asked = Statement(later.target, later.left, later.op, later.fresh, value, later.ranges, {}, exists)
+        ranges = dict(first.ranges)
+        if set(first.left) - set(ranges):
+            try:
+                found = self.ranges_of(asked)
+            except Rejected as reason:
+                raise Unclear("ranges that wait for each other") from reason
+            for mine, theirs in zip(first.left, later.left, strict=True):
+                ranges.setdefault(mine, tuple(Number(end, "int64", False) for end in found[theirs]))
+        own, next_ = self.type_of(first.value), self.type_of(value)
+        if own.weak is not None:
+            if next_.dtype == "bool" and later.op in ("+", "*"):
+                next_ = Type("int32")
+            self.adopted[first.target] = meet_types(own, next_)
+        filled = Statement(first.target, first.left, first.op, first.fresh, first.value, ranges)
+        self.types, self.code, self.discharged = {}, {}, {}
+        self.statement(filled, declared, given, place)
+        self.types, self.code, self.discharged = {}, {}, {}
 
     def prepared(self, s):
         lets = {}
@@ -1653,13 +1737,16 @@ class Run:
                 raise Refused("sizes")
         return array
 
-    def statement(self, s, declared, given):
+    def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
         for e in (s.value, *s.exists):
             self.check_divisors(e, False, False)
         ranges = self.ranges_of(s)
-        self.log.append((s.target, ranges))
+        if place is None:
+            self.log.append((s.target, ranges))
+        else:
+            self.log[place] = (s.target, ranges)
         if any(high < low for low, high in ranges.values()):
             raise Refused("range")
         self.check_types(s)
@@ -1720,6 +1807,8 @@ class Run:
             dtype = self.tensors[s.target].dtype
         elif s.target in declared and declared[s.target].dtype:
             dtype = declared[s.target].dtype
+        elif s.target in self.adopted:
+            dtype = self.adopted[s.target]
         if not (holds(found.weak, dtype) if found.weak is not None else fits(found.dtype, dtype)):
             raise Rejected("TC206")
         if s.target not in self.tensors:

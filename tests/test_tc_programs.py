@@ -153,6 +153,12 @@ def test_a_literal_too_large_for_half_keeps_its_type():
         ("def f(float(N) X) -> (Y) { Y(i) = X(i) - X(i - 1) }", [(np.array([1, 4, 9], np.float32), "float32")], [3, 5]),
         ("def f(half(N) X) -> (Y) { Y = 2048 * X(0) Y += X(i) }", [(np.ones(5, np.float16), "float16")], [2052]),
         ("def f(bool(N) b) -> (Y) { Y +=! b(i) }", [(np.array([True, True]), "bool")], [2]),
+        ("def f(int8(N) A) -> (Y) { Y(i) = 100 Y(i) += A(i) }", [(np.array([27, 28], np.int8), "int8")], [127, -128]),
+        (
+            "def f(int(N) A) -> (Y) { Y(j) = 1 Y(i) = Y(i) + A(i + 1) }",
+            [(np.array([1, 2, 3], np.int32), "int32")],
+            [2, 3, 4],
+        ),
     ],
 )
 def test_the_evaluator_itself(text, arguments, expected):
