@@ -22,6 +22,15 @@ const ATTRIBUTES = new Set(
     'marker-start marker-mid refx refy markerwidth markerheight orient markerunits clip-path gradientunits preserveaspectratio paint-order'
   ).split(' ')
 );
+/** Data attributes by which a drawing says what it shows; those that a control listens to, ours or the page's, are not among them. */
+const FACTS = new Set(
+  (
+    'arrow arrows axes axis block box chart columns count dots down element exact gaps holds hull lattice listing lit loops now outside partition ' +
+    'phases point points refused refused-points relation roof samples span stages step sweep tensor tensors trial tvm witness'
+  )
+    .split(' ')
+    .map(name => `data-${name}`)
+);
 const SVG_NAMESPACE = 'http://www.w3.org/2000/svg';
 const MATH_NAMESPACE = 'http://www.w3.org/1998/Math/MathML';
 const MAX_NODES = 50_000;
@@ -133,7 +142,7 @@ function allowed(name: string, value: string): boolean {
   if (name === 'colspan' || name === 'rowspan') {
     return Number(value) <= MAX_SPAN;
   }
-  if (name === 'title' || name === 'alt' || name.startsWith('aria-') || name.startsWith('data-tc')) {
+  if (name === 'title' || name === 'alt' || name.startsWith('aria-') || name.startsWith('data-tc') || FACTS.has(name)) {
     return true;
   }
   // a function of CSS in an attribute of a drawing may fetch; what is left are places, colours and names of this drawing
