@@ -335,6 +335,13 @@ _SAC_NESTED = {
     "sum": ("[sum(", "a", ")]"),
     "genarray": ("genarray([s], ", "s", ")"),
     "with": ("with { ([0] <= iv < [s]) : ", "s", "; } : genarray([s], 0)"),
+    "with in bound": ("with { ([0] <= iv < shape(", "a", ")) : a[iv]; } : genarray(shape(a), 0)"),
+    "concatenation in bound": ("{ [i] -> a[i] | [i] < shape(a ++ ", "a", ") }"),
+    "every operator": ("s == 0 || s > 0 && s == s < ([s] ++ [s])[0] + 1 * (", "s", ")"),
+    "reduction": ("sum({ [i] -> ", "s", " | [i] < [s] })"),
+    "mask": ("where(a > 0, ", "a", ", a)"),
+    "rotation": ("rotate([1], ", "a", ")"),
+    "reshape": ("reshape([s], ", "a", ")"),
 }
 _SAC_WIDE = {
     "sum": (lambda n: "a", " + "),
@@ -363,7 +370,7 @@ def sac_constructs() -> dict[str, Construct]:
     """Texts of `%%sac` by name."""
     found: dict[str, Construct] = {}
     for name, (opening, middle, closing) in _SAC_NESTED.items():
-        for depth in (6, 20, 10_000_000):
+        for depth in (6, 20, 48, 95, 10_000_000):
             found[f"{name} {depth} deep"] = lambda length, o=opening, m=middle, c=closing, d=depth: _SAC_VALUE.replace(
                 "@", o * (n := min(d, max(1, (length - 60) // len(o + c)))) + m + c * n
             )
@@ -392,6 +399,20 @@ def sac_constructs() -> dict[str, Construct]:
             length,
             "@",
         ),
+        "chain of deep functions": lambda length: _many(
+            lambda n: _sac(n, f"return {'abs(' * 40}{f'f{n - 1}(a)' if n else 'a'}{')' * 40};"), length, "@"
+        ),
+        "short chain of deep functions": lambda length: _many(
+            lambda n: _sac(n, f"return {'abs(' * 90}{f'f{n - 1}(a)' if n else 'a'}{')' * 90};"),
+            min(length, 12_000),
+            "@",
+        ),
+        "chain of conditions": lambda length: _many(
+            lambda n: f"if (s > {n}) {{ s = s + {n}; }} else {{ s = s * 2; }}",
+            length - 60,
+            "int f(int s) { @ return s; }",
+        ),
+        "rounds": lambda length: "int[.] f(int[.] a) { for (i = 0; i < 250; i++) { a = a + i * a; } return a; }",
         "definitions of one name": lambda length: _many(lambda n: f"int f(int[{n}] a) {{ return a[0]; }}", length, "@"),
         "ranks": lambda length: _many(lambda n: ".", length // 2, "int[@] f(int[@] a) { return a; }", ","),
         "parameters": lambda length: _many(lambda n: f"int[.] a{n}", length, "int[.] f(@) { return a0; }", ", "),

@@ -42,6 +42,36 @@ def test_what_grows_faster_than_its_text_is_bounded(name):
     assert not outcome.problem, f"{name}: {outcome}"
 
 
+KNOWN_SAC = [
+    "25 doubled concatenation variables",
+    "10000000 doubled concatenation variables",
+    "10000000 doubled call variables",
+    "doubling comprehensions",
+    "doubling functions",
+    "chain of deep functions",
+    "short chain of deep functions",
+    "comprehension in bound 48 deep",
+    "comprehension in bound 95 deep",
+    "with in bound 48 deep",
+    "every operator 95 deep",
+]
+
+
+@pytest.mark.parametrize("name", KNOWN_SAC)
+def test_what_grows_faster_than_its_text_is_bounded_in_sac(name):
+    warm()
+    outcome = measure(sac_constructs()[name](10_000), "sac", SECONDS)
+    assert not outcome.problem, f"{name}: {outcome}"
+
+
+def test_a_function_that_would_be_too_much_work_is_left_out_and_the_next_is_not():
+    text = sac_constructs()["doubling functions"](1_000) + " float[.] last(float[.] a) { return a + a; }"
+    first, second = (analyze(text, "sac") for _ in range(2))
+    assert first.diagnostics == second.diagnostics
+    assert "TC508" in {each.code.number for each in first.diagnostics}
+    assert first.functions["last"].ok
+
+
 def test_the_same_text_is_refused_every_time():
     text = constructs()["squared extents of 10000000"](3_000)
     first, second = (analyze(text).diagnostics for _ in range(2))

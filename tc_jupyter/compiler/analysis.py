@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes, nearest, render
-from tc_jupyter.diagnostics.work import allowed
+from tc_jupyter.diagnostics.work import allowed, in_turn
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, parse_tc
@@ -116,8 +116,9 @@ def _analysis(
     checked = check_tc(parsed.unit, source, callees)
     functions: dict[str, FunctionAnalysis] = {}
     messages = [*parsed.diagnostics, *checked.diagnostics]
-    for key, program in checked.programs.items():
-        found, said = analyze_program(program, key not in checked.broken)
+    for (key, program), limit in in_turn(list(checked.programs.items())):
+        with limit:
+            found, said = analyze_program(program, key not in checked.broken)
         functions[key] = found
         messages += said
     messages = two_statements.without_other_sums(messages, source, functions, callees)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, SourceText, Span
+from tc_jupyter.diagnostics.work import allowed, in_turn
 from tc_jupyter.program import check_sac
 from tc_jupyter.syntax import parse_sac
 
@@ -38,14 +39,20 @@ class SacAnalysis:
 def analyze_sac(source: SourceText, known: Mapping[str, Any] | None) -> SacAnalysis:
     """Analyse a `%%sac` cell; `known` are the functions of earlier cells, by name."""
     parsed = parse_sac(source)
-    checked = check_sac(parsed.unit, source, known)
+    with allowed():
+        checked = check_sac(parsed.unit, source, known)
     functions: dict[str, FunctionAnalysis] = {}
     messages = [*parsed.diagnostics, *checked.diagnostics]
-    for name, group in checked.functions.items():
-        for function in group:
-            if function.program is not None:
-                found, said = analyze_program(function.program)
-                messages += said
-                if len(group) == 1:
-                    functions[name] = found
+    known_ranks = [
+        (name, function.program, len(group) == 1)
+        for name, group in checked.functions.items()
+        for function in group
+        if function.program is not None
+    ]
+    for (name, program, alone), limit in in_turn(known_ranks):
+        with limit:
+            found, said = analyze_program(program)
+        messages += said
+        if alone:
+            functions[name] = found
     return SacAnalysis(tuple(messages), functions, checked.functions, tuple(parsed.allow))

@@ -11,12 +11,14 @@ Worked example: in `with allowed(10): ...` the eleventh `spend(1)` raises `TooMu
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
 
 from . import codes
 from .diagnostic import Diagnostic, Span
 
+T = TypeVar("T")
 UNLIMITED = 1 << 62
 LARGEST = 4_000
 """Names, numbers and operators of one expression over sizes; what a reader is shown has some ten."""
@@ -76,10 +78,14 @@ def bounded_extent(depth: int) -> None:
 
 
 @contextmanager
-def allowed(steps: int) -> Generator[None]:
-    """Let what is inside spend that much; of a limit around it at most half of what is left."""
+def allowed(steps: int = UNLIMITED, reserve: int | None = None) -> Generator[None]:
+    """Let what is inside spend that much; of a limit around it all but a reserve.
+
+    Args:
+        reserve: what stays for those that follow; `None`: half of what is left.
+    """
     before = WORK.left, WORK.limited
-    share = min(steps, before[0] // 2) if before[1] else steps
+    share = min(steps, before[0] - (before[0] // 2 if reserve is None else reserve)) if before[1] else steps
     WORK.left, WORK.limited = share, True
     try:
         yield
@@ -88,7 +94,18 @@ def allowed(steps: int) -> Generator[None]:
         WORK.left, WORK.limited = (before[0] - spent if before[1] else before[0]), before[1]
 
 
-def too_much(problem: TooMuchWork, span: Span) -> Diagnostic:
+def in_turn(items: Sequence[T]) -> Generator[tuple[T, AbstractContextManager[None]]]:
+    """The items, each with its limit: half of what is left is for all in equal parts, the other half for whoever is first."""
+    part = WORK.left // (2 * max(1, len(items)))
+    for at, item in enumerate(items):
+        yield item, allowed(reserve=part * (len(items) - 1 - at))
+
+
+def too_much(
+    problem: TooMuchWork,
+    span: Span,
+    what: str = "its ranges are left out",
+    help: str = "split the statement, or give its ranges with short ends: `where i in 0:N`",
+) -> Diagnostic:
     """TC508: what stands there is left out."""
-    help = "split the statement, or give its ranges with short ends: `where i in 0:N`"
-    return Diagnostic(codes.TOO_MUCH_WORK, span, f"{problem}; its ranges are left out", "too much work", (), help)
+    return Diagnostic(codes.TOO_MUCH_WORK, span, f"{problem}; {what}", "too much work", (), help)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Label, SourceText, Span, codes, nearest
+from tc_jupyter.diagnostics.work import in_turn
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -150,9 +151,10 @@ def check_sac(unit: SacUnit, source: SourceText, known: Mapping[str, object] | N
         groups.setdefault(function.name.name, []).append(function)
     cell = Cell({name: tuple(group) for name, group in groups.items()}, source, dict(known or {}))
     checker = _Checker(cell)
-    functions: dict[str, tuple[CheckedFunction, ...]] = {}
-    for name, group in cell.functions.items():
-        functions[name] = tuple(checker.function(function) for function in group)
+    functions: dict[str, tuple[CheckedFunction, ...]] = dict.fromkeys(groups, ())
+    for function, limit in in_turn(unit.functions):
+        with limit:
+            functions[function.name.name] += (checker.function(function),)
     checker.repeated()
     diagnostics = tuple(sorted(checker.diagnostics, key=lambda d: (d.span.start, d.span.end, d.code.number)))
     return CheckedSac(functions, diagnostics, source)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
+from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Size, Unary, int64, rewrite, walk
 from .sac_sizes import (
@@ -35,6 +36,8 @@ from .sac_sizes import (
     substitute,
     value,
 )
+
+STEPS_PER_BOX = 10  # to see whether it has a position in common with another
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,10 @@ def open_names(expr: Expr, names: Iterable[str]) -> frozenset[str]:
 
 def fill_pending(expr: Expr, solved: Mapping[str, Expr]) -> Expr:
     """Put solved upper bounds in place of their sizes."""
+    nodes = list(walk(expr))
+    spend(4 + 2 * len(nodes))
     from_sizes = {
-        node.name for node in walk(expr) if isinstance(node, Size) and node.name[1:] in solved and node.name[0] == "?"
+        node.name for node in nodes if isinstance(node, Size) and node.name[1:] in solved and node.name[0] == "?"
     }
     if not from_sizes:
         return expr
@@ -242,6 +247,7 @@ def subtract(
 ) -> list[tuple[Interval, ...]] | None:
     """`difference` of several boxes; `None` when more than `limit` remain."""
     found: list[tuple[Interval, ...]] = []
+    spend(STEPS_PER_BOX * len(boxes))
     for box in boxes:
         if disjoint(box, cut):
             found.append(box)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span, codes
+from tc_jupyter.diagnostics.work import spend
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -43,6 +44,8 @@ from .sac_values import Value, alone, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops
 from .sac_work import DEEPEST_CALLS, HEAVY, MOST_CALLS, MOST_ROUNDS, MOST_WEIGHT, Context, Env, Refused
 
+STEPS_PER_EXPRESSION = 10  # to look for a name in it
+
 
 @dataclass(frozen=True, slots=True)
 class Later:
@@ -62,6 +65,7 @@ class Later:
                 todo += part.rest
             else:
                 found.append(part)
+        spend(STEPS_PER_EXPRESSION * len(found))
         return found
 
     def uses(self, name: str, *, called: bool) -> int:
@@ -243,8 +247,9 @@ class Calls(WithLoops):
             return self.stored(found, context, name) if dear and later.uses(name, called=False) else found
         if found.expr is None or (found.rank == 0 and weight(found.expr) < 200):
             return found
-        uses = later.uses(name, called=with_call(found.expr))
         heavy = weight(found.expr)
+        spend(3 * heavy)
+        uses = later.uses(name, called=with_call(found.expr))
         if (uses > 1 and heavy >= HEAVY) or (uses and heavy >= 300):
             return self.stored(found, context, name)
         return found

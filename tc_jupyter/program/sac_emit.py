@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
+from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Call, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, rewrite, walk
 from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
 from .sac_sizes import ONE, Interval, add, ends, fold, index_names, is_nonnegative, same, sub, substitute, value
 from .sac_values import reads_of, unconditional
 
+STEPS_PER_STATEMENT = 300  # to make it, to name its indices, and to find its ranges later
 FOLD_LEFT, FOLD_RIGHT = "fold.left", "fold.right"
 """Names of the two operands in `Statement.combine`: `Read(FOLD_LEFT, ())` is the accumulator."""
 
@@ -112,6 +114,7 @@ class Emitter:
 
         Such a range becomes its hull and the condition goes into the value: `neutral` elsewhere.
         """
+        spend(STEPS_PER_STATEMENT)
         conditions = list(guards)
         outputs = tuple((name, self._hull(name, interval, conditions)) for name, interval in draft.outputs)
         reductions = tuple((name, self._hull(name, interval, conditions)) for name, interval in draft.reductions)
@@ -265,11 +268,13 @@ class Emitter:
 
     def _statement(self, draft: Draft, label: str, taken: set[str]) -> Statement:
         names: dict[str, str] = {}
+        used: set[str] = set()
         for index, _ in draft.indices:
             base = index.partition("'")[0]
             new, number = base, 2
-            while new in taken or new in names.values():
+            while new in taken or new in used:
                 new, number = f"{base}_{number}", number + 1
+            used.add(new)
             names[index] = new
         mapping: dict[str, Expr] = {old: IndexVar(new) for old, new in names.items()}
         indices = tuple(
@@ -291,16 +296,20 @@ class Emitter:
         )
 
     def _drop_unread(self, results: tuple[str, ...]) -> None:
-        needed = set(results)
-        grown = True
-        views = {temp.name: temp.view_of for temp in self.temps.values() if temp.view_of}
-        while grown:
-            before = len(needed)
-            needed |= {views[name] for name in needed if name in views}
-            for draft in self.drafts:
-                if draft.target in needed:
-                    needed |= _mentioned(draft)
-            grown = len(needed) > before
+        writers: dict[str, list[Draft | Statement]] = {}
+        for draft in self.drafts:
+            writers.setdefault(draft.target, []).append(draft)
+        needed: set[str] = set()
+        todo = list(results)
+        while todo:
+            name = todo.pop()
+            if name in needed:
+                continue
+            needed.add(name)
+            temp = self.temps.get(name)
+            todo += [temp.view_of] if temp is not None and temp.view_of else []
+            for draft in writers.get(name, ()):
+                todo += _mentioned(draft)
         self.drafts = [draft for draft in self.drafts if draft.target in needed]
 
     def _forward_copies(self, results: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+from tc_jupyter.diagnostics.work import spend
 from tc_jupyter.syntax.sac_tree import (
     Apply,
     ArrayLiteral,
@@ -87,6 +88,7 @@ class _Probe:
 
     def rank(self, node: SacExpression, env: Mapping[str, Rank]) -> Rank:
         """The rank of an expression; unknown where more levels are around it than can be walked."""
+        spend(5)
         self.level += 1
         found = self._rank(node, env) if self.level <= _DEEPEST else UNKNOWN
         self.level -= 1

@@ -13,6 +13,8 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
+from tc_jupyter.diagnostics.work import spend
+
 from .expr import (
     COMPARISONS,
     Binary,
@@ -36,6 +38,7 @@ Linear: TypeAlias = tuple[dict[Expr, int], int]
 Interval: TypeAlias = tuple[Expr, Expr]
 
 ZERO, ONE = int64(0), int64(1)
+STEPS_PER_NODE = 15  # to make it anew and to simplify it
 _I64 = DType.INT64
 
 
@@ -427,7 +430,11 @@ def substitute(expr: Expr, mapping: Mapping[str, Expr]) -> Expr:
         old = children(node)
         if not old:
             return node
-        new = tuple(visit(child) for child in old)
+        spend(STEPS_PER_NODE)
+        found: list[Expr] = []
+        for child in old:  # no comprehension: it would be a second level of recursion
+            found.append(visit(child))
+        new = tuple(found)
         if all(a is b for a, b in zip(old, new, strict=True)):
             return node
         return fold(rebuild(node, new))

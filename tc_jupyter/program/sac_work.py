@@ -105,7 +105,9 @@ class Work(ABC):
         self.homes: dict[int, tuple[Value, Context]] = {}
         self.input_positions: dict[str, int] = {}
         self.sizes: list[str] = []
+        self.used_names = {p.name.name for overloads in cell.functions.values() for f in overloads for p in f.params}
         self.solved: dict[Span, SolvedPartition] = {}
+        self.bottom = 0  # calls of Python that are open where it starts
         self.numbers = bool(signature.arguments) and all(a.extents is not None for a in signature.arguments)
 
     def say(
@@ -226,12 +228,9 @@ class Work(ABC):
     def size(self, wanted: str) -> Size:
         """A new size of the program."""
         name = wanted
-        taken = {*self.sizes, *(param.name for param in self.out.inputs.values())}
-        taken |= {
-            param.name.name for overloads in self.cell.functions.values() for f in overloads for param in f.params
-        }
-        while name in taken:
+        while name in self.used_names:
             name += "_"
+        self.used_names.add(name)
         self.sizes.append(name)
         return Size(name)
 

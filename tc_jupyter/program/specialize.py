@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from math import prod
+from sys import _getframe as frame_at  # pyright: ignore[reportPrivateUsage]
 from typing import assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Span, codes, nearest
+from tc_jupyter.diagnostics.work import TooMuchWork, allowed, spend, too_much
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -54,6 +56,12 @@ from .sac_sizes import value as number_of
 from .sac_values import Piece, Value, Weak, compute, kind_text, promote, scalar
 from .sac_work import MOST_ITEMS, Context, Env, NeedMore, Refused
 
+STEPS = 20_000_000
+"""Of one function at a call. While a cell is analysed there are fewer: what the cell has left for it."""
+STEPS_PER_EXPRESSION = 100
+DEEPEST_FRAMES = 600
+"""Open calls of Python below the start; the rest of its limit is left for who calls and for formulas."""
+
 
 def specialize(cell: Cell, function: SacFunction, signature: Signature) -> Specialized:
     """Specialise `function` to a signature.
@@ -64,19 +72,44 @@ def specialize(cell: Cell, function: SacFunction, signature: Signature) -> Speci
     """
     worker = _Specializer(cell, signature)
     try:
-        return worker.run(function)
+        return _bounded(worker, function)
     except NeedMore as need:
         return Specialized(None, tuple(worker.diagnostics), needs_extents=need.extents, needs_values=need.values)
+
+
+def _bounded(worker: _Specializer, function: SacFunction) -> Specialized:
+    """What the worker makes of a function; a message where that would be too much work."""
+    try:
+        with allowed(STEPS, reserve=0):
+            return worker.run(function)
+    except TooMuchWork as problem:
+        said = problem
+    except RecursionError:
+        said = TooMuchWork(TOO_DEEP)
+    help = "give results that are used several times a name, and let functions that are called by many do less"
+    message = too_much(said, function.name.span, f"`{function.name.name}` is left out", help)
+    return Specialized(None, (*worker.diagnostics, message))
+
+
+TOO_DEEP = "expressions and calls are nested too deeply"
 
 
 def solved_partitions(cell: Cell, function: SacFunction, signature: Signature) -> dict[Span, SolvedPartition]:
     """For every partition of a function, by its place in the text, what a call with this signature makes of it."""
     worker = _Specializer(cell, signature)
     try:
-        worker.run(function)
+        _bounded(worker, function)
     except NeedMore:
         return {}
     return worker.solved
+
+
+def _depth() -> int:
+    """How many calls of Python are open."""
+    frame, count = frame_at(), 0
+    while frame is not None:
+        frame, count = frame.f_back, count + 1
+    return count
 
 
 class _Specializer(Calls):
@@ -84,6 +117,7 @@ class _Specializer(Calls):
 
     def run(self, function: SacFunction) -> Specialized:
         """The specialised function."""
+        self.bottom = _depth()
         if len(function.params) != len(self.signature.arguments):
             count = len(function.params)
             self.say(
@@ -96,7 +130,10 @@ class _Specializer(Calls):
         values = dict(self.signature.values)
         env: Env = {}
         for position, (param, argument) in enumerate(zip(function.params, self.signature.arguments, strict=True)):
-            env[param.name.name] = self.parameter(position, param, argument, values.get(position))
+            try:
+                env[param.name.name] = self.parameter(position, param, argument, values.get(position))
+            except Refused:
+                continue
         inputs = tuple(param.name.name for param in function.params)
         results: tuple[ResultInfo, ...] = ()
         if not self._has_errors():
@@ -135,6 +172,7 @@ class _Specializer(Calls):
                 f"argument `{name}` is declared `{type_text(type_)}` and received {given}",
                 help="pass an array of the declared type",
             )
+        self.check_rank(argument.rank, param.span)
         dims: list[Expr] = []
         for axis in range(argument.rank):
             known = fixed[axis] if axis < len(fixed) else None
@@ -199,6 +237,9 @@ class _Specializer(Calls):
 
     def expr(self, node: SacExpression, env: Env, context: Context) -> Value:
         """The value of an expression."""
+        spend(STEPS_PER_EXPRESSION)
+        if _depth() - self.bottom > DEEPEST_FRAMES:
+            raise TooMuchWork(TOO_DEEP)
         match node:
             case Name():
                 return self.name(node, env)

@@ -236,6 +236,10 @@ class _Inference:
         self.waiting: dict[str, tuple[IndexRange, ...]] = {}
         self.learned: dict[str, Box] = {}
         self.tensors = {tensor.name: tensor for tensor in program.tensors}
+        self.views: dict[str, list[str]] = {}
+        for tensor in program.tensors:
+            if tensor.view_of:
+                self.views.setdefault(tensor.view_of, []).append(tensor.name)
         self.sizes, scalars = signature_scope(program)
         self.scope = Scope(self.sizes, scalars, {}, [], "[]" if program.language == "sac" else "()")
         self.boxes: dict[str, Box] = {}
@@ -256,9 +260,8 @@ class _Inference:
         self.boxes[name] = box
         for dimension, extent in enumerate(box.shape):
             self.sizes[f"{name}.{dimension}"] = extent
-        for other in self.program.tensors:
-            if other.view_of == name:
-                self.set_box(other.name, Box(tuple((ZERO, extent) for extent in box.shape)))
+        for view in self.views.get(name, ()):
+            self.set_box(view, Box(tuple((ZERO, extent) for extent in box.shape)))
 
     def give_box(self, name: str, given: tuple[tuple[Expr, Expr], ...]) -> None:
         bounds = tuple((from_expr(lower, self.scope), from_expr(upper, self.scope)) for lower, upper in given)

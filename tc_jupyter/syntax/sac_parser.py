@@ -126,6 +126,8 @@ _LINE_WORDS = ("use", "import", "typedef")
 _MOST_DIAGNOSTICS = 100
 _DEEPEST = 100
 _DEEPEST_BLOCKS = 20
+_CALLS = 5  # of this parser from one bracket to the next
+_MOST_CALLS = 600
 
 _TOKEN = re.compile(
     r"""
@@ -185,6 +187,7 @@ class _Parser:
         self.tokens = self._scan()
         self.at = 0
         self.level = 0
+        self.calls = 0
         self.blocks = 0
         self.types = self._named_types()
         self.aliases: dict[str, SacType | None] = {}
@@ -370,7 +373,7 @@ class _Parser:
 
     def function_or_skip(self) -> list[SacFunction]:
         start = self.at
-        self.spoiled, self.level, self.blocks = False, 0, 0
+        self.spoiled, self.level, self.calls, self.blocks = False, 0, 0, 0
         try:
             if self.is_at(*_LINE_WORDS):
                 self.line()
@@ -534,7 +537,7 @@ class _Parser:
             self.next()
         if self.at == start:
             self.next()
-        self.level, self.blocks, self.past_block = 0, 0, False
+        self.level, self.calls, self.blocks, self.past_block = 0, 0, 0, False
         span = self.tokens[start].span | self.last.span
         pairs = zip(self.tokens[start : self.at], self.tokens[start + 1 : self.at + 1], strict=True)
         names = [name.text for name, equal in pairs if name.kind == "name" and equal.text in ("=", *COMPOUND)]
@@ -900,10 +903,21 @@ class _Parser:
             )
         return node
 
+    def enter(self, calls: int) -> None:
+        """Count calls of this parser inside each other: a bracket or a bound has several, an operand one."""
+        self.calls += calls
+        if self.calls > _MOST_CALLS:
+            self.fail(
+                "too many brackets and operators are open here",
+                code=codes.DEVICE_LIMIT,
+                help="give parts of the expression a name",
+            )
+
     def expression(self) -> SacExpression:
         self.level += 1
         if self.level > _DEEPEST:
             self.fail(f"more than {_DEEPEST} brackets are open here", help="give parts of the expression a name")
+        self.enter(_CALLS)
         condition = self.binary(0)
         node = condition
         if self.accept("?"):
@@ -912,6 +926,7 @@ class _Parser:
             otherwise = self.expression()
             node = Conditional(condition, then, otherwise, condition.span | otherwise.span)
         self.level -= 1
+        self.calls -= _CALLS
         return node
 
     def binary(self, power: int) -> SacExpression:
@@ -928,7 +943,9 @@ class _Parser:
             if level is None or level < power:
                 return left
             self.next()
+            self.enter(1)
             right = self.binary(level + 1)
+            self.calls -= 1
             if (
                 level in (_POWER["<"], _POWER["=="])
                 and isinstance(left, Binary)
@@ -1229,9 +1246,12 @@ class _Parser:
 
     def bound(self) -> SacExpression | Dot:
         begin = self.token.span
-        if self.is_at("...") or not self.accept("."):
-            return self.binary(_CONCAT)
-        return Dot(begin)
+        if not self.is_at("...") and self.accept("."):
+            return Dot(begin)
+        self.enter(_CALLS)
+        found = self.binary(_CONCAT)
+        self.calls -= _CALLS
+        return found
 
     def generator_part(self, pattern: Pattern) -> SacExpression | Dot:
         """A bound, or the indices; `iv = [i, j]` stands for `[i, j]` there."""
