@@ -194,6 +194,7 @@ def test_every_number_of_threads_has_a_process_of_its_own(one_workload, monkeypa
     assert counts == [3, 1]
 
 
+@pytest.mark.slow
 def test_a_process_that_measures_lets_libraries_choose_their_kernels(monkeypatch, capfd):
     pytest.importorskip("llvmlite")
     pytest.importorskip("threadpoolctl")

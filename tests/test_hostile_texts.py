@@ -35,6 +35,7 @@ KNOWN = [
 ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_grows_faster_than_its_text_is_bounded(name):
     warm()
@@ -57,6 +58,7 @@ KNOWN_SAC = [
 ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", KNOWN_SAC)
 def test_what_grows_faster_than_its_text_is_bounded_in_sac(name):
     warm()
@@ -100,6 +102,7 @@ DEEP_EXTENTS = [
 ]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("levels", [60, 127, 150])
 @pytest.mark.parametrize("extent", DEEP_EXTENTS)
 def test_deep_extents_are_computed_or_refused(extent, levels):

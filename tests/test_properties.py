@@ -161,8 +161,8 @@ def many(start: int, count: int) -> None:
     each()
 
 
-@pytest.mark.some(13)
-@pytest.mark.parametrize("start", range(24))
+@pytest.mark.some(100)
+@pytest.mark.parametrize("start", range(100))
 def test_cpu_engine_computes_what_the_interpreter_computes(start):
     """3,000 programs, in parts that run beside each other."""
-    many(start, 125)
+    many(start, 30)

@@ -266,11 +266,17 @@ def walk(node: Expression) -> Iterator[Expression]:
         stack.extend(reversed(children(current)))
 
 
+FOLDED = ("min", "max")
+"""Functions of any number of arguments, which are an operator between each two: n of them are n - 1 levels."""
+
+
 def depth(node: Expression) -> int:
-    """The number of nodes on the longest path; never recurses."""
+    """The number of nodes on the longest path, operators between arguments included; never recurses."""
     deepest, stack = 0, [(node, 1)]
     while stack:
         current, level = stack.pop()
+        if isinstance(current, Apply) and current.function.name in FOLDED:
+            level += max(0, len(current.arguments) - 2)
         deepest = max(deepest, level)
         stack.extend((child, level + 1) for child in children(current))
     return deepest

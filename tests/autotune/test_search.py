@@ -156,7 +156,7 @@ planted(Path({folder!r}), [DEFAULT, (1, 20_000), (2, 1), (1, 5_000), "hangs", (1
 """
 
 
-@pytest.mark.parametrize("moment", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3)), 4])
+@pytest.mark.parametrize("moment", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3, 4))])
 def test_a_search_that_is_killed_keeps_its_best(tmp_path, moment):
     code = KILLED.format(path=[str(Path(__file__).parent), str(ROOT)], moment=moment, folder=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
@@ -197,6 +197,7 @@ def test_estimates_prefer_lanes_and_threads():
     assert estimate(wide, sizes, target) < estimate(plain, sizes, target)
 
 
+@pytest.mark.slow
 def test_tune_stores_what_later_calls_and_processes_use(tmp_path):
     f = tc.compile(SCALE).scale
     x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)

@@ -150,7 +150,7 @@ def test_a_size_of_0_makes_no_temporary_of_negative_length():
     run_kernels(text, found[0], kernels, arguments(found[0], 0, sizes), sizes)
 
 
-@pytest.mark.some(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [{"N": 7, "M": 5, "K": 20, "L": 3}, {"N": 65, "M": 4, "K": 3, "L": 1}])
 def test_threads_that_fill_a_tile_together_stay_together(numbers):
     """The tile of one thread is full and that of another one is not; both copy into shared memory for all."""

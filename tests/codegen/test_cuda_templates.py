@@ -65,7 +65,7 @@ REGISTERS = {
 }
 
 
-@pytest.mark.some(9)
+@pytest.mark.some(27)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", TEMPLATES)

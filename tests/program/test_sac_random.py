@@ -353,12 +353,12 @@ def fuzzed(count, *more):
     return decorate
 
 
-@fuzzed(150, st.booleans())
+@fuzzed(60, st.booleans())
 def test_random_comprehensions(program, fixed):
     compare(*program, fixed)
 
 
-@fuzzed(60)
+@fuzzed(25)
 def test_random_comprehensions_on_the_interpreter(program):
     same_on("interpreter", *program)
 

@@ -129,13 +129,13 @@ def passes(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(10)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_child_forked_while_a_thread_is(point):
     passes(POINTS[point])
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     "stage", ["definition.Definition, '_make'", "jit, '_parse'", "analysis, 'parse_tc'", "threads, '_code'"]
 )

@@ -555,6 +555,7 @@ f(x), f(x)
 """
 
 
+@pytest.mark.slow
 def test_functions_are_freed_in_any_order():
     """The C library fills memory that is freed with a pattern; a function that read its record there would take that for flags."""
     environment = {**os.environ, "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"}

@@ -165,6 +165,7 @@ def test_forms_agree_with_the_interpreter_of_the_plain_program(form, isa, monkey
             np.testing.assert_array_equal(again[name], expected[name], err_msg=f"{form} {sizes}, interpreted")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("none", ["M", "N", "K"])
 def test_nothing_to_add(none, monkeypatch):
     text = PRODUCT.format("int8", "int8")
@@ -238,7 +239,7 @@ TWO = """def f(int8(M,K) A, int8(K,N) B) -> (C, D) {{
     D(i,j) +=! int32(A(i,k)) * int32(B(k,j)) }}"""
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(6)
 @pytest.mark.parametrize("start", [1, 4, 5])
 @pytest.mark.parametrize("index", ["k in {}:K", "i in {}:M"])
 def test_sums_that_share_copies_and_begin_elsewhere(start, index):

@@ -89,7 +89,7 @@ SGEMM_MUTANTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name, old, new, kind", SGEMM_MUTANTS, ids=[mutant[0] for mutant in SGEMM_MUTANTS])
 def test_mutants_of_the_float32_product(name, old, new, kind):
     """`kind` None: the mutant is found by some check or by the result."""
@@ -119,7 +119,7 @@ HGEMM_MUTANTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name, old, new, expected_kinds", HGEMM_MUTANTS, ids=[mutant[0] for mutant in HGEMM_MUTANTS])
 def test_mutants_of_the_half_product(name, old, new, expected_kinds):
     simulation, c, expected = run_hgemm(mutate(HGEMM, old, new), 200, 136, 136)
