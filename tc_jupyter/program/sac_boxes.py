@@ -97,18 +97,10 @@ class Boxes(Builtins):
 
     def pieces_of(self, part: Part, domain: list[tuple[Interval, ...]], kind: Kind) -> list[Piece]:
         """The bodies of a partition over its domain; temporaries inside are computed for each box of their own."""
-        names = {part.axes[place] for place in part.named}
-        begin, end = part.drafts
         found: list[Piece] = []
         whole = len(domain) == 1 and domain[0] == part.box
         for box in domain:
-            renamed: dict[str, str] = {}
-            if not whole and any(
-                isinstance(d, Draft) and names & {n for n, _ in d.outputs} for d in self.out.drafts[begin:end]
-            ):
-                ranges = {part.axes[place]: box[place] for place in part.named}
-                copies, renamed = self.out.clone(begin, end, ranges, names)
-                self.out.drafts += copies
+            renamed = {} if whole else self.recomputed(part, box)
             for piece in part.bodies:
                 inside = tuple(
                     a if is_whole(b, c) else intersected(a, b) for a, b, c in zip(box, piece.box, part.box, strict=True)
@@ -119,6 +111,17 @@ class Boxes(Builtins):
                 found.append(replace(piece, box=inside, expr=expr))
         return found
 
+    def recomputed(self, part: Part, box: tuple[Interval, ...]) -> dict[str, str]:
+        """The temporaries of a partition that its indices number, once more for a part of its box: their names, old to new."""
+        names = {part.axes[place] for place in part.named}
+        begin, end = part.drafts
+        if not any(isinstance(d, Draft) and names & {n for n, _ in d.outputs} for d in self.out.drafts[begin:end]):
+            return {}
+        ranges = {part.axes[place]: box[place] for place in part.named}
+        copies, renamed = self.out.clone(begin, end, ranges, names)
+        self.out.drafts += copies
+        return renamed
+
     def chosen(
         self, parts: list[Part], shape: tuple[Expr, ...], filler: Value | None, kind: Kind, context: Context
     ) -> Value:
@@ -127,6 +130,9 @@ class Boxes(Builtins):
         at = tuple(IndexVar(axis) for axis in axes)
         expr = zero(compute(kind)) if filler is None else convert(self.element(filler, at, context), filler.kind, kind)
         for part in reversed(parts):
+            inside = clipped_box(part.box, shape)
+            fixed = not any(index_names(bound) for interval in part.box for bound in interval)
+            renamed = self.recomputed(part, inside) if fixed and inside != part.box else {}
             for piece in reversed(part.bodies):
                 places = dict(zip(piece.axes, at, strict=True))
                 condition: Expr = Const(True, DType.BOOL)
@@ -136,7 +142,7 @@ class Boxes(Builtins):
                             condition = fold(Binary("&&", condition, test, DType.BOOL))
                 if part.grid is not None:
                     condition = fold(Binary("&&", condition, substitute(part.grid, places), DType.BOOL))
-                then = substitute(convert(piece.expr, part.kind, kind), places)
+                then = substitute(convert(rename_reads(piece.expr, renamed), part.kind, kind), places)
                 expr = fold(Select(condition, then, expr, then.dtype))
         return Value(kind, shape, axes, expr)
 

@@ -37,3 +37,13 @@ def test_every_number_of_int8_by_numbers_that_are_written(target):
         np.testing.assert_array_equal(quotient, toward_zero.astype(np.int8))
         np.testing.assert_array_equal(remainder, wide - toward_zero * n)
         np.testing.assert_array_equal(modulo, np.mod(wide, n))
+
+
+@pytest.mark.parametrize("n, expected", [(0, []), (1, [0]), (4, [0, 7, 0, 6])])
+def test_a_grid_that_begins_after_the_end_has_no_position(n, expected):
+    """What is summed inside is computed once for each position, and for none here."""
+    text = (
+        "long[*] f(long[.] a, int n) { return { [i] -> a[i] + sum(drop([i], a)) | [1] <= [i] < [n] step 2 width 1 }; }"
+    )
+    found = tc.compile(text, language="sac", target="interpreter").f(np.arange(n), np.int32(n))
+    np.testing.assert_array_equal(found, np.array(expected, np.int64))
