@@ -18,6 +18,7 @@ SECONDS = 20.0
 """Of a processor, for all questions about one text: several times what they take on a slow one."""
 
 KNOWN = [
+    "many min arguments in min of a subscript",
     "125 sizes in min of an end",
     "60 sizes in subscript",
     "60 sizes in exists",
