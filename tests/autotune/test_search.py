@@ -156,7 +156,8 @@ planted(Path({folder!r}), [DEFAULT, (1, 20_000), (2, 1), (1, 5_000), "hangs", (1
 """
 
 
-@pytest.mark.parametrize("moment", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3, 4))])
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [1, 2, 3, 4])
 def test_a_search_that_is_killed_keeps_its_best(tmp_path, moment):
     code = KILLED.format(path=[str(Path(__file__).parent), str(ROOT)], moment=moment, folder=str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)

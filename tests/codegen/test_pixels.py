@@ -161,7 +161,7 @@ READS = (
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_random_statements_of_values(data):
     """Any mixture of operands, either way around, at sizes around a vector; arrays that are contiguous, and others."""

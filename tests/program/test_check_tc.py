@@ -485,7 +485,7 @@ def grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.recursive(LEAVES, grow, max_leaves=12), st.sampled_from(["=", "+=!", "max=!"]))
 def test_every_expression_is_typed_or_refused(text, operator):
     source = SourceText(f"def f({TENSORS}) -> (Y) {{ Y(i) {operator} {text} where i in 0:N }}")
