@@ -779,6 +779,17 @@ def children(e):
             return ()
 
 
+def with_tests(e):
+    """Children with the condition, and its value, without which they are not computed; `None` where they always are."""
+    match e:
+        case Choice():
+            return ((e.condition, None, True), (e.yes, e.condition, True), (e.no, e.condition, False))
+        case Binary(op="&&" | "||"):
+            return ((e.left, None, True), (e.right, e.left, e.op == "&&"))
+        case _:
+            return tuple((child, None, True) for child in children(e))
+
+
 def walk(e):
     yield e
     for child in children(e):
@@ -1741,7 +1752,7 @@ class Run:
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
         for e in (s.value, *s.exists):
-            self.check_divisors(e, False, False)
+            self.check_divisors(e, "")
         ranges = self.ranges_of(s)
         if place is None:
             self.log.append((s.target, ranges))
@@ -1781,20 +1792,36 @@ class Run:
     def check_types(self, s):
         self.type_of(s.value)
 
-    def check_divisors(self, e, inside, guarded):
-        """A divisor made of sizes that is 0 in a subscript; behind a condition it depends on whether it is reached."""
-        if inside and isinstance(e, Binary) and e.op in ("/", "%") and not is_float(self.type_of(e).dtype):
+    def check_divisors(self, e, place):
+        """A divisor made of sizes that is 0 is refused in a subscript, unless a condition of sizes alone leaves it out.
+
+        `place` is "" in a value and "test" in a comparison there; such a comparison is refused only if it decides whether something
+        is read, which is left in doubt here.
+        """
+        if place and isinstance(e, Binary) and e.op in ("/", "%") and not is_float(self.type_of(e).dtype):
             fixed = not self.indices_in(e.right) and not self.has_data(e.right)
             if fixed and self.whole(e.right) == 0:
                 self.doubt = True
-                if not guarded:
+                if place == "index":
                     raise Refused("divisor")
-        tests = isinstance(e, Choice) or (isinstance(e, Binary) and e.op in ("&&", "||"))
-        for number_, child in enumerate(children(e)):
-            if isinstance(e, Binary) and e.op in COMPARE:
-                self.check_divisors(child, True, True)
-            else:
-                self.check_divisors(child, inside or self.is_read(e), guarded or (tests and number_ > 0))
+        for child, test, holds in with_tests(e):
+            if test is None or not self.leaves_out(test, holds):
+                here = "index" if self.is_read(e) else "test" if isinstance(e, Binary) and e.op in COMPARE else ""
+                self.check_divisors(child, "index" if "index" in (place, here) else place or here)
+
+    def leaves_out(self, test, holds):
+        """Whether sizes alone say that what needs `test` to be `holds` is not computed."""
+        match test:
+            case Unary(op="!"):
+                return self.leaves_out(test.value, not holds)
+            case Binary(op="&&" | "||") if holds == (test.op == "&&"):
+                return self.leaves_out(test.left, holds) or self.leaves_out(test.right, holds)
+        if self.indices_in(test) or self.has_data(test):
+            return False
+        parts = [self.type_of(n).dtype for n in walk(test)]
+        if any(is_float(dtype) or dtype == "uint64" for dtype in parts):
+            self.doubt = True  # whether such a test counts as one of sizes is not said
+        return bool(self.compiled(test, "")({})[0]) != holds
 
     def target(self, s, ranges, declared, given):
         """The tensor that a statement writes, made by the first one."""

@@ -18,7 +18,7 @@ from typing import Any
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
-from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
+from tc_jupyter.ranges import Name, Ranges, SizeExpr, divided_by, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.data import DataCheck
 from tc_jupyter.runtime import cpu, cuda, jit, nvrtc
@@ -402,7 +402,7 @@ class Definition:
         if conditions.equalities or conditions.definitions:
             return None
         # that a size is not 0 is tested with the sizes, below
-        divisors = {to_python(each) for several in found.ranges.divisors.values() for each in several}
+        divisors = {to_python(divided_by(each)) for several in found.ranges.divisors.values() for each in several}
         if not divisors <= set(program.sizes) or any(
             parameter.dtype is DType.BFLOAT16 for parameter in self.parameters
         ):

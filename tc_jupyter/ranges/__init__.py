@@ -6,7 +6,7 @@ under which all accesses stay inside, and why. No number of a call is known here
 
 from .accesses import Access, Bound, Guard
 from .at_call import Bind, BoundNumbers, at_sizes, make_bind
-from .convert import Scope, from_expr, to_condition, to_expr
+from .convert import Scope, divided_by, from_expr, to_condition, to_expr
 from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
 from .explain import Explanation, Step, explain, summary
@@ -90,6 +90,7 @@ __all__ = [
     "extreme",
     "failure",
     "floor_div",
+    "divided_by",
     "from_expr",
     "hull",
     "index",

@@ -54,6 +54,11 @@ class Guard:
     polarity: bool
     meaning: Condition
 
+    @property
+    def holds(self) -> Condition:
+        """The condition as it is wherever the access is made."""
+        return self.meaning if self.polarity else self.meaning.negated()
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -70,7 +75,7 @@ class Access:
     @property
     def condition(self) -> Condition:
         """All guards together."""
-        return conjunction(guard.meaning if guard.polarity else guard.meaning.negated() for guard in self.guards)
+        return conjunction(guard.holds for guard in self.guards)
 
     @property
     def text(self) -> str:
@@ -133,32 +138,35 @@ def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
     found: dict[tuple[str, tuple[SizeExpr, ...], tuple[tuple[Condition, bool], ...], bool], Access] = {}
     places = [(statement.value, False), *((expr, True) for expr in statement.exists)]
     for expr, exists in places:
-        for read, guards in _reads(expr, (), scope):
-            index = tuple(from_expr(i, scope) for i in read.indices)
+        for read, guards, within in _reads(expr, (), scope):
+            index = tuple(from_expr(i, within) for i in read.indices)
             access = Access(read.tensor, index, read, guards, exists, read.span, scope.brackets)
             found.setdefault((read.tensor, index, tuple((g.meaning, g.polarity) for g in guards), exists), access)
     return tuple(found.values())
 
 
-def _reads(expr: Expr, guards: tuple[Guard, ...], scope: Scope) -> Iterator[tuple[Read, tuple[Guard, ...]]]:
+def _reads(expr: Expr, guards: tuple[Guard, ...], scope: Scope) -> Iterator[tuple[Read, tuple[Guard, ...], Scope]]:
+    """The reads of elements, with the guards around each and the scope of its indices."""
     match expr:
         case Const() | Size() | IndexVar():
             return
         case Read():
             if expr.indices:
-                yield expr, guards
+                yield expr, guards, scope
             for inner in expr.indices:
                 yield from _reads(inner, guards, scope)
         case Binary():
             yield from _reads(expr.left, guards, scope)
             if expr.op in ("&&", "||"):
-                guards = (*guards, Guard(expr.left, expr.op == "&&", to_condition(expr.left, scope)))
+                guard = Guard(expr.left, expr.op == "&&", to_condition(expr.left, scope))
+                guards, scope = (*guards, guard), scope.under(guard.holds)
             yield from _reads(expr.right, guards, scope)
         case Select():
             meaning = to_condition(expr.condition, scope)
             yield from _reads(expr.condition, guards, scope)
-            yield from _reads(expr.then, (*guards, Guard(expr.condition, True, meaning)), scope)
-            yield from _reads(expr.otherwise, (*guards, Guard(expr.condition, False, meaning)), scope)
+            for polarity, chosen in ((True, expr.then), (False, expr.otherwise)):
+                guard = Guard(expr.condition, polarity, meaning)
+                yield from _reads(chosen, (*guards, guard), scope.under(guard.holds))
         case Unary() | Cast():
             yield from _reads(expr.operand, guards, scope)
         case Call():

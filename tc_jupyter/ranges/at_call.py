@@ -17,6 +17,7 @@ from tc_jupyter.diagnostics import Diagnostic, Label, codes
 from tc_jupyter.program import Expr, Program, Size, Statement, walk
 
 from .accesses import Access, Bound, has_data
+from .convert import divided_by
 from .data import (
     DataCheck,
     PointCheck,
@@ -47,6 +48,7 @@ from .size_expr import (
     SizeExpr,
     constant,
     nonnegative,
+    on_sizes,
 )
 
 
@@ -300,6 +302,12 @@ class _Writer:
         return lines
 
     def condition_code(self, item: Precondition) -> str | None:
+        """The code that is true when the precondition fails and sizes do not leave the access out."""
+        fails = self.failure_code(item)
+        made = on_sizes(item.bound.access.condition) if item.bound is not None else Condition("true")
+        return fails if made.op == "true" or fails is None else f"{self.condition(made)} and ({fails})"
+
+    def failure_code(self, item: Precondition) -> str | None:
         """The code that is true when the precondition fails."""
         if item.kind == "SIZE":
             return " or ".join(f"{self.code(c)} < 0" for c in item.conditions)
@@ -474,11 +482,12 @@ def _message(bind: Bind, failure: Failure, values: Mapping[str, int]) -> Diagnos
     if failure.divisor is not None:
         statement = next((s for s in bind.program.statements if s.name == failure.statement), None)
         where = statement.span if statement is not None else bind.program.span
-        text = to_python(failure.divisor)
+        divisor = divided_by(failure.divisor)
+        text = to_python(divisor)
         message = f"`{text}` is 0 and stands as a divisor in an index or a range"
-        if len(failure.divisor.terms) != 1 or failure.divisor.offset:
+        if len(divisor.terms) != 1 or divisor.offset:
             message += f": `{numbered(text, known)}`"
-        return Diagnostic(codes.ZERO_DIVISOR, where, message, "divides by 0", help=_given(failure.divisor.names, known))
+        return Diagnostic(codes.ZERO_DIVISOR, where, message, "divides by 0", help=_given(divisor.names, known))
     if failure.range is not None:
         return _range_message(bind, failure.range, known)
     if failure.equality is not None:

@@ -6,7 +6,7 @@ into `Binary("+", Binary("-", Size("N"), Size("K")), Const(1))`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import assert_never
@@ -53,9 +53,12 @@ from .size_expr import (
     minimum,
     mod,
     of_atom,
+    on_sizes,
     scalar,
     size,
 )
+
+ALWAYS = Condition("true")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,9 @@ class Scope:
         scalars: integer rank-0 parameters; every other read of rank 0 is data. `None`: every integer of rank 0 is a parameter.
         indices: index variables of the statement.
         divisors: collects every divisor that is not a positive constant, for the check at the call (TC603); `None`: nobody asks.
+            One behind a condition on sizes alone, which may leave it out, is collected as `condition ? divisor : 1`.
         brackets: what stands around the indices of an element: `()`, in `%%sac` `[]`.
+        when: what sizes alone decide of the conditions around the expression.
     """
 
     sizes: Mapping[str, SizeExpr] = field(default_factory=dict)
@@ -75,6 +80,11 @@ class Scope:
     indices: Mapping[str, SizeExpr] = field(default_factory=dict)
     divisors: list[SizeExpr] | None = None
     brackets: str = "()"
+    when: Condition = ALWAYS
+
+    def under(self, condition: Condition) -> Scope:
+        """The scope of what is computed only where the condition holds."""
+        return self if self.divisors is None else replace(self, when=conjunction((self.when, on_sizes(condition))))
 
 
 EMPTY = Scope()
@@ -102,10 +112,9 @@ def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
         case Binary():
             return _binary(expr, scope)
         case Select():
-            condition, one = to_condition(expr.condition, scope), constant(1)
-            then = _chosen(expr.then, scope, lambda divisor: choose(condition, divisor, one))
-            otherwise = _chosen(expr.otherwise, scope, lambda divisor: choose(condition, one, divisor))
-            return choose(condition, then, otherwise)
+            condition = to_condition(expr.condition, scope)
+            then = from_expr(expr.then, scope.under(condition))
+            return choose(condition, then, from_expr(expr.otherwise, scope.under(condition.negated())))
         case Call():
             return _call(expr, scope)
         case Cast():
@@ -113,17 +122,13 @@ def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
     assert_never(expr)
 
 
-def _chosen(expr: Expr, scope: Scope, guard: Callable[[SizeExpr], SizeExpr]) -> SizeExpr:
-    """An operand of `? :`, whose divisors may be 0 where it is not chosen, if sizes alone decide that."""
-    if scope.divisors is None:
-        return from_expr(expr, scope)
-    inside: list[SizeExpr] = []
-    value = from_expr(expr, replace(scope, divisors=inside))
-    for divisor in inside:
-        guarded = guard(divisor)
-        on_sizes = not guarded.indices and not any(isinstance(atom, Datum | Opaque) for atom in guarded.atoms())
-        scope.divisors.append(guarded if on_sizes else divisor)
-    return value
+def divided_by(e: SizeExpr) -> SizeExpr:
+    """A divisor that a scope has collected, without the condition around it."""
+    match tuple(e.terms.items()):
+        case (((Choice() as choice,), 1),) if e.offset == 0 and choice.otherwise == 1:
+            return choice.then
+        case _:
+            return e
 
 
 def _is_integral(value: float) -> bool:
@@ -158,7 +163,7 @@ def _binary(expr: Binary, scope: Scope) -> SizeExpr:
             return maximum(left, right)
         case "//" | "%":
             if scope.divisors is not None and not (right.is_constant and right.offset > 0):
-                scope.divisors.append(right)
+                scope.divisors.append(choose(scope.when, right, constant(1)))
             return floor_div(left, right) if expr.op == "//" else mod(left, right)
         case _:
             return _opaque(expr, scope)
@@ -257,10 +262,9 @@ def to_condition(expr: Expr, scope: Scope = EMPTY) -> Condition:
         case Unary() if expr.op == "!":
             return to_condition(expr.operand, scope).negated()
         case Binary() if expr.op in LOGICAL:
-            left, right = to_condition(expr.left, scope), to_condition(expr.right, scope)
-            if expr.op == "&&":
-                return conjunction((left, right))
-            return Condition("or", parts=(left, right))
+            left = to_condition(expr.left, scope)
+            right = to_condition(expr.right, scope.under(left if expr.op == "&&" else left.negated()))
+            return conjunction((left, right)) if expr.op == "&&" else Condition("or", parts=(left, right))
         case Binary() if expr.op in COMPARISONS:
             return _comparison(expr, scope)
         case Cast() if expr.dtype is DType.BOOL and expr.operand.dtype.is_integer:

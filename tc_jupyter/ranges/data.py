@@ -43,7 +43,7 @@ from .inference import IndexRange, Ranges
 from .interval import interval
 from .preconditions import Precondition, Preconditions, index_limits
 from .search import used_names
-from .size_expr import Datum, Name, SizeExpr
+from .size_expr import Datum, Name, SizeExpr, choose, constant, on_sizes
 
 CHUNK = 1 << 20  # points evaluated at a time, to bound the memory of a check
 
@@ -57,7 +57,7 @@ class PointCheck:
         guards: conditions with the polarity they must have; evaluated in order, each only where the earlier ones hold.
         ranges: ranges of the indices that occur, in the order of the statement.
         origins: logical index of element 0 of every computed tensor that is read.
-        active: all must be >= 1 for the check to matter (the extents of the statement's loops).
+        active: all must be >= 1 for the check to matter: the extents of the statement's loops; 1 where the guards on sizes hold.
     """
 
     statement: str
@@ -99,7 +99,7 @@ class DataCheck:
     span: Span = field(default=NO_SPAN, compare=False)
 
     def is_active(self, values: Mapping[str, int]) -> bool:
-        """Whether all loops of the statement are non-empty."""
+        """Whether all loops of the statement are non-empty and sizes do not leave the access out."""
         return all(extent.evaluate(values) >= 1 for extent in self.points.active)
 
     def region_at(self, values: Mapping[str, int]) -> tuple[slice, ...]:
@@ -191,7 +191,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
         tuple(r for r in found if r.index in names),
         {name: b.origin for name, b in ranges.boxes.items() if any(lower != 0 for lower in b.origin)},
         ranges.sizes,
-        tuple(r.extent for r in found),
+        (*(r.extent for r in found), choose(on_sizes(access.condition), constant(1), constant(0))),
         access.span,
     )
 

@@ -316,6 +316,17 @@ class Condition(_Keyed):
         for part in self.parts:
             yield from part.exprs()
 
+    @property
+    def is_on_sizes(self) -> bool:
+        """Whether sizes and integer scalars alone decide it."""
+        return (
+            self.op != "unknown"
+            and all(part.is_on_sizes for part in self.parts)
+            and not any(
+                e.indices or any(isinstance(atom, Datum | Opaque) for atom in e.atoms()) for e in self.arguments
+            )
+        )
+
     def substitute(self, values: Mapping[str, SizeExpr]) -> Condition:
         """The condition with other expressions in place of names."""
         arguments = tuple(argument.substitute(values) for argument in self.arguments)
@@ -844,6 +855,13 @@ def conjunction(parts: Iterable[Condition]) -> Condition:
     """All of `parts`."""
     kept = tuple(part for part in parts if part.op != "true")
     return kept[0] if len(kept) == 1 else Condition("and", parts=kept) if kept else Condition("true")
+
+
+def on_sizes(condition: Condition) -> Condition:
+    """What of a conjunction sizes alone decide: of `N > 0 and i < 3` it is `N > 0`."""
+    if condition.op == "and":
+        return conjunction(map(on_sizes, condition.parts))
+    return condition if condition.is_on_sizes else Condition("true")
 
 
 # --- limits and proofs -------------------------------------------------------------------------------------------------

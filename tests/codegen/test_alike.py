@@ -16,7 +16,7 @@ from tc_jupyter.codegen.llvm.alike import Outline, outline
 from tc_jupyter.compiler.definition import Definition
 from tc_jupyter.loops import SPARE, Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Store, simplify
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, int64
-from tc_jupyter.runtime import cpu, jit
+from tc_jupyter.runtime import cpu, jit, threads
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.launch import entry_point
 from tc_jupyter.schedule import Target
@@ -367,7 +367,8 @@ def arrays(batch: int, *widths: int):
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """The cache in an empty folder; what was compiled and loaded."""
+    """The cache in an empty folder; what was compiled and loaded, but for the code of the pool, which a process needs once."""
+    threads.pool()
     monkeypatch.setenv("TC_JUPYTER_CACHE", str(tmp_path / "cache"))
     found: dict[str, list[object]] = {"objects": [], "loaded": [], "built": []}
 

@@ -80,6 +80,30 @@ def test_zero_divisor_under_a_condition_on_an_index():
     assert bind({"N": 3, "d": 0}).code.number == "TC603"
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "d > 0 ? X(i % d) : 0",
+        "!(d > 0) ? 0 : (i > 1 ? X(i % d) : 2)",
+        "i > 1 && d > 0 && i % d == 0 ? X(i) : 2",
+        "d > 0 && d <= N ? X(N/d - 1) : 0",
+        "float(d <= 0 || X(i % d) > 0)",
+        "(d != 0 ? X(i % (d*d)) : 1) * (d > 0 ? X(i % d) : 1)",
+        "X(d > 0 && i % d == 0 ? i : 0)",
+    ],
+)
+def test_a_condition_on_sizes_leaves_out_what_divides_by_zero(value):
+    bind = bind_of(define("float(N) X, int32 d", f"A(i) = {value} where i in 0:N"))
+    assert not isinstance(bind({"N": 3, "d": 0}), Diagnostic)
+    assert not isinstance(bind({"N": 3, "d": 1}), Diagnostic)
+
+
+def test_the_message_names_the_divisor_that_a_condition_lets_through():
+    bind = bind_of(define("float(N) X, int32 d", "A(i) = N > 1 ? X(i % d) : 0 where i in 0:N"))
+    assert not isinstance(bind({"N": 1, "d": 0}), Diagnostic)
+    assert bind({"N": 3, "d": 0}).message.startswith("`d` is 0")
+
+
 def test_zero_divisor_that_simplifies_away():
     bind = bind_of(define("float(N,K) X", "A(i) = X(i*K/K, 0) where i in 0:N"))
     assert bind({"N": 3, "K": 0}).code.number == "TC603"
