@@ -1818,9 +1818,9 @@ class Run:
                 return self.leaves_out(test.left, holds) or self.leaves_out(test.right, holds)
         if self.indices_in(test) or self.has_data(test):
             return False
-        parts = [self.type_of(n).dtype for n in walk(test)]
-        if any(is_float(dtype) or dtype == "uint64" for dtype in parts):
-            self.doubt = True  # whether such a test counts as one of sizes is not said
+        numbers = [self.type_of(n).dtype for n in walk(test) if isinstance(n, Name | Number)]
+        if any(is_float(dtype) or dtype in ("bool", "uint64") for dtype in numbers):
+            return False  # no condition on sizes
         return bool(self.compiled(test, "")({})[0]) != holds
 
     def target(self, s, ranges, declared, given):

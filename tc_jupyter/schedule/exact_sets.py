@@ -14,8 +14,9 @@ A product of a size with a loop (a fused axis whose inner extent is a size) is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from tc_jupyter.program import Binary, Expr, Read, Select, Size, children, walk
 from tc_jupyter.ranges import (
@@ -74,12 +75,17 @@ class ExactNeed:
     needs_numbers: bool = False
 
 
+PointsOf: TypeAlias = Callable[[Stage], IntegerSet]
+"""The points of a stage: those that are needed, or those that its loops compute."""
+
+
 @dataclass(slots=True)
 class ExactSets:
     """The exact needs of all stages of a graph, made on demand and kept."""
 
     bounds: SymbolicBounds
     found: dict[str, ExactNeed] = field(default_factory=dict)
+    guards: dict[str, tuple[Piece, ...] | None] = field(default_factory=dict)
 
     @property
     def graph(self) -> StageGraph:
@@ -108,15 +114,24 @@ class ExactSets:
 
         A test pays where at most `WORTH` of the box is needed at `NOMINAL` sizes, and only where it is short and the loops are not
         vectors or intrinsics, which it would break. Elements are named by the stage's roots, loops around it as in `variable`.
+
+        What consumers and later statements on the tensor compute without need counts as needed: nothing unwritten is loaded.
         """
-        stage = self.bounds[name].stage
+        if name not in self.guards:
+            self.guards[name] = self._guard(self.bounds[name].stage)
+        return self.guards[name]
+
+    def _guard(self, stage: Stage) -> tuple[Piece, ...] | None:
         if stage.storage.padded or stage.tensorize is not None or _has_vectors(stage) or not self._users(stage):
             return None
-        need = self.need(name)
+        family = self.graph.stages_on(stage.target)
+        if any(self._tested(later.name) is None for later in family[family.index(stage) + 1 :]):
+            return None
+        need = self.need(stage.name)
         if not need.exact or need.mapping is None:
             return None
         try:
-            needed = need.mapping.wrapped()
+            needed = self._set(stage, need.path, need.dims, self._runs)
             box = self._context(stage, need.path, need.dims)
             if box.is_subset(needed) is Answer.YES or not self._pays(stage, needed):
                 return None
@@ -127,6 +142,17 @@ class ExactSets:
             return None
         roots = {dim: index(root.name) for dim, root in zip(need.dims, _outputs(stage), strict=True)}
         return tuple(tuple((e.substitute(roots), equal) for e, equal in piece) for piece in pieces)
+
+    def _tested(self, name: str) -> tuple[Piece, ...] | None:
+        """What the loops of a stage test; those over a box that is needed test nothing."""
+        return None if self.bounds[name].exact else self.guard(name)
+
+    def _runs(self, user: Stage) -> IntegerSet:
+        """The points at which the loops of a stage compute, needed or not; raises `Unknown`."""
+        need = self.need(user.name)
+        if self._tested(user.name) is None:
+            return self._with_reductions(user, need.dims, self.box(user, need.path, need.dims))
+        return self._with_reductions(user, need.dims, self._set(user, need.path, need.dims, self._runs))
 
     def largest(self, stage: Stage, extent: SizeExpr) -> int | None:
         """The largest value of an extent over all visits and sizes; `None` where there is none, or it is not known."""
@@ -175,7 +201,7 @@ class ExactSets:
         path = tuple(variable(*loop) for loop in self.path(stage))
         dims = tuple(f"{stage.name}.{k}" for k in range(len(self._ranges(stage))))
         try:
-            return ExactNeed(stage.name, path, dims, self._set(stage, path, dims).as_map(path), True)
+            return ExactNeed(stage.name, path, dims, self._set(stage, path, dims, self.points).as_map(path), True)
         except Unknown as unknown:
             reason, numbers = unknown.reason, not unknown.is_skipped and not isinstance(unknown, _OnData)
         try:
@@ -210,8 +236,8 @@ class ExactSets:
     def _ranges(self, stage: Stage) -> list[tuple[SizeExpr, SizeExpr]]:
         return [root.dom for root in stage.roots if root.kind == "output"]
 
-    def _set(self, stage: Stage, path: tuple[str, ...], dims: tuple[str, ...]) -> IntegerSet:
-        """Pairs (visit, needed element); raises `Unknown` where they are no integer set."""
+    def _set(self, stage: Stage, path: tuple[str, ...], dims: tuple[str, ...], points_of: PointsOf) -> IntegerSet:
+        """Pairs (visit, element that consumers read at their points); raises `Unknown` where they are no integer set."""
         inside: list[SizeExpr] = []
         for name, (low, high) in zip(dims, self._ranges(stage), strict=True):
             inside += [index(name) - low, high - 1 - index(name)]
@@ -222,7 +248,7 @@ class ExactSets:
         for user in users:
             for read in user.statement.reads():
                 if self.graph.storage_name(read.tensor) == self.graph.storage_name(stage.target):
-                    total = self._request(stage, user, read, path, dims).union(total)
+                    total = self._request(stage, user, read, path, dims, points_of).union(total)
         return total.constrain(inside).coalesced()
 
     # --- one read of one consumer ------------------------------------------------------------------------------------
@@ -236,8 +262,12 @@ class ExactSets:
         need = self.need(user.name)
         if not need.exact or need.mapping is None:
             raise Unknown(need.reason, not need.needs_numbers)
-        names = {dim: root_dim(user, root.name) for dim, root in zip(need.dims, _outputs(user), strict=True)}
-        known = need.mapping.wrapped().rename(names)
+        return self._with_reductions(user, need.dims, need.mapping.wrapped())
+
+    def _with_reductions(self, user: Stage, elements: tuple[str, ...], computed: IntegerSet) -> IntegerSet:
+        """The points of a stage that computes these elements."""
+        names = {dim: root_dim(user, root.name) for dim, root in zip(elements, _outputs(user), strict=True)}
+        known = computed.rename(names)
         reductions = [root for root in user.roots if root.kind == "reduction"]
         dims = (*known.dims, *(root_dim(user, root.name) for root in reductions))
         constraints: list[SizeExpr] = []
@@ -290,12 +320,12 @@ class ExactSets:
         return alternatives(conditions_around(user.statement.value, read, self._scope(user)))
 
     def _request(
-        self, stage: Stage, user: Stage, read: Read, path: tuple[str, ...], dims: tuple[str, ...]
+        self, stage: Stage, user: Stage, read: Read, path: tuple[str, ...], dims: tuple[str, ...], points_of: PointsOf
     ) -> IntegerSet:
         element = self.element(user, read)
         if element is None:
             raise _OnData(f"where `{user.name}` reads depends on data")
-        points = self.points(user)
+        points = points_of(user)
         loops = self.loop_values(user, path)
         # a loop that the consumer's own storage is shared over is any of its values
         free = [name for name in path if loops[name] == index(name) and name not in points.dims]
