@@ -667,9 +667,9 @@ def floor_div(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
     if rest == ZERO:
         return quotient
     positive = b.limits[0] is not None and b.limits[0] >= 1
-    if positive and nonnegative(rest) and nonnegative(b - 1 - rest):
+    if positive and _always_nonnegative(rest) and _always_nonnegative(b - 1 - rest):
         return quotient
-    if positive and nonnegative(-1 - rest) and nonnegative(rest + b):
+    if positive and _always_nonnegative(-1 - rest) and _always_nonnegative(rest + b):
         return quotient - 1
     if positive and rest.terms and rest.ordered()[0][1] < 0:
         # floor(e/D) = -floor((-e - 1)/D) - 1, so that the leading coefficient is positive
@@ -771,7 +771,7 @@ def mod(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
     if b.is_constant:
         return of_atom(Mod(a, b))
     _, rest = _divide_out(a, b)
-    if rest == ZERO or (nonnegative(rest) and nonnegative(b - 1 - rest)):
+    if rest == ZERO or (_always_nonnegative(rest) and _always_nonnegative(b - 1 - rest)):
         return rest
     return of_atom(Mod(rest, b))
 
@@ -814,11 +814,23 @@ def _undominated(arguments: list[SizeExpr]) -> list[SizeExpr]:
     """The arguments that can be the smallest one."""
     kept: list[SizeExpr] = []
     for argument in arguments:
-        if any(nonnegative(argument - other) for other in kept):
+        if any(_always_nonnegative(argument - other) for other in kept):
             continue
-        kept = [other for other in kept if not nonnegative(other - argument)]
+        kept = [other for other in kept if not _always_nonnegative(other - argument)]
         kept.append(argument)
     return kept
+
+
+def _always_nonnegative(e: SizeExpr) -> bool:
+    """Whether `e >= 0` is certain for sizes of 0, too: what a value is must not rest on a call's sizes being 1 or more."""
+    if not nonnegative(e):
+        return False
+    one_less = {name.name: of_atom(name) - 1 for name in _sizes(e)}
+    return not one_less or nonnegative(e.substitute(one_less))
+
+
+def _sizes(e: SizeExpr) -> Iterator[Name]:
+    return (atom for atom in e.atoms() if isinstance(atom, Name) and atom.kind == "size")
 
 
 def _canonical_minimum(arguments: list[SizeExpr]) -> SizeExpr:

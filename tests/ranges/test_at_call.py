@@ -109,6 +109,25 @@ def test_zero_divisor_that_simplifies_away():
     assert bind({"N": 3, "K": 0}).code.number == "TC603"
 
 
+@pytest.mark.parametrize(
+    ("end", "extent"),
+    [
+        ("min(M, 1)", 0),
+        ("max(M, 1)", 1),
+        ("abs(M - 1)", 1),
+        ("(M - 1)/(M + 1) + 1", 0),
+        ("(M + 1)%(M + 2)", 1),
+        ("min(M*K, M + 1)", 0),
+    ],
+)
+def test_ends_of_ranges_are_what_they_say_at_a_size_of_0(end, extent):
+    bind = bind_of(define("float(M) X, float(K) Z", f"A(i) = 2 where i in 0:{end}"))
+    assert bind({"M": 0, "K": 2}).shapes["A"] == (extent,)
+    assert bind({"M": 1, "K": 2}).shapes["A"] == (
+        {"abs(M - 1)": 0, "(M + 1)%(M + 2)": 2, "min(M*K, M + 1)": 2}.get(end, 1),
+    )
+
+
 def test_kernel_of_extent_zero():
     bind = bind_of(define("float(N) B, float(M) K", "A(i) +=! B(i+k)*K(k)"))
     assert bind({"N": 5, "M": 0}).ranges["A"] == ((0, 6), (0, 0))
