@@ -63,6 +63,7 @@ def test_wrong_failing_crashing_and_slow_candidates_are_dropped_and_named(tmp_pa
     assert log.gain == pytest.approx(20)
 
 
+@pytest.mark.slow
 def test_a_candidate_that_hangs_is_dropped_and_named(tmp_path):
     # the default answers in time also where others use the processors
     log, *_ = planted(tmp_path, [DEFAULT, "hangs"], patience=3.0)
@@ -77,6 +78,7 @@ def test_the_default_stays_where_nothing_is_faster(tmp_path):
     assert store.best(key) is None
 
 
+@pytest.mark.slow
 def test_a_gain_that_was_luck_is_taken_back(tmp_path):
     # fast while it is searched, slow when it is timed once more
     log, _, store, key = planted(tmp_path, [MIDDLE, "lucky", (1, 3_000)])

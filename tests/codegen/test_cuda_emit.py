@@ -310,6 +310,7 @@ def test_every_function_compiles(dtype):
     compiled(kernel("f", buffers, ("N",), blocks), archs=("sm_80",))
 
 
+@pytest.mark.some(3)
 @needs_nvrtc
 @pytest.mark.parametrize("source", list(DType))
 def test_every_cast_compiles(source):
@@ -321,6 +322,7 @@ def test_every_cast_compiles(source):
     compiled(kernel("f", (buffer("A", "N", dtype=source), *outputs), ("N",), blocks))
 
 
+@pytest.mark.some(3)
 @needs_nvrtc
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("dtype", [dtype for dtype in DType if dtype not in (F16, BF16)])

@@ -126,7 +126,7 @@ def test_product_on_ordinary_cores(depth, m, n, k):
 TOLERANCE = {F16: 1e-3, BF16: 1e-2, F32: 1e-3, DType.INT8: 0.0}
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("shape", [(128, 128, 64), (200, 144, 80), (16, 16, 16)])
 @pytest.mark.parametrize("columns_first", [False, True])
 @pytest.mark.parametrize("dtype", [F16, BF16, F32, DType.INT8])
@@ -291,6 +291,7 @@ def test_a_tile_means_the_same_in_the_interpreter(step, dtype, depth, transposed
     assert np.abs(views["C"] - reference).max() <= 2e-3 * np.abs(reference).max()
 
 
+@pytest.mark.slow
 def test_reductions_over_threads_in_every_type():
     for dtype in (F32, DType.FLOAT64, I32, DType.INT64, DType.INT8, DType.UINT8, F16):
         for op_name in ("+", "min", "max"):

@@ -107,7 +107,7 @@ def pairs(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(some, some.size), np.tile(some, some.size)
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("target", list(DType))
 @pytest.mark.parametrize("source", list(DType))
 def test_casts(source, target):
@@ -120,6 +120,7 @@ def test_casts(source, target):
     compare(made, {"A": values, "O": np.zeros(values.size, storage(target))}, {"N": values.size})
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("sign", ["+", "-", "*", "//", "%", "min", "max"])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_operators(dtype, sign):

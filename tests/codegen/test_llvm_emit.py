@@ -68,7 +68,7 @@ def test_comparisons(dtype, lanes):
         compare(made, {**arrays, "Y": np.zeros(50, bool)}, {"N": 50})
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("source", ALL, ids=lambda d: d.value)
 @pytest.mark.parametrize("isa", ["avx512", "baseline"])
 def test_casts(source, isa):
@@ -80,6 +80,7 @@ def test_casts(source, isa):
             compare(made, {"A": values, "Y": np.zeros(61, storage)}, {"N": 61}, isa=isa, rtol=0, atol=0)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("lanes", [0, 2, 3, 5, 16, 20, 24, 64, 1000])
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 97])
@@ -197,6 +198,7 @@ def test_arguments_may_have_any_strides():
     np.testing.assert_array_equal(out[: source.shape[0], : source.shape[1]], source)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("operator", ["+", "*", "min", "max"])
 @pytest.mark.parametrize("dtype", [DType.INT32, DType.UINT8, DType.FLOAT16, F32, DType.FLOAT64], ids=lambda d: d.value)
 @pytest.mark.parametrize("form", ["serial", "vector", "unrolled"])
@@ -259,6 +261,7 @@ def gemm(rows: int, columns: int, dtype: DType = F32):
     )
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (12, 32, 7), (13, 33, 5), (25, 63, 9), (5, 40, 0)])
 def test_register_tile(isa, shape):

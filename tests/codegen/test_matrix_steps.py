@@ -107,6 +107,7 @@ def steps_in(schedule):
 SIZES = ({"M": 18, "N": 19, "K": 20}, {"M": 56, "N": 64, "K": 64}, {"M": 3, "N": 2, "K": 1})
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_computes_the_product_on_the_cpu(name):
     text = program(name)

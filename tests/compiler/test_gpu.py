@@ -59,6 +59,7 @@ def test_resources_of_every_kernel(module):
     assert module.softmax.resources(N=5, M=7) == module.softmax.resources(floats(5, 7))
 
 
+@pytest.mark.some(3)
 @needs_nvrtc
 @pytest.mark.parametrize("sizes", [(3, 5), (16, 64), (300, 1000), (5, 4), (0, 3)])
 @pytest.mark.parametrize("name", ["sums", "softmax"])

@@ -69,6 +69,7 @@ def test_legal_programs_have_no_error_token():
         assert not [value for kind, value in TcLexer().get_tokens(text) if kind is Error], text
 
 
+@pytest.mark.slow
 def test_nbconvert_colours_cells():
     pytest.importorskip("nbconvert")
     from nbformat.v4 import new_code_cell, new_notebook

@@ -45,7 +45,7 @@ def products(draw: st.DrawFn) -> tuple[str, list[np.ndarray]]:
     return text, arrays
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(products())
 def test_the_fix_computes_the_same_and_ends(case: tuple[str, list[np.ndarray]]) -> None:
     text, arrays = case

@@ -235,6 +235,7 @@ def test_a_tc_def_is_called_and_starts_at_0_again():
     assert interpreted(call, arrays).tolist() == [9, 7, 5]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", builtin_names())
 def test_a_function_of_the_cell_or_of_another_one_wins_over_a_builtin_of_its_name(name):
     caller = f"float[.] f(float[.] v) {{ return {name}(v + 1) + 1; }}"

@@ -55,8 +55,8 @@ def check(seed, samples=SAMPLES):
 
 
 def test_random_programs():
-    outcomes = [check(seed) for seed in range(300)]
-    assert outcomes.count("ok") > 100
+    outcomes = [check(seed) for seed in range(120)]
+    assert outcomes.count("ok") > 40
 
 
 @pytest.mark.slow
@@ -114,8 +114,8 @@ class OracleAt(Oracle):
 
 
 def test_random_programs_with_data():
-    outcomes = [check_with_data(seed) for seed in range(5000, 5300)]
-    assert outcomes.count("ok") > 60
+    outcomes = [check_with_data(seed) for seed in range(5000, 5120)]
+    assert outcomes.count("ok") > 24
 
 
 def test_sizes_of_zero_never_leave_a_tensor():

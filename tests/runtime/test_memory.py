@@ -45,7 +45,7 @@ def test_a_freed_buffer_is_lent_again():
     assert pool.reused == 1
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     "keep",
     [

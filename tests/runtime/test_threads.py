@@ -384,6 +384,7 @@ def test_the_number_of_pauses_before_a_worker_sleeps_follows_their_length(monkey
     assert threads.Pool()._longest == threads.PAUSES
 
 
+@pytest.mark.slow
 def test_the_interpreter_ends_with_sleeping_and_spinning_workers():
     script = f"""
 import ctypes

@@ -414,7 +414,7 @@ def data(function, sizes: dict[str, int]) -> list[np.ndarray]:
     return arrays
 
 
-@pytest.mark.some(15)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_templates_compute_what_the_interpreter_computes_around_their_tiles(name):
     text, lists = TEMPLATES[name]
@@ -429,6 +429,7 @@ def test_templates_compute_what_the_interpreter_computes_around_their_tiles(name
             np.testing.assert_allclose(found, expected, rtol=tolerance, atol=4 * tolerance, err_msg=str(sizes))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "name",
     ["product of many rows", "layer of some rows", "product, transposed", "batched", "convolution", "two factors"],

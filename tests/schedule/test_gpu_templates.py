@@ -21,7 +21,7 @@ from tests.running import number, program_of
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 
 
-@pytest.mark.some(24)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", CASES)
 def test_values_without_findings(name, bits):
@@ -32,6 +32,7 @@ def test_values_without_findings(name, bits):
         check_values(case, program, schedule, sizes, bits)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["product", "half product"])
 def test_values_of_large_tiles(name):
     """The tiles for matrices of unknown size."""
@@ -58,6 +59,7 @@ def check_values(
     assert differs(program, held, wanted(case, arrays, sizes) if expected is None else expected) == []
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", CASES)
 def test_every_template_is_used(name):
     """The text has what its template stands for: vectors, tiles in shared memory, reductions over threads."""
@@ -106,7 +108,7 @@ STENCILS = {
 """Sizes of two large tiles and more, and how many times fewer sectors of global memory their kernels read than plain ones."""
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", STENCILS)
 def test_stencils_read_global_memory_once(name):
     """Large tiles are right, ask for fewer sectors than the plain kernel, and have hardly any bank conflicts."""
@@ -172,6 +174,7 @@ def test_other_stencils(text):
         check_values(case, program, schedule, {"B": 2, "C": 2, "D": 11, "H": 12, "W": 37}, 32)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "name, small", [("softmax of warps", 0), ("softmax of blocks", 0), ("half softmax of warps", 0), ("norm of two", 1)]
 )
@@ -198,6 +201,7 @@ def test_rows_are_read_once(name, small):
     assert all(site.wavefronts_per_request == site.ideal_wavefronts_per_request for site in shared)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("most, threads", [(31, 32), (1024, 32), (1023, 32), (2048, 256), (16384, 512), (32768, 1024)])
 def test_threads_of_a_row_follow_from_its_longest(most, threads):
     """A warp up to 1024 elements of 32 bits, then blocks; nothing spills, and the registers hold the row."""
@@ -230,6 +234,7 @@ def test_a_padded_copy_tests_what_its_loops_leave_open():
     assert [word for line in tests for word in ("< B", "< H", "floor") if word in line] == []
 
 
+@pytest.mark.slow
 def test_a_window_beyond_the_border_is_copied_for_tiles():
     """The condition is in the kernel of the copy; the convolution has its tiles in shared memory."""
     text = (

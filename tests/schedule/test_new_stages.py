@@ -80,6 +80,7 @@ def test_partial_results_have_the_loop_as_an_index():
     is_product(default(PRODUCT).split("C", "k", 6).rfactor("C", "k.inner"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["k.outer", "k.inner"])
 def test_partial_results_in_every_order_of_loops(axis):
     # a loop over partial results runs over all of them, also where one combines nothing: the end of `k` is a test inside

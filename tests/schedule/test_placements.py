@@ -208,6 +208,7 @@ def measure(seeds):
     return measured
 
 
+@pytest.mark.slow
 def test_refused_places_were_illegal():
     measured = measure(range(150))
     assert measured["refused: None"] == 0, measured

@@ -127,6 +127,7 @@ NAMES = (
 )
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "text",
