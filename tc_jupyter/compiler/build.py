@@ -95,7 +95,7 @@ def build(
         CompileError: TC503, a limit of the device.
     """
     if layout.empty:
-        schedule = schedule_of(program, ranges)
+        schedule = schedule_of(program, ranges, zeros=True)
     if schedule is None:
         tuned = _tuned(program, ranges, layout, target)
         if tuned is not None:

@@ -22,7 +22,7 @@ def plain_c(found: FunctionAnalysis) -> CFunction:
     program = found.program
     arguments = [_argument(found, name, "input") for name in program.parameters]
     arguments += [_argument(found, name, "output") for name in program.results]
-    bounds = infer_symbolic(schedule_of(program, found.ranges).graph, whole=True)
+    bounds = infer_symbolic(schedule_of(program, found.ranges, zeros=True).graph, whole=True)
     kernels = tuple(simplify(kernel) for kernel in lower(bounds))
     return emit_c(program.name, kernels, program.sizes, arguments, _comment(found))
 

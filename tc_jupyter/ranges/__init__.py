@@ -40,6 +40,7 @@ from .size_expr import (
     scalar,
     size,
     symbol,
+    without_zeros,
 )
 
 __all__ = [
@@ -120,5 +121,6 @@ __all__ = [
     "to_prose",
     "python_code",
     "to_python",
+    "without_zeros",
     "to_sympy",
 ]

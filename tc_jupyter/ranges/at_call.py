@@ -10,7 +10,7 @@ TC601 where `I + K <= J + 1` is false.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
@@ -29,7 +29,6 @@ from .data import (
 )
 from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
-from .interval import Box
 from .preconditions import EqualityCheck, Precondition, Preconditions
 from .search import Numbers as Point
 from .search import Subscript, leaves_everywhere, may_leave, span, stays_inside, violation
@@ -580,22 +579,5 @@ def _witness(bind: Bind, item: Precondition, values: Mapping[str, int]) -> str |
 
 def at_sizes(ranges: Ranges, constants: Mapping[str, int]) -> Ranges:
     """The ranges with numbers in place of some sizes; what shaped them stays as it was (numbers come after inference)."""
-    if not constants:
-        return ranges
     values = {name: constant(value) for name, value in constants.items()}
-
-    def fixed(e: SizeExpr) -> SizeExpr:
-        return e.substitute(values)
-
-    indices = {
-        name: tuple(
-            replace(
-                r, lower=None if r.lower is None else fixed(r.lower), upper=None if r.upper is None else fixed(r.upper)
-            )
-            for r in found
-        )
-        for name, found in ranges.indices.items()
-    }
-    boxes = {name: Box(tuple((fixed(a), fixed(b)) for a, b in box.bounds)) for name, box in ranges.boxes.items()}
-    sizes = {name: fixed(e) for name, e in ranges.sizes.items()}
-    return replace(ranges, indices=indices, boxes=boxes, sizes=sizes)
+    return ranges.changed(lambda e: e.substitute(values)) if values else ranges

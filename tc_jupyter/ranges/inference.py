@@ -8,7 +8,7 @@ Source: `docs/ranges.md`, 'The rounds'; Tensor Comprehensions documentation, "Ra
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -64,6 +64,11 @@ class IndexRange:
         if self.lower is None or self.upper is None:
             raise ValueError(f"the range of {self.index} is not known")
         return self.upper - self.lower
+
+    def changed(self, change: Callable[[SizeExpr], SizeExpr]) -> IndexRange:
+        """The range after a change of its ends."""
+        lower, upper = (None if end is None else change(end) for end in (self.lower, self.upper))
+        return replace(self, lower=lower, upper=upper)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -156,6 +161,12 @@ class Ranges:
                 raise ValueError(f"the range of {r.index} is not known")
             bounds.append((r.lower, r.upper))
         return Box(tuple(bounds))
+
+    def changed(self, change: Callable[[SizeExpr], SizeExpr]) -> Ranges:
+        """The ranges, boxes and extents after a change of their expressions; what they rest on stays as it was."""
+        indices = {name: tuple(r.changed(change) for r in found) for name, found in self.indices.items()}
+        boxes = {name: Box(tuple((change(a), change(b)) for a, b in box.bounds)) for name, box in self.boxes.items()}
+        return replace(self, indices=indices, boxes=boxes, sizes={name: change(e) for name, e in self.sizes.items()})
 
     def index_scope(self, statement: Statement) -> Scope:
         """Names for `from_expr` inside a statement."""

@@ -9,8 +9,8 @@ Source: `docs/ranges.md`, 'Preconditions'.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias, assert_never
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
@@ -23,27 +23,20 @@ from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
 from .sets import Answer, IntegerSet, Unknown, decide
 from .size_expr import (
-    Atom,
     Choice,
     Condition,
     Datum,
     Extremum,
-    FloorDiv,
-    Mod,
-    Name,
     Opaque,
-    Product,
     SizeExpr,
     atom_parts,
     conjunction,
-    constant,
-    floor_div,
     index,
     maximum,
     minimum,
-    mod,
     nonnegative,
-    of_atom,
+    with_atoms,
+    with_parts,
 )
 from .wider import clause, give
 
@@ -396,39 +389,7 @@ def _data(e: SizeExpr) -> list[Datum]:
 
 def _replaced(e: SizeExpr, old: Choice, new: SizeExpr) -> SizeExpr:
     """`e` with one branch in place of a `? :`."""
-    total = constant(e.offset)
-    for mono, c in e.terms.items():
-        term = constant(c)
-        for atom in mono:
-            term = term * _replaced_atom(atom, old, new)
-        total = total + term
-    return total
-
-
-def _replaced_atom(atom: Atom, old: Choice, new: SizeExpr) -> SizeExpr:
-    if atom == old:
-        return new
-    match atom:
-        case Name() | Opaque():
-            return of_atom(atom)
-        case FloorDiv():
-            return floor_div(_replaced(atom.numerator, old, new), _replaced(atom.divisor, old, new))
-        case Mod():
-            return mod(_replaced(atom.numerator, old, new), _replaced(atom.divisor, old, new))
-        case Extremum():
-            arguments = [_replaced(argument, old, new) for argument in atom.arguments]
-            return minimum(*arguments) if atom.kind == "min" else maximum(*arguments)
-        case Product():
-            result = constant(1)
-            for factor in atom.factors:
-                result = result * _replaced(factor, old, new)
-            return result
-        case Choice():
-            then, otherwise = _replaced(atom.then, old, new), _replaced(atom.otherwise, old, new)
-            return of_atom(Choice(atom.condition, then, otherwise))
-        case Datum():
-            return of_atom(replace(atom, index=tuple(_replaced(i, old, new) for i in atom.index)))
-    assert_never(atom)
+    return with_atoms(e, lambda atom: new if atom == old else with_parts(atom, lambda part: _replaced(part, old, new)))
 
 
 def conjuncts(e: SizeExpr) -> list[SizeExpr]:

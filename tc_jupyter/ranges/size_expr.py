@@ -329,8 +329,12 @@ class Condition(_Keyed):
 
     def substitute(self, values: Mapping[str, SizeExpr]) -> Condition:
         """The condition with other expressions in place of names."""
-        arguments = tuple(argument.substitute(values) for argument in self.arguments)
-        parts = tuple(part.substitute(values) for part in self.parts)
+        return self.changed(lambda part: part.substitute(values))
+
+    def changed(self, change: Callable[[SizeExpr], SizeExpr]) -> Condition:
+        """The condition after a change of the expressions inside."""
+        arguments = tuple(map(change, self.arguments))
+        parts = tuple(part.changed(change) for part in self.parts)
         return Condition(self.op, arguments, parts, self.expr, self.polarity, self.key[4])
 
 
@@ -778,15 +782,14 @@ def mod(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
 
 def minimum(*arguments: SizeExpr | int) -> SizeExpr:
     """The smallest of the arguments, in canonical form."""
-    flat: list[SizeExpr] = []
-    for argument in arguments:
-        flat.extend(_flattened(as_size_expr(argument), "min"))
-    if len(flat) == 1:
-        return flat[0]
-    kept = _undominated(flat)
-    if len(kept) == 1:
-        return kept[0]
-    return _canonical_minimum(kept)
+    return _minimum(map(as_size_expr, arguments), _always_nonnegative)
+
+
+def _minimum(arguments: Iterable[SizeExpr], certain: Callable[[SizeExpr], bool]) -> SizeExpr:
+    """As `minimum`; `certain` says which differences are never negative."""
+    flat = [part for argument in arguments for part in _flattened(argument, "min")]
+    kept = flat if len(flat) == 1 else _undominated(flat, certain)
+    return kept[0] if len(kept) == 1 else _canonical_minimum(kept)
 
 
 def maximum(*arguments: SizeExpr | int) -> SizeExpr:
@@ -810,13 +813,13 @@ def _flattened(e: SizeExpr, kind: str) -> list[SizeExpr]:
     return [e]
 
 
-def _undominated(arguments: list[SizeExpr]) -> list[SizeExpr]:
+def _undominated(arguments: list[SizeExpr], certain: Callable[[SizeExpr], bool]) -> list[SizeExpr]:
     """The arguments that can be the smallest one."""
     kept: list[SizeExpr] = []
     for argument in arguments:
-        if any(_always_nonnegative(argument - other) for other in kept):
+        if any(certain(argument - other) for other in kept):
             continue
-        kept = [other for other in kept if not _always_nonnegative(other - argument)]
+        kept = [other for other in kept if not certain(other - argument)]
         kept.append(argument)
     return kept
 
@@ -1115,26 +1118,50 @@ def atom_value(atom: Atom, values: Mapping[str, int]) -> int:
 
 def atom_substitute(atom: Atom, values: Mapping[str, SizeExpr]) -> SizeExpr:
     """The atom with other expressions in place of names."""
+    found = values.get(atom.name) if isinstance(atom, Name) else None
+    return found or with_parts(atom, lambda part: part.substitute(values))
+
+
+def with_parts(atom: Atom, change: Callable[[SizeExpr], SizeExpr]) -> SizeExpr:
+    """The atom in canonical form after a change of the expressions inside."""
     match atom:
-        case Name():
-            return values.get(atom.name) or of_atom(atom)
+        case Name() | Opaque():
+            return of_atom(atom)
         case FloorDiv():
-            return floor_div(atom.numerator.substitute(values), atom.divisor.substitute(values))
+            return floor_div(change(atom.numerator), change(atom.divisor))
         case Mod():
-            return mod(atom.numerator.substitute(values), atom.divisor.substitute(values))
+            return mod(change(atom.numerator), change(atom.divisor))
         case Extremum():
-            arguments = [argument.substitute(values) for argument in atom.arguments]
+            arguments = map(change, atom.arguments)
             return minimum(*arguments) if atom.kind == "min" else maximum(*arguments)
         case Product():
-            result = ONE
-            for factor in atom.factors:
-                result = result * factor.substitute(values)
-            return result
+            return math.prod(map(change, atom.factors), start=ONE)
         case Datum():
-            return of_atom(replace(atom, index=tuple(i.substitute(values) for i in atom.index)))
+            return of_atom(replace(atom, index=tuple(map(change, atom.index))))
         case Choice():
-            then, otherwise = atom.then.substitute(values), atom.otherwise.substitute(values)
-            return choose(atom.condition.substitute(values), then, otherwise)
-        case Opaque():
-            return of_atom(atom)
+            return choose(atom.condition.changed(change), change(atom.then), change(atom.otherwise))
     assert_never(atom)
+
+
+def with_atoms(e: SizeExpr, change: Callable[[Atom], SizeExpr]) -> SizeExpr:
+    """The expression with others in place of its atoms."""
+    total = constant(e.offset)
+    for mono, c in e.terms.items():
+        total = total + math.prod(map(change, mono), start=constant(c))
+    return total
+
+
+def without_zeros(e: SizeExpr) -> SizeExpr:
+    """What has the same value where no size is 0, as short as is known: 1 for `min(N, 1)`."""
+    if not any(isinstance(atom, Extremum) for atom in e.atoms()):
+        return e
+    return with_atoms(e, _atom_without_zeros)
+
+
+def _atom_without_zeros(atom: Atom) -> SizeExpr:
+    if not isinstance(atom, Extremum):
+        return with_parts(atom, without_zeros)
+    arguments = list(map(without_zeros, atom.arguments))
+    if atom.kind == "min":
+        return _minimum(arguments, nonnegative)
+    return -_minimum([-argument for argument in arguments], nonnegative)

@@ -14,7 +14,7 @@ from typing import Any
 
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.program import Program
-from tc_jupyter.ranges import Ranges
+from tc_jupyter.ranges import Ranges, without_zeros
 
 from . import primitives
 from .bounds import Bounds, infer_bound
@@ -230,9 +230,13 @@ def _stage_line(stage: Stage) -> str:
     return f"{stage.name}{where}: {loops or 'no loop'}"
 
 
-def schedule_of(program: Program, ranges: Ranges) -> Schedule:
-    """The schedule in which nothing is transformed: every stage at root, its loops are its indices."""
-    return Schedule(stage_graph(program, ranges))
+def schedule_of(program: Program, ranges: Ranges, zeros: bool = False) -> Schedule:
+    """The schedule in which nothing is transformed: every stage at root, its loops are its indices.
+
+    Args:
+        zeros: it serves sizes of 0, too; otherwise ends of ranges are what they are for sizes of 1 and more.
+    """
+    return Schedule(stage_graph(program, ranges if zeros else ranges.changed(without_zeros)))
 
 
 def steps_from_data(data: list[list[Any]]) -> tuple[Step, ...]:

@@ -53,7 +53,7 @@ def kernels_of(text: str, numbers: Mapping[str, int] | None = None):
     return found, [verify(simplify(kernel)) for kernel in lower(infer_symbolic(inject_inline(schedule.graph)))]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(7)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", CASES)
 def test_the_gate(name, arch):

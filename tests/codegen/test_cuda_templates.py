@@ -126,7 +126,7 @@ def test_product_on_ordinary_cores(depth, m, n, k):
 TOLERANCE = {F16: 1e-3, BF16: 1e-2, F32: 1e-3, DType.INT8: 0.0}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("shape", [(128, 128, 64), (200, 144, 80), (16, 16, 16)])
 @pytest.mark.parametrize("columns_first", [False, True])
 @pytest.mark.parametrize("dtype", [F16, BF16, F32, DType.INT8])

@@ -107,7 +107,7 @@ def pairs(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(some, some.size), np.tile(some, some.size)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("target", list(DType))
 @pytest.mark.parametrize("source", list(DType))
 def test_casts(source, target):

@@ -68,7 +68,7 @@ def test_comparisons(dtype, lanes):
         compare(made, {**arrays, "Y": np.zeros(50, bool)}, {"N": 50})
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("source", ALL, ids=lambda d: d.value)
 @pytest.mark.parametrize("isa", ["avx512", "baseline"])
 def test_casts(source, isa):

@@ -136,7 +136,7 @@ FUNCTIONS = tc.compile(PROGRAMS, target="cpu")
 LANES = cpu.cpu_target().vector_bits // 32
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("rows", [1, 2, 5, 70])
 @pytest.mark.parametrize("columns", [1, LANES - 1, LANES, LANES + 1, 4 * LANES + 1, 8 * LANES - 1, 300])
 @pytest.mark.parametrize("least", [0.5, 0.995, 2.0])

@@ -131,7 +131,7 @@ def test_float32_over_every_exponent(function):
     assert ulps(run(function, values), reference(function, values)).max() <= 2
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("function", ONE)
 def test_float64_against_mpmath(function, isa):
@@ -180,7 +180,7 @@ def test_every_instruction_set(isa, function):
     assert ulps(run(function, values, isa=isa), reference(function, values)).max() <= (4 if isa == "baseline" else 2)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("function", sorted(KNOWN))
 def test_any_number_of_lanes(function, dtype):

@@ -414,7 +414,7 @@ def data(function, sizes: dict[str, int]) -> list[np.ndarray]:
     return arrays
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(15)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_templates_compute_what_the_interpreter_computes_around_their_tiles(name):
     text, lists = TEMPLATES[name]

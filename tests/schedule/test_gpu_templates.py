@@ -21,7 +21,7 @@ from tests.running import number, program_of
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(24)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", CASES)
 def test_values_without_findings(name, bits):
@@ -108,7 +108,7 @@ STENCILS = {
 """Sizes of two large tiles and more, and how many times fewer sectors of global memory their kernels read than plain ones."""
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", STENCILS)
 def test_stencils_read_global_memory_once(name):
     """Large tiles are right, ask for fewer sectors than the plain kernel, and have hardly any bank conflicts."""

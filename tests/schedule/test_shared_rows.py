@@ -41,7 +41,7 @@ def test_other_statements_stay_apart(name):
     assert kernels(APART[name]) == 2 + parts
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("reads_ahead", [False, True])
 @pytest.mark.parametrize("name", [*TOGETHER, *APART])
 def test_they_compute_what_the_interpreter_computes(name, reads_ahead, monkeypatch):
