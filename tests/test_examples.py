@@ -10,7 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-LONG = [path if path.stem == "quickstart" else pytest.param(path, marks=pytest.mark.slow) for path in NOTEBOOKS]
 LONGEST = 300
 """Seconds for one cell, far above what any needs."""
 
@@ -40,7 +39,8 @@ def test_there_is_a_quickstart():
     assert "quickstart.ipynb" in [path.name for path in NOTEBOOKS]
 
 
-@pytest.mark.parametrize("path", LONG, ids=lambda path: path.stem)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     run(notebook, tmp_path)

@@ -54,6 +54,7 @@ def hottest(text: str, pattern: str = r"\tfmla") -> str:
     return max(re.split(r"\n\.?L?\w+:", text), key=lambda block: len(re.findall(pattern, block)))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("triple", TRIPLES)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_templates_keep_sums_in_registers_and_call_nobody(name, triple):

@@ -244,6 +244,7 @@ def test_reserved_words_as_names_compile():
         compiled(pointwise(part[0], buffers, total), archs=("sm_80",))
 
 
+@pytest.mark.some(3)
 @needs_nvrtc
 @pytest.mark.parametrize(
     "word", ["threadIdx", "blockIdx", "int", "asm", "float4", "min", "expf", "tanh", "while", "printf"]

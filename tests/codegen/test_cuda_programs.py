@@ -110,6 +110,7 @@ def _row_major(made):
 SIZES = {"M": 5, "K": 3, "N": 37, "B": 2, "C": 2, "H": 6, "W": 7, "R": 2, "S": 3, "E": 9, "D": 40, "blockIdx": 11}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", [name for name in CASES if name != "bfloat16"])
 def test_values(name, bits):

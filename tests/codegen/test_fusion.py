@@ -85,6 +85,7 @@ def test_one_loop_has_no_more_reductions_than_registers():
     assert loops(*many) == 2
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("operator", ["+", "min", "max"])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (8, 16), (65, 15), (71, 33), (64, 128), (9, 1)])
 def test_sums_of_the_same_rows(operator, rows, columns):

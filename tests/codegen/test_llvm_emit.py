@@ -49,6 +49,7 @@ def blocks(total, width: int):
     return op("//", add(total, width - 1), int64(width))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("dtype", NUMBERS, ids=lambda d: d.value)
 @pytest.mark.parametrize("lanes", [0, 16])
 def test_arithmetic(dtype, lanes):
@@ -529,6 +530,7 @@ def test_functions_of_libraries():
             compare(made, {"A": values, "Y": np.zeros(40, "f")}, {"N": 40})
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT16, F32, DType.FLOAT64], ids=lambda d: d.value)
 def test_reads_across_rows_are_turned_in_registers(isa, dtype):
@@ -1014,6 +1016,7 @@ LOOK_UP = "A(i, max(min(Id(i), N - 1), 0))"
 """The same for all lanes of `j`: where a mask has no lane, a jump leads around the read and its address."""
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("step", [1, 3])
 @pytest.mark.parametrize(
     "value",

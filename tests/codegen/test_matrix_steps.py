@@ -201,6 +201,7 @@ def result_type(text):
     return "uint16" if dtype == "bfloat16" else dtype
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("isa", ["avx512", "avx2"])
 @pytest.mark.parametrize("name", sorted(NATIVE))
 def test_several_steps_of_a_reduction_at_a_time(name, isa):

@@ -174,6 +174,7 @@ def far(float(N,M,K) X, float t) -> (P) { P(n) min=! X(n,m,k) > t ? m*K + k : 92
 INNERS = tc.compile(INNER, target="cpu")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("rows", [1, 3, 33])
 @pytest.mark.parametrize("columns", [5, LANES + 1, 31])
 @pytest.mark.parametrize("depth", [5, LANES, 2 * LANES + 1])

@@ -242,6 +242,7 @@ def at_the_end_of_a_page(values: np.ndarray) -> np.ndarray:
     return copy
 
 
+@pytest.mark.some(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="no mprotect")
 @pytest.mark.parametrize("dtype", ["float", "double", "int16"])
 @pytest.mark.parametrize("length", [2, 3])

@@ -51,6 +51,7 @@ def arrays(m: int, depth: int, rows: int = ROWS) -> dict[str, np.ndarray]:
     return {"A": a, "Y": np.full((-(-m // rows), rows, depth), np.nan, np.float32)}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(
     ("fill", "spare"), [(True, False), (True, True), (False, False)], ids=["set", "spare", "unused"]
@@ -156,6 +157,7 @@ TWICE = """def f(float(N,K) A) -> (Y) {
 }"""
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("inner", [False, True], ids=["own", "of an inner def"])
 @pytest.mark.parametrize("layout", [False, True], ids=["rows", "tiles"])
 @pytest.mark.parametrize("inside", [False, True], ids=["before", "inside"])

@@ -70,6 +70,7 @@ WINDOWS = 2 if cpu_target().vector_bits == 512 else 0
 """Rows that windows fetch: with shorter vectors their maxima are kept for a tile, and nothing is fetched."""
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("body", "rows"),
     [

@@ -16,6 +16,7 @@ TEXT = """def f({type}(N) A, {type}(N) B) -> (X, Y, Z, S) {{
 }}"""
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["float", "double", "half"])
 @pytest.mark.parametrize("target", ["cpu", "interpreter"])
 def test_nothing_around_it_sees_more_digits(kind, target):

@@ -164,6 +164,7 @@ def in_planes(dtype: DType, isa: str, llc_bytes: int) -> cpu.LoadedKernel:
     return cpu.load(source, None, target(isa))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT64, DType.INT8], ids=lambda dtype: dtype.value)
 def test_every_element_of_planes_at_a_time_is_computed(isa, dtype):

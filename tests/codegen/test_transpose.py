@@ -37,6 +37,7 @@ def sources(text: str, made_for: Target, *shapes: tuple[int, ...]) -> tuple[Kern
     return definition.build(made_for, layout).sources
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("shape", [(1024, 64), (1088, 128), (1031, 70), (1024, 71), (1025, 64)])
 def test_a_large_result_is_written_past_the_caches_if_all_its_rows_begin_with_lines(isa, shape):

@@ -137,6 +137,7 @@ WRONG_PLANS = (
 )
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("number", range(len(WRONG_PLANS)))
 def test_a_plan_of_the_wrong_types_is_made_again(built, number):
     a, b = arguments("product")
@@ -159,6 +160,7 @@ def test_a_deeply_nested_plan_is_made_again(built):
     assert len(built) == 2
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("data", "meta"),
     [

@@ -45,6 +45,7 @@ def array(name, shape):
     return random.integers(0, 9, shape).astype(np.int32 if name in ("holes", "joined") else np.float32)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("name", "shapes"), CASES, ids=[f"{name}{shapes}" for name, shapes in CASES])
 def test_simulated_kernels_compute_what_the_interpreter_does(functions, name, shapes):
     arrays = [array(name, shape) for shape in shapes]

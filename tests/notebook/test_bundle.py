@@ -52,6 +52,7 @@ CELLS = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("name", VIEWS)
 def test_every_saved_view_is_small(cell, name):

@@ -62,6 +62,7 @@ def module():
     return tc.compile(CELL, target="cpu")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("length", [1, 4, 9])
 def test_a_call_is_refused_where_an_element_leads_out(module, name, length):

@@ -14,6 +14,7 @@ def compiled(body, rank, target="cpu"):
     return tc.compile(f"double[{dots}] f(double[{dots}] a) {{ return {body}; }}", language="sac", target=target)["f"]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "body, rank, kernels",
     [

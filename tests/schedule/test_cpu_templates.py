@@ -647,6 +647,7 @@ def test_products_of_up_to_256_rows(name, rows, columns):
         np.testing.assert_array_equal(function(x, y), x @ (np.swapaxes(y, 1, 2) if name == "scores" else y))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("fixed", ["", "PQ", "BWPQ"])
 @pytest.mark.parametrize(("height", "width"), [(6, 1), (8, 1), (6, 4), (3, 3), (9, 2), (9, 5)])
 def test_what_an_empty_result_would_need_is_not_written(fixed, height, width):

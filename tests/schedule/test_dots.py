@@ -90,6 +90,7 @@ def has(isa):
     return {"avx512": "avx512vnni", "avx2": "avx2"}.get(isa, "avx512bw") in features
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(("left", "right", "depth"), TYPES)
 def test_products_around_the_edges_of_tiles(left, right, depth, isa, monkeypatch):

@@ -30,6 +30,7 @@ def agree(schedule, program, ranges, expected):
         np.testing.assert_allclose(values, expected[name], rtol=1e-4, atol=1e-4, err_msg=schedule.to_python())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_candidates_for_a_cpu_compute_the_same(name):
     program, ranges = program_of(PROGRAMS[name])
@@ -61,6 +62,7 @@ def test_places_of_producers_are_candidates():
     assert {"compute_at", "compute_inline", "split", "reorder", "vectorize", "parallel"} <= names
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_mutations_compute_the_same(name):
     program, ranges = program_of(PROGRAMS[name])

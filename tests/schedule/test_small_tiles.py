@@ -36,6 +36,7 @@ def test_rows_that_are_known_fill_tiles(target):
     assert small_tile(target, 32, 1, 64).rows == 1
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("target", [AVX2, AVX512, HALVES], ids=["avx2", "avx512", "halves"])
 @pytest.mark.parametrize("bits", [32, 64])
 def test_tiles_fit_the_registers(target, bits):

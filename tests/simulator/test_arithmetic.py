@@ -181,6 +181,7 @@ INTEGER_CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("opcode, out, types, reference", INTEGER_CASES, ids=[case[0] for case in INTEGER_CASES])
 def test_integer_opcodes_agree_with_python_integers(opcode, out, types, reference):
     rng = np.random.default_rng(len(opcode) * 7 + sum(map(ord, opcode)))
@@ -367,6 +368,7 @@ def test_flush_and_saturation():
     assert run_op("add.sat.f32", "f32", ("f32", "f32"), (x, zero)).tolist()[2:] == [1, 0, 0.25, 0]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("to", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("origin", ["f32", "f64", "f16"])
 @pytest.mark.parametrize("mode", ["rni", "rzi", "rmi", "rpi"])

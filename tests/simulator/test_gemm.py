@@ -32,6 +32,7 @@ def mutate(source, old, new):
     return source.replace(old, new)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("shape", [(128, 128, 32), (200, 132, 36), (4, 4, 4), (64, 64, 64)])
 def test_float32_product(shape):
     simulation, c, expected = run_sgemm(SGEMM, *shape)

@@ -212,6 +212,7 @@ def test_device_functions_and_structures():
     np.testing.assert_allclose(y, f(f(x)) + f(x) + 9, rtol=1e-5)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "name, reference, low, high, tolerance",
     [

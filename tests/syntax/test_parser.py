@@ -278,6 +278,7 @@ def test_operators_up_to_the_limit():
     assert body("Y(i) = " + " + ".join(["a"] * (MAX_DEPTH + 1))) == ["TC503"]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "text",
     ["(" * 10_000 + "X(i)" + ")" * 10_000, "a ? b : " * 10_000 + "c", "-" * 10_000 + "a", "!" * 10_000 + "a", "X(" * 10_000, "a+" * 10_000 + "a",

@@ -24,6 +24,7 @@ def function(text: str, **options):
     return next(iter(tc.compile(text, **options).values()))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["loops", "c", "cuda", "ptx", "llvm", "asm"])
 def test_lines_are_linked_to_the_cell(kind):
     picture = Code(function(BOTH), kind)
