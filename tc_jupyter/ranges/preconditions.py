@@ -38,7 +38,7 @@ from .size_expr import (
     with_atoms,
     with_parts,
 )
-from .wider import clause, give
+from .wider import clause, give, whole
 
 Pieces: TypeAlias = tuple[tuple[tuple[SizeExpr, bool], ...], ...]  # OR of ANDs of (e, is_equality)
 
@@ -698,16 +698,16 @@ def _origin_message(program: Program, tensor: Tensor, ranges: Ranges, dimension:
     span = tensor.span
     name = str(dimension)
     labels: tuple[Label, ...] = ()
-    text = None
+    end = "..."
     if first is not None and dimension < len(first.output_indices):
         item = first.output_indices[dimension]
         span, name = item.span, item.name
         labels = _origin_labels(ranges, first, item.name)
-        text = clause(
-            ranges, [r for r in ranges.indices[first.name] if r.index == item.name and r.source == "inferred"]
-        )
+        found = next(r for r in ranges.indices[first.name] if r.index == item.name)
+        if found.source == "inferred" and (ends := whole(ranges, found)) is not None:
+            end = as_written(ends[1])
     message = f"`{tensor.name}` does not start at 0: its element 0 is `{tensor.name}({at})`"
-    help_text = f"to start at 0, guard the accesses and add `where {text or f'{name} in 0:...'}`"
+    help_text = f"to start at 0, guard the accesses and add `where {name} in 0:{end}`"
     label = f"starts at `{to_python(box.origin[dimension])}`"
     return Diagnostic(codes.MOVED_ORIGIN, span, message, label, labels, help_text)
 
