@@ -399,8 +399,10 @@ def index_arithmetic(program: Program) -> frozenset[int]:
     """Return the positions of the 32-bit additions, multiplications and shifts that feed a 64-bit address.
 
     The slice stops at operations that reduce the range on purpose (`rem`, `and`, `shr`, ...) and where a 32-bit number is
-    widened as unsigned: unsigned arithmetic wraps by definition, so a hash is no index arithmetic.
+    widened as unsigned: unsigned arithmetic wraps by definition, so a hash is no index arithmetic. Nor is what follows from a
+    number whose upper bits are of no account (`_modular`).
     """
+    modular = _modular(program)
     writers: dict[str, list[int]] = {}
     for position, instruction in enumerate(program.instructions):
         for name in effects(instruction)[0]:
@@ -420,13 +422,38 @@ def index_arithmetic(program: Program) -> frozenset[int]:
             instruction = program.instructions[position]
             if instruction.parts[0] not in _SLICE or unsigned_widening(instruction):
                 continue
-            if instruction.parts[-1] in ("s32", "u32", "b32") and _can_wrap(instruction):
+            counts = instruction.parts[-1] in ("s32", "u32", "b32") and _can_wrap(instruction)
+            if counts and modular.isdisjoint(effects(instruction)[0]):
                 found.add(position)
             for name in effects(instruction)[1]:
                 if name not in seen and program.registers.get(name) != "pred":
                     seen.add(name)
                     work.append(name)
     return frozenset(found)
+
+
+def _modular(program: Program) -> frozenset[str]:
+    """Registers that follow from an `xor` with a number of ones.
+
+    The compiler writes `8 * (n - 1 - x)` as `8 * (n + (x ^ (2**29 - 1)))`: only the lower 29 bits are the number's.
+    """
+    found: set[str] = set()
+    before = -1
+    while len(found) > before:
+        before = len(found)
+        for instruction in program.instructions:
+            written, read = effects(instruction)
+            masked = instruction.parts[0] == "xor" and any(map(_is_ones, instruction.operands))
+            if masked or (instruction.parts[0] in _SLICE and not found.isdisjoint(read)):
+                found |= set(written)
+    return frozenset(found)
+
+
+def _is_ones(operand: object) -> bool:
+    """Whether this is a number of at least 16 ones and nothing else, shorter than a register."""
+    if not isinstance(operand, Immediate) or operand.kind != "int":
+        return False
+    return 16 <= operand.value.bit_length() < 32 and operand.value & (operand.value + 1) == 0
 
 
 def unsigned_widening(instruction: Instruction) -> bool:

@@ -99,6 +99,20 @@ FOUND = (
     T0(i,j) = A(i/2, max(min(i+i-1, 6), 0), 2*j) where i in 1:1+3
     T1(i,j) +=! max((T0(i+1, k) > 1 ? T0(k, max(min(i, 3), 0)) : 2), (A(i, j, (j-j)%7) > 1 ? T0(i, k) : 2))
 }""", {"N": 9, "K": 6}),
+    # the compiler subtracts with an `xor`, whose upper bits are no part of the index
+    ("def f(half(M,7,K) A, bfloat16(N) B) -> (T0) { T0(i,j,k) = max(B(k+1) - 2, A(6-j, 6-j, 0)) where i in 1:1+3 }", {"K": 2, "N": 33, "M": 1}),
+    # a statement that updates more than is needed of a temporary reads nothing that nobody wrote
+    ("""def f(uint16(K) A, uint16(M) B) -> (T2) {
+    T0(i,j) min=! B(2*i+2) where j in 0:M
+    T0(i,j) = T0(i,j)*2 + 3
+    T2(i,j) += T0(6-i,6-i) where j in 0:5
+}""", {"K": 2, "M": 35}),
+    # nor does one that computes more of a temporary than its consumer needs
+    ("""def f(double(N,M) A, int32(M) B) -> (T2) {
+    T0(j,i) = i > 0 && i < 4 ? (A(i,j) > 1 ? A(i,j) : 2) + B(j) : 1
+    T1(j,i) = i > 0 && i < 4 ? T0(j,i) : 1
+    T2(i,j) = j%2 == 0 ? int32(T1(j,i)) : 1
+}""", {"N": 17, "M": 17}),
 )  # fmt: skip
 
 
