@@ -9,6 +9,7 @@ Every program is one that hypothesis draws from `tests.strategies.programs`, tol
 With `--cells` the programs are those of `tests.tc_programs`, of every kind that the language page allows, and both engines are compared
 with `tests.tc_evaluator`. With `--gpu` the program's CUDA kernels are compiled for five architectures and simulated instead. With
 `--simulate` programs of more kinds, of all element types and of sizes up to 70, are called through `f.simulate` and by the loop interpreter.
+With `--speed` programs of `float` are timed, on one thread, against their own loops in C; the log gets the slowest ones.
 
 A failure is written to the log with the program, its sizes and the seed of its data, and the campaign goes on; what it found
 is fixed and becomes an entry of FOUND in `tests/test_properties.py`. One seed gives 500 draws, so a campaign can be split and resumed.
@@ -17,6 +18,7 @@ is fixed and becomes an entry of FOUND in `tests/test_properties.py`. One seed g
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import traceback
@@ -28,13 +30,16 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
+from tc_jupyter.runtime import threads
 from tests.simulator.test_programs import PROGRAMS, through_the_simulator
 from tests.simulator.test_programs import SIZES as FEW_POINTS
+from tests.speed import Speeds
 from tests.strategies import programs, sizes
 from tests.tc_programs import drawn, judge
 from tests.test_properties import compare
 
 DRAWS = 500
+"""Examples that hypothesis draws for one seed."""
 
 Check = Callable[[str, dict[str, int], int], str]
 """Checks one program at some sizes with data of a seed; says in a few words how far it came."""
@@ -124,8 +129,16 @@ def main() -> None:
     parser.add_argument(
         "--simulate", action="store_true", help="what a call launches: the simulator and the interpreter"
     )
+    parser.add_argument(
+        "--speed", action="store_true", help="times over those of the loops of a C compiler, one thread"
+    )
     options = parser.parse_args()
-    if options.simulate:
+    speeds = Speeds()
+    if options.speed:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        threads.set_threads(1)
+        campaign = Campaign(options.log, speeds.check, programs(dtypes=("float",)))
+    elif options.simulate:
         campaign = Campaign(options.log, through_the_simulator, PROGRAMS, FEW_POINTS)
     else:
         check = _on_five_architectures() if options.gpu else judge if options.cells else compare
@@ -137,6 +150,8 @@ def main() -> None:
         campaign.say(
             f"seed {number - 1}: {campaign.compared()} programs {dict(campaign.count)} {time.monotonic() - start:.0f} s"
         )
+        if options.speed:
+            campaign.say(speeds.worst())
 
 
 if __name__ == "__main__":
