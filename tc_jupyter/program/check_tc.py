@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
@@ -109,6 +110,12 @@ class _UnitChecker:
                 self.order.append(item)
         self.def_spans = {name: item.name.span for name, item in self.defs.items()}
         self.callable_names = frozenset(self.defs) | frozenset(known)
+
+    @cached_property
+    def free_name(self) -> str:
+        """A name for a new tensor that stands nowhere in the cell, for later statements must not mean it."""
+        words = set(re.findall(r"\w+", self.source.text))
+        return next(name for name in ("T", *(f"T{number}" for number in range(1, len(words) + 2))) if name not in words)
 
     def repeated(self, item: tree.Def, first: tree.Def) -> None:
         labels = (Label(first.name.span, "first def"),)
@@ -1141,18 +1148,16 @@ class _StatementChecker:
         if not node.clauses and node.matched is None and "#" not in scope.source.slice(node.span):
             written = self.two_statements(two)
             help += f": `{written[0]}`, then `{written[1]}`"
-            text = scope.source.line(scope.source.position(node.span.start)[0])
-            margin = text[: len(text) - len(text.lstrip())]
-            own_line = not scope.source.slice(Span(0, node.span.start)).rpartition("\n")[2].strip()
-            between = f"\n{margin}" if own_line else "  "
+            line, column = scope.source.position(node.span.start)
+            before = scope.source.line(line)[:column]
+            between = "  " if before.strip() else f"\n{before}"
             fix = Fix("sum in two statements", (Edit(node.span, between.join(written)),))
         scope.report(codes.FACTORED_SUM, node.operator_span, message, "", labels, help, fix=fix)
 
     def two_statements(self, two: Factored) -> tuple[str, str]:
         """The text of a statement as two."""
         node, source = self.node, self.scope.source
-        words = set(re.findall(r"\w+", source.text))  # later statements, too, must not mean it
-        name = next(each for each in ("T", *(f"T{number}" for number in range(1, len(words) + 2))) if each not in words)
+        name = self.owner.unit.free_name
         left = source.slice(Span(node.span.start, node.operator_span.start)).rstrip()
         kept = (", " if ", " in left else ",").join(two.kept)
         part = f"{name}({kept})" if two.kept else name

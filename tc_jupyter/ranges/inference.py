@@ -254,6 +254,7 @@ class _Inference:
         self.sizes, scalars = signature_scope(program)
         self.scope = Scope(self.sizes, scalars, {}, [], "[]" if program.language == "sac" else "()")
         self.boxes: dict[str, Box] = {}
+        self.written: set[str] = set()  # by the statements so far, also where ranges stayed unknown
         self.indices: dict[str, tuple[IndexRange, ...]] = {}
         self.accesses: dict[str, tuple[Access, ...]] = {}
         self.bounds: dict[str, tuple[Bound, ...]] = {}
@@ -266,13 +267,18 @@ class _Inference:
                 self.set_box(tensor.name, Box(tuple((ZERO, from_expr(dim, self.scope)) for dim in tensor.dims)))
 
     def set_box(self, name: str, box: Box) -> None:
-        for extent in box.shape:
+        """Set the box of a tensor and of its views, which have its shape and start at 0."""
+        shape = box.shape
+        for extent in shape:
             bounded_extent(extent.depth)
-        self.boxes[name] = box
-        for dimension, extent in enumerate(box.shape):
-            self.sizes[f"{name}.{dimension}"] = extent
-        for view in self.views.get(name, ()):
-            self.set_box(view, Box(tuple((ZERO, extent) for extent in box.shape)))
+        seen = Box(tuple((ZERO, extent) for extent in shape))
+        left = [(name, box)]
+        while left:
+            each, own = left.pop()
+            self.boxes[each] = own
+            for dimension, extent in enumerate(shape):
+                self.sizes[f"{each}.{dimension}"] = extent
+            left += [(view, seen) for view in self.views.get(each, ())]
 
     def give_box(self, name: str, given: tuple[tuple[Expr, Expr], ...]) -> None:
         bounds = tuple((from_expr(lower, self.scope), from_expr(upper, self.scope)) for lower, upper in given)
@@ -291,6 +297,7 @@ class _Inference:
     def leave_out(self, statement: Statement) -> None:
         """A statement of which nothing is known."""
         name = statement.name
+        self.written.add(statement.target)
         self.indices[name] = tuple(_unknown(name, item) for item in statement.indices)
         self.accesses[name], self.bounds[name], self.rounds[name], self.divisors[name] = (), (), (), ()
 
@@ -301,7 +308,7 @@ class _Inference:
         solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes, self.given.get(target.name))
         solver.run()
         self.diagnostics.extend(solver.diagnostics)
-        if statement.target not in self.boxes and not self.was_written(statement.target) and solver.is_complete:
+        if statement.target not in self.boxes and statement.target not in self.written and solver.is_complete:
             outputs = solver.ranges[: len(statement.output_indices)]
             known = [(r.lower, r.upper) for r in outputs if r.lower is not None and r.upper is not None]
             self.set_box(statement.target, Box(tuple(known)))
@@ -309,9 +316,10 @@ class _Inference:
             solver.add_write(self.boxes[statement.target])
         elif statement.target in self.waiting and solver.is_complete:
             self.complete(statement.target, solver.ranges)
-        elif not self.was_written(statement.target) and is_literal(statement):
+        elif statement.target not in self.written and is_literal(statement):
             self.waiting[statement.target] = tuple(solver.ranges)
         name = statement.name
+        self.written.add(statement.target)
         self.indices[name] = tuple(solver.ranges)
         self.accesses[name] = solver.accesses
         self.bounds[name] = tuple(solver.bounds)
@@ -326,10 +334,6 @@ class _Inference:
             tuple((r.lower, r.upper) for r in ranges if r.lower is not None and r.upper is not None)
         )
         self.set_box(target, self.learned[target])
-
-    def was_written(self, target: str) -> bool:
-        """Whether an earlier statement wrote the tensor, possibly one whose ranges stayed unknown."""
-        return any(s.target == target and s.name in self.indices for s in self.program.statements)
 
     def check_constants(self) -> None:
         """TC502: constants beyond 64 bits."""

@@ -494,7 +494,7 @@ class SizeExpr:
 
     def __sub__(self, other: SizeExpr | int) -> SizeExpr:
         if isinstance(other, int) or not other.terms:
-            return self + (-other)
+            return self + -(other if isinstance(other, int) else other.offset)
         terms = dict(self.terms)
         for mono, c in other.terms.items():
             total = terms.get(mono, 0) - c
