@@ -223,13 +223,15 @@ class Comprehensions(Boxes):
 
     def frame_length(self, clause: PartitionClause, name: str, rank: int, env: Env, context: Context) -> int:
         """The length of an index vector that nothing limits: what the body leaves of the result's axes."""
-        marks = len(self.out.drafts), len(self.constraints), len(self.diagnostics), len(self.checks)
+        marks = len(self.out.drafts), len(self.constraints), len(self.checks)
+        stored = dict(self.stored_values)
         indices = [self.out.fresh(name, (ZERO, pending(f"{name}{k}"))) for k in range(rank)]
         try:
             variables = [IndexVar(index) for index in indices]
             body = self.expr(clause.body, self.bind_indices(clause.pattern, variables, env), context.within(indices))
         finally:
-            del self.out.drafts[marks[0] :], self.constraints[marks[1] :], self.checks[marks[3] :]
+            del self.out.drafts[marks[0] :], self.constraints[marks[1] :], self.checks[marks[2] :]
+            self.stored_values = stored  # what was stored here has no statement any more
         return max(rank - body.rank, 0)
 
     def no_bound(self, clause: PartitionClause, names: Sequence[str]) -> NoReturn:

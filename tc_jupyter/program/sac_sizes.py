@@ -128,7 +128,8 @@ def floordiv(left: Expr, right: Expr) -> Expr:
     if not rest:
         return build((whole, constant // divisor))
     inside = Binary("//", build((rest, constant % divisor)), right, _I64)
-    return build((whole | {inside: 1}, constant // divisor)) if whole or constant // divisor else inside
+    whole[inside] = whole.get(inside, 0) + 1  # the quotient may be one of the terms already
+    return build(({atom: count for atom, count in whole.items() if count}, constant // divisor))
 
 
 def modulo(left: Expr, right: Expr) -> Expr:

@@ -47,3 +47,10 @@ def test_a_grid_that_begins_after_the_end_has_no_position(n, expected):
     )
     found = tc.compile(text, language="sac", target="interpreter").f(np.arange(n), np.int32(n))
     np.testing.assert_array_equal(found, np.array(expected, np.int64))
+
+
+@pytest.mark.parametrize("n", [3, 6, 7])
+def test_a_quotient_that_is_a_term_of_its_own_dividend_counts_twice(n):
+    text = "int[.] f(float[.] a) { n = shape(a)[0]; return genarray([(4 * ((n + 1) / 4) + n + 1) / 4], 1); }"
+    found = tc.compile(text, language="sac", target="interpreter").f(np.zeros(n, np.float32))
+    assert len(found) == (4 * ((n + 1) // 4) + n + 1) // 4

@@ -307,6 +307,11 @@ int g(int[*] a) { return f(a); }
     assert [int(call_sac(text, x, name="g")) for x in (I32(1), I32([1]), I32([[1]]))] == [0, 1, 2]
 
 
+def test_what_is_stored_while_the_length_of_an_index_is_sought_is_stored_again():
+    text = "float[.] f(float[.] x, int s) { y = x ++ [9f]; return { iv -> y[[s]]; iv -> x[iv] | iv < shape(x) }; }"
+    np.testing.assert_array_equal(call_sac(text, np.arange(6, dtype=F32), I32(3)), np.full(6, 3, F32))
+
+
 def test_assigning_again_and_inner_names():
     text = "int[*] f(int[.] i) { x = i; x = x + 1; y = { [i] -> x[i] * i }; return y + i + x; }"
     assert call_sac(text, I32([5, 6])).tolist() == [11, 20]
