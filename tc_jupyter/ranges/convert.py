@@ -206,8 +206,20 @@ def _cast(expr: Cast, scope: Scope) -> SizeExpr:
 
 
 def _is_position(value: SizeExpr) -> bool:
-    """Whether this is a sum of indices and sizes, which 32 bits are taken to hold."""
-    return all(len(mono) == 1 and isinstance(mono[0], Name) and mono[0].kind != "scalar" for mono in value.terms)
+    """Whether this is made of indices and sizes by sums, quotients, minima and maxima, which 32 bits are taken to hold."""
+    return all(len(mono) == 1 and _is_held(mono[0]) for mono in value.terms)
+
+
+def _is_held(atom: Atom) -> bool:
+    match atom:
+        case Name():
+            return atom.kind != "scalar"
+        case FloorDiv() | Mod():
+            return atom.divisor.is_constant and atom.divisor.offset > 0 and _is_position(atom.numerator)
+        case Extremum():
+            return all(map(_is_position, atom.arguments))
+        case _:
+            return False
 
 
 def _truth(expr: Expr, scope: Scope) -> SizeExpr:
@@ -279,7 +291,7 @@ def _comparison(expr: Binary, scope: Scope) -> Condition:
     operands = (expr.left, expr.right)
     # what is compared of `uint64`, as it is or as `int64`, may differ from the number, and so does what wraps around
     large = any(isinstance(node, Read) and node.dtype is DType.UINT64 for side in operands for node in walk(side))
-    if large or not all(map(_is_integer_valued, operands)) or any(map(may_wrap, operands)):
+    if large or not all(side.dtype.is_integer for side in operands) or any(map(may_wrap, operands)):
         return Condition("unknown", expr=expr, text=structure(expr))
     left, right = from_expr(expr.left, scope), from_expr(expr.right, scope)
     match expr.op:
@@ -296,11 +308,6 @@ def _comparison(expr: Binary, scope: Scope) -> Condition:
     if condition.arguments[0].is_constant:
         return Condition("true" if condition.evaluate({}) else "false")
     return condition
-
-
-def _is_integer_valued(expr: Expr) -> bool:
-    """Whether the operand of a comparison is an integer, also one that was converted to a floating type just now."""
-    return expr.dtype.is_integer
 
 
 # --- back to program expressions -----------------------------------------------------------------------------------------

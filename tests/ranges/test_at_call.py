@@ -296,3 +296,9 @@ def test_extents_are_what_their_formula_says(text: str, sizes: tuple[int, int, i
         assert extent < 0, found
     else:
         assert found.shapes == {"O": (extent,)}
+
+
+@pytest.mark.parametrize(("end", "length"), [("int32(N / 2)", 3), ("int32(min(N, 3))", 3), ("int32(N % 4) + 1", 4)])
+def test_an_end_may_be_cast_to_32_bits(end, length):
+    bind = bind_of(define("float(N) A", f"Y(i) = A(0) where i in 0:{end}"))
+    assert bind({"N": 7}).shapes == {"Y": (length,)}
