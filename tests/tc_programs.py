@@ -386,7 +386,7 @@ class Maker:
             args.append(self.pick(*fitting))
         if "" in args:
             return
-        targets = [f"R{len(self.made)}{'abcdefgh'[k]}" for k in range(len(helper.ranks))]
+        targets = [f"R{len(self.made)}{chr(97 + k)}" for k in range(len(helper.ranks))]
         self.lines.append(f"{', '.join(targets)} = {helper.name}({', '.join(args)})")
         for target, rank in zip(targets, helper.ranks, strict=True):
             self.tensors[target], self.dims[target] = rank, [None] * rank

@@ -56,7 +56,6 @@ from tc_jupyter.schedule import (
     STEPS,
     ExactSets,
     MatrixStep,
-    Piece,
     Split,
     Stage,
     StageBounds,
@@ -164,7 +163,6 @@ class _Nest:
     names: dict[str, str] = field(default_factory=dict)
     places: dict[str, _Place] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
-    guards: dict[str, tuple[Piece, ...] | None] = field(default_factory=dict)
     windows: dict[str, Window | None] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
 
@@ -172,19 +170,11 @@ class _Nest:
     def graph(self) -> StageGraph:
         return self.bounds.graph
 
-    def needed(self, name: str) -> tuple[Piece, ...] | None:
-        """See `ExactSets.guard`; boxes that are known to hold only what is needed are not looked at."""
-        if self.bounds[name].exact:
-            return None
-        if name not in self.guards:
-            self.guards[name] = self.sets.guard(name)
-        return self.guards[name]
-
     def window(self, stage: Stage) -> Window | None:
         """The window of a stage that keeps elements between visits; it must compute all of its box."""
         if stage.name not in self.windows:
             found = window_of(self.bounds, stage)
-            self.windows[stage.name] = found if found is not None and self.needed(stage.name) is None else None
+            self.windows[stage.name] = found if found is not None and self.sets.guard(stage.name) is None else None
         return self.windows[stage.name]
 
     # --- the kernel --------------------------------------------------------------------------------------------------
@@ -726,7 +716,7 @@ class _StageLoops:
 
     def _needed(self) -> Expr | None:
         """Whether somebody needs the element at the present point, where the box of the stage holds others too."""
-        pieces = self.nest.needed(self.stage.name)
+        pieces = self.nest.sets.guard(self.stage.name)
         if pieces is None:
             return None
         alternatives: list[Expr] = []

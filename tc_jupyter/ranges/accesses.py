@@ -34,12 +34,11 @@ from .interval import Box, IndexBox, interval
 from .size_expr import (
     Atom,
     Condition,
-    Datum,
     Extremum,
     FloorDiv,
-    Opaque,
     SizeExpr,
     conjunction,
+    has_data,
     nonnegative,
     of_atom,
     size,
@@ -232,8 +231,3 @@ def _implies(g: SizeExpr, e: SizeExpr, where_box: IndexBox) -> bool:
         return False
     low = interval(gap, where_box).lower
     return low is not None and nonnegative(low)
-
-
-def has_data(e: SizeExpr) -> bool:
-    """Whether the value depends on elements of tensors, or on what has no integer form."""
-    return any(isinstance(atom, Datum | Opaque) for atom in e.atoms())

@@ -16,7 +16,7 @@ from typing import Any, assert_never
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
 from tc_jupyter.program import Expr, Program, Size, Statement, walk
 
-from .accesses import Access, Bound, has_data
+from .accesses import Access, Bound
 from .convert import divided_by
 from .data import (
     DataCheck,
@@ -46,6 +46,7 @@ from .size_expr import (
     Product,
     SizeExpr,
     constant,
+    has_data,
     nonnegative,
     on_sizes,
 )

@@ -36,14 +36,14 @@ from tc_jupyter.program import (
     walk,
 )
 
-from .accesses import Access, has_data
+from .accesses import Access
 from .convert import to_expr
 from .display import condition_text
 from .inference import IndexRange, Ranges
 from .interval import interval
 from .preconditions import Precondition, Preconditions, index_limits
 from .search import used_names
-from .size_expr import Datum, Name, SizeExpr, choose, constant, on_sizes
+from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, on_sizes
 
 CHUNK = 1 << 20  # points evaluated at a time, to bound the memory of a check
 

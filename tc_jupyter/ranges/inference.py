@@ -18,11 +18,11 @@ from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, too_much
 from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, walk
 from tc_jupyter.syntax import elsewhere
 
-from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, has_data, write_access
+from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, write_access
 from .convert import Scope, from_expr
 from .display import range_text, to_python
 from .interval import Box, Limit, solve
-from .size_expr import ZERO, Atom, Name, Product, SizeExpr, index, maximum, minimum, nonnegative, scalar, size
+from .size_expr import ZERO, Atom, Name, Product, SizeExpr, has_data, index, maximum, minimum, nonnegative, scalar, size
 
 LARGEST = 2**63 - 1
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from tc_jupyter.program import Program, Statement
 
-from .accesses import Access, has_data
+from .accesses import Access
 from .data import is_plain
 from .inference import Ranges
 from .interval import Box, interval
-from .size_expr import ZERO, SizeExpr, maximum, minimum
+from .size_expr import ZERO, SizeExpr, has_data, maximum, minimum
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,9 +322,7 @@ class Condition(_Keyed):
         return (
             self.op != "unknown"
             and all(part.is_on_sizes for part in self.parts)
-            and not any(
-                e.indices or any(isinstance(atom, Datum | Opaque) for atom in e.atoms()) for e in self.arguments
-            )
+            and not any(e.indices or has_data(e) for e in self.arguments)
         )
 
     def substitute(self, values: Mapping[str, SizeExpr]) -> Condition:
@@ -877,6 +875,11 @@ def on_sizes(condition: Condition) -> Condition:
     if condition.op == "and":
         return conjunction(map(on_sizes, condition.parts))
     return condition if condition.is_on_sizes else Condition("true")
+
+
+def has_data(e: SizeExpr) -> bool:
+    """Whether the value depends on elements of tensors, or on what has no integer form."""
+    return any(isinstance(atom, Datum | Opaque) for atom in e.atoms())
 
 
 # --- limits and proofs -------------------------------------------------------------------------------------------------

@@ -300,7 +300,7 @@ class Bounds(Mapping[str, AxisRanges]):
         exact, hull = need.per_visit(), need.hull_per_visit()
         tvm = self._boxes_per_visit(self.tvm[name], need)
         found = self.symbolic[name]
-        tested = not found.exact and self._generated.guard(name) is not None
+        tested = self._generated.guard(name) is not None
         boxes = exact if tested else self._computed_per_visit(need, found.box)
         computed = boxes if tested else self._new_per_visit(need, name, boxes)
         distinct = len(distinct_rows(need.elements))
@@ -354,7 +354,7 @@ class Bounds(Mapping[str, AxisRanges]):
     def _window(self, name: str) -> Window | None:
         """What a stage keeps from visit to visit, if it does."""
         found = window_of(self.symbolic, self.symbolic.graph.stage(name))
-        tested = found is not None and not self.symbolic[name].exact and self._generated.guard(name) is not None
+        tested = found is not None and self._generated.guard(name) is not None
         return None if tested else found
 
     @property
@@ -451,7 +451,7 @@ class Bounds(Mapping[str, AxisRanges]):
                     self._nest(each, depth, keep, lines)
                 if each.attach.kind == "with" and (each.attach.stage, each.attach.axis) == (stage.name, leaf):
                     after.append((each, depth))
-        tested = not self.symbolic[stage.name].exact and self._generated.guard(stage.name) is not None
+        tested = self._generated.guard(stage.name) is not None
         notes = ["only elements that are needed"] if tested else []
         if step is not None:
             notes.append(f"{step.intrinsic} over {', '.join(step.axes)}")

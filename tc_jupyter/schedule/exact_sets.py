@@ -110,7 +110,8 @@ class ExactSets:
             return False
 
     def guard(self, name: str) -> tuple[Piece, ...] | None:
-        """What a point of the stage's box must satisfy to be needed, as an OR of ANDs; `None` where no test pays.
+        """What a point of the stage's box must satisfy to be needed, as an OR of ANDs; `None` where no test pays, or all of the box
+        is known to be needed.
 
         A test pays where at most `WORTH` of the box is needed at `NOMINAL` sizes, and only where it is short and the loops are not
         vectors or intrinsics, which it would break. Elements are named by the stage's roots, loops around it as in `variable`.
@@ -118,14 +119,14 @@ class ExactSets:
         What consumers and later statements on the tensor compute without need counts as needed: nothing unwritten is loaded.
         """
         if name not in self.guards:
-            self.guards[name] = self._guard(self.bounds[name].stage)
+            self.guards[name] = None if self.bounds[name].exact else self._guard(self.bounds[name].stage)
         return self.guards[name]
 
     def _guard(self, stage: Stage) -> tuple[Piece, ...] | None:
         if stage.storage.padded or stage.tensorize is not None or _has_vectors(stage) or not self._users(stage):
             return None
         family = self.graph.stages_on(stage.target)
-        if any(self._tested(later.name) is None for later in family[family.index(stage) + 1 :]):
+        if any(self.guard(later.name) is None for later in family[family.index(stage) + 1 :]):
             return None
         need = self.need(stage.name)
         if not need.exact or need.mapping is None:
@@ -143,14 +144,10 @@ class ExactSets:
         roots = {dim: index(root.name) for dim, root in zip(need.dims, _outputs(stage), strict=True)}
         return tuple(tuple((e.substitute(roots), equal) for e, equal in piece) for piece in pieces)
 
-    def _tested(self, name: str) -> tuple[Piece, ...] | None:
-        """What the loops of a stage test; those over a box that is needed test nothing."""
-        return None if self.bounds[name].exact else self.guard(name)
-
     def _runs(self, user: Stage) -> IntegerSet:
         """The points at which the loops of a stage compute, needed or not; raises `Unknown`."""
         need = self.need(user.name)
-        if self._tested(user.name) is None:
+        if self.guard(user.name) is None:
             return self._with_reductions(user, need.dims, self.box(user, need.path, need.dims))
         return self._with_reductions(user, need.dims, self._set(user, need.path, need.dims, self._runs))
 

@@ -68,7 +68,7 @@ def window_problem(bounds: SymbolicBounds, name: str) -> str | None:
     found = _window(bounds, bounds[name].stage)
     if isinstance(found, str):
         return found
-    tested = not bounds[name].exact and ExactSets(bounds).guard(name) is not None
+    tested = ExactSets(bounds).guard(name) is not None
     return "only some elements of its boxes are needed, and its loops test which" if tested else None
 
 

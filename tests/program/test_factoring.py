@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tc_jupyter as tc
 from tc_jupyter.compiler import analyze
 from tc_jupyter.diagnostics import codes
+from tests.strategies import drawn
 
 EXTENTS = {"i": 2, "j": 3, "k": 4, "l": 2, "m": 3}
 
@@ -45,8 +45,7 @@ def products(draw: st.DrawFn) -> tuple[str, list[np.ndarray]]:
     return text, arrays
 
 
-@settings(deadline=None, max_examples=30)
-@given(products())
+@drawn(30, 100, products())
 def test_the_fix_computes_the_same_and_ends(case: tuple[str, list[np.ndarray]]) -> None:
     text, arrays = case
     expected = tc.compile(text, target="interpreter").f(*arrays)
