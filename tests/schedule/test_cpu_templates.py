@@ -165,6 +165,10 @@ TEMPLATES = {
         "def f(float(N,K) X) -> (D) { D(i,j) +=! (X(i,k) - X(j,k)) * (X(i,k) - X(j,k)) }",
         {"N": [*ROWS, *COLUMNS], "K": [5]},
     ),
+    "window of itself": (
+        "def f(float(M,K) A) -> (T) { T(i,j) max=! A(l-1, i) - A(6-k, j+k) where j in 1:4 }",
+        {"M": [7, 9, 40], "K": [9, 33, 41]},
+    ),
     "product of functions": (
         "def f(float(M,K) X, float(K,N) W, float(M) S) -> (C) { C(i,j) +=! exp(X(i,k)) / S(i) * W(k,j) }",
         {"M": edges(TILE.rows), "N": edges(TILE.columns), "K": [1, 17]},

@@ -27,7 +27,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
-from .streaming import added, is_plain
+from .streaming import added, copied_out, is_plain
 
 LEAST_ROWS, LEAST_COLUMNS, LEAST_DEPTH = 9, 9, 8
 """Of fewer rows, columns or steps packing is most of the work, or lanes are empty."""
@@ -149,11 +149,7 @@ def scheduled(schedule: Schedule, name: str, user: str | None, row: str, column:
     """
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.output_indices]
-    if user is None:
-        before, schedule, copy = schedule, schedule.cache_write(name), name
-        cache = added(before, schedule)
-    else:
-        copy, cache = user, name
+    schedule, copy, cache = copied_out(schedule, name, user)
     flipped = None
     if dot.flips:
         before, schedule = schedule, schedule.rebias(cache, dot.right.tensor)

@@ -58,6 +58,16 @@ def added(before: Schedule, after: Schedule) -> str:
     return name
 
 
+def copied_out(schedule: Schedule, name: str, user: str | None) -> tuple[Schedule, str, str]:
+    """A schedule, the stage that writes results to memory, and the one that adds them up: `name` itself for a pointwise `user`
+    of its results, else a new stage before it.
+    """
+    if user is not None:
+        return schedule, user, name
+    copied = schedule.cache_write(name)
+    return copied, name, added(schedule, copied)
+
+
 def is_plain(read: Read) -> bool:
     """Whether an access is at different indices, one per dimension."""
     names = [index.name for index in read.indices if isinstance(index, IndexVar)]

@@ -27,7 +27,7 @@ from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.self_products import told_apart
-from tc_jupyter.schedule.templates.streaming import added
+from tc_jupyter.schedule.templates.streaming import added, copied_out
 
 from .limits import fits_shared
 
@@ -219,11 +219,7 @@ def extent_of(stage: Stage, index: str, sizes: Mapping[str, int]) -> int | None:
 def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule:
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.output_indices]
-    if user is None:
-        before, schedule, copy = schedule, schedule.cache_write(name), name
-        total = added(before, schedule)
-    else:
-        copy, total = user, name
+    schedule, copy, total = copied_out(schedule, name, user)
     theirs = dict(zip(names, (i.name for i in schedule.graph.stage(copy).statement.output_indices), strict=True))
     place = (copy, f"{theirs[roles.column]}.inner.outer")
     schedule = _result(schedule, copy, theirs[roles.row], theirs[roles.column], tile)

@@ -29,7 +29,7 @@ from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates.contraction import epilogue_of
-from tc_jupyter.schedule.templates.streaming import added, step_of
+from tc_jupyter.schedule.templates.streaming import added, copied_out, step_of
 
 from .limits import fits_shared
 from .product import FEWEST, Roles, extent_of, roles_of
@@ -144,11 +144,7 @@ class _Product:
         """
         stage, roles = schedule.graph.stage(self.name), self.roles
         names = [index.name for index in stage.statement.output_indices]
-        if self.user is None:
-            before, schedule, copy = schedule, schedule.cache_write(self.name), self.name
-            total = added(before, schedule)
-        else:
-            copy, total = self.user, self.name
+        schedule, copy, total = copied_out(schedule, self.name, self.user)
         theirs = [index.name for index in schedule.graph.stage(copy).statement.output_indices]
         row, column = (theirs[names.index(axis)] for axis in (roles.row, roles.column))
         schedule = self.result(schedule, copy, row, column)
