@@ -49,6 +49,7 @@ from .size_expr import (
     constant,
     floor_div,
     index,
+    is_known_at_call,
     maximum,
     minimum,
     mod,
@@ -93,8 +94,9 @@ EMPTY = Scope()
 def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
     """The size expression of an integer expression.
 
-    Elements of tensors become `Datum`; what has no integer form (a narrow cast, a function of data) becomes `Opaque` with the
-    limits of its type. Conversions between integer types of at least 32 bits do not change an index.
+    Elements of tensors become `Datum`; what has no integer form (a narrow element, a function of data) becomes `Opaque` with the
+    limits of its type. Conversions between integer types of at least 32 bits do not change an index, and a narrower one of sizes
+    and scalars is a remainder.
     """
     match expr:
         case Const():
@@ -202,7 +204,15 @@ def _cast(expr: Cast, scope: Scope) -> SizeExpr:
         return value
     if expr.dtype.bits >= 32 and _is_position(value) and (expr.dtype.is_signed or (low is not None and low >= 0)):
         return value
+    if expr.dtype.bits <= 32 and is_known_at_call(value) and not value.indices:
+        return _wrapped(value, expr.dtype)
     return _opaque(expr, scope)
+
+
+def _wrapped(value: SizeExpr, dtype: DType) -> SizeExpr:
+    """The number of a narrow type that has the same last bits, by steps that stay in 64 bits."""
+    bottom, cycle = dtype.limits[0], 1 << dtype.bits
+    return mod(mod(value, cycle) - bottom, cycle) + bottom
 
 
 def _is_position(value: SizeExpr) -> bool:
@@ -249,7 +259,7 @@ def structure(expr: Expr) -> str:
         case Size() | IndexVar():
             return expr.name
         case Read():
-            return f"{expr.tensor}({','.join(map(structure, expr.indices))})"
+            return f"{expr.tensor}({','.join(map(structure, expr.indices))})" if expr.indices else expr.tensor
         case Unary():
             return f"({expr.op}{structure(expr.operand)})"
         case Binary():

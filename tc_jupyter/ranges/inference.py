@@ -11,18 +11,33 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
 from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, too_much
-from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, walk
+from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, Tensor, walk
 from tc_jupyter.syntax import elsewhere
 
 from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, write_access
 from .convert import Scope, from_expr
 from .display import range_text, to_python
 from .interval import Box, Limit, solve
-from .size_expr import ZERO, Atom, Name, Product, SizeExpr, has_data, index, maximum, minimum, nonnegative, scalar, size
+from .size_expr import (
+    ZERO,
+    Atom,
+    Name,
+    Product,
+    SizeExpr,
+    has_data,
+    index,
+    is_known_at_call,
+    maximum,
+    minimum,
+    nonnegative,
+    scalar,
+    size,
+)
 
 LARGEST = 2**63 - 1
 
@@ -308,6 +323,7 @@ class _Inference:
         solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes, self.given.get(target.name))
         solver.run()
         self.diagnostics.extend(solver.diagnostics)
+        self.report_unknown(statement, target)
         if statement.target not in self.boxes and statement.target not in self.written and solver.is_complete:
             outputs = solver.ranges[: len(statement.output_indices)]
             known = [(r.lower, r.upper) for r in outputs if r.lower is not None and r.upper is not None]
@@ -325,6 +341,17 @@ class _Inference:
         self.bounds[name] = tuple(solver.bounds)
         self.rounds[name] = tuple(solver.rounds)
         self.divisors[name] = tuple(dict.fromkeys(solver.scope.divisors or ()))
+
+    def report_unknown(self, statement: Statement, target: Tensor) -> None:
+        """TC306, where the number of a bound is what the last 64 bits make of another one."""
+        ranges = [(end, item.span) for item in statement.indices for end in item.where or ()]
+        shape = [(end, target.span) for end in chain(*(target.box or ()))]
+        for ends in (ranges, shape):
+            unknown = [(end, span) for end, span in ends if not is_known_at_call(from_expr(end, self.scope))]
+            for end, span in unknown:
+                self.diagnostics.append(unknown_at_call(end.span if end.span.end else span))
+            if unknown:
+                return
 
     def complete(self, target: str, later: Sequence[IndexRange]) -> None:
         """Give a literal that waits the ranges of this statement where it has none of its own."""
@@ -665,6 +692,13 @@ def _end_of_multiples(bounds: list[Bound], name: str, scalar_name: str) -> str |
         ):
             return f"({as_written(bound.limit - 1 - e.offset)})/{scalar_name} + 1"
     return None
+
+
+def unknown_at_call(span: Span) -> Diagnostic:
+    """TC306 for a bound."""
+    message = "the bound of a range compares what may wrap around in its type, or is converted to `uint64`"
+    help_text = "compare numbers that cannot wrap, `s > 0` in the place of `s * s > 0`, and convert to `int64`"
+    return Diagnostic(codes.WHERE_NOT_SIZE, span, message, help=help_text)
 
 
 def _where(name: str) -> str:

@@ -319,11 +319,13 @@ class Condition(_Keyed):
     @property
     def is_on_sizes(self) -> bool:
         """Whether sizes and integer scalars alone decide it."""
-        return (
-            self.op != "unknown"
-            and all(part.is_on_sizes for part in self.parts)
-            and not any(e.indices or has_data(e) for e in self.arguments)
-        )
+        return self.is_known_at_call and not any(e.indices for e in self.exprs())
+
+    @property
+    def is_known_at_call(self) -> bool:
+        """Whether sizes, integer scalars and indices decide it, by arithmetic that does not wrap around."""
+        parts, arguments = self.parts, self.arguments
+        return self.op != "unknown" and all(p.is_known_at_call for p in parts) and all(map(is_known_at_call, arguments))
 
     def substitute(self, values: Mapping[str, SizeExpr]) -> Condition:
         """The condition with other expressions in place of names."""
@@ -880,6 +882,12 @@ def on_sizes(condition: Condition) -> Condition:
 def has_data(e: SizeExpr) -> bool:
     """Whether the value depends on elements of tensors, or on what has no integer form."""
     return any(isinstance(atom, Datum | Opaque) for atom in e.atoms())
+
+
+def is_known_at_call(e: SizeExpr) -> bool:
+    """Whether sizes, integer scalars and indices give the value: no element of a tensor, nothing without an integer form."""
+    choices = (atom for atom in e.atoms() if isinstance(atom, Choice))
+    return not has_data(e) and all(choice.condition.is_known_at_call for choice in choices)
 
 
 # --- limits and proofs -------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from range_programs import define, program
 
+import tc_jupyter as tc
 import tc_jupyter.ranges.sets as sets
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.ranges import check_data, infer_ranges, make_bind, preconditions, to_python
@@ -298,7 +299,28 @@ def test_extents_are_what_their_formula_says(text: str, sizes: tuple[int, int, i
         assert found.shapes == {"O": (extent,)}
 
 
-@pytest.mark.parametrize(("end", "length"), [("int32(N / 2)", 3), ("int32(min(N, 3))", 3), ("int32(N % 4) + 1", 4)])
-def test_an_end_may_be_cast_to_32_bits(end, length):
+@pytest.mark.parametrize(
+    ("end", "length"),
+    [
+        ("int32(N / 2)", 3),
+        ("int32(min(N, 3))", 3),
+        ("int32(N % 4) + 1", 4),
+        ("int32(N*N)", 49),
+        ("uint8(N + 250)", 1),
+        ("int8(25*N) + 100", 19),
+        ("(int16(N) > 6 ? 2 : 3)", 2),
+    ],
+)
+def test_an_end_may_be_cast(end, length):
     bind = bind_of(define("float(N) A", f"Y(i) = A(0) where i in 0:{end}"))
     assert bind({"N": 7}).shapes == {"Y": (length,)}
+
+
+@pytest.mark.parametrize("number", [-(2**63), -(2**31) - 1, -200, -1, 0, 3, 127, 128, 300, 2**31, 2**32 + 3, 2**63 - 1])
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_narrow_end_has_the_last_bits_of_a_scalar(number, target):
+    dtypes = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+    results = " ".join(f"Y_{dtype}(i) = 1 where i in 0:max(0, min(5, {dtype}(s)))" for dtype in dtypes)
+    text = f"def f(int64 s) -> ({', '.join(f'Y_{dtype}' for dtype in dtypes)}) {{ {results} }}"
+    expected = [max(0, min(5, int(np.array(number).astype(dtype)))) for dtype in dtypes]
+    assert [len(found) for found in tc.compile(text, target=target).f(number)] == expected
