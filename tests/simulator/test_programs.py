@@ -52,7 +52,7 @@ def code_of(call: Callable[[], object]) -> str:
     try:
         call()
     except tc.CallError as error:
-        return error.diagnostic.code
+        return error.diagnostic.code.number
     return ""
 
 
@@ -119,6 +119,11 @@ FOUND = (
 @pytest.mark.parametrize("text, numbers", FOUND)
 def test_programs_that_once_failed(text, numbers):
     assert through_the_simulator(text, numbers, 1) == "simulated"
+
+
+def test_a_choice_by_data_of_an_element_that_does_not_exist_is_refused():
+    text = "def f(uint16(K) A, float(M,K) B) -> (T) { T(i) min=! A(i%3) > 1 ? B(0, 2*i) : 2 where i in 0:3 }"
+    assert through_the_simulator(text, {"M": 0, "K": 13}, 2) == "refused at the call"
 
 
 NAMES = (
