@@ -37,9 +37,12 @@ const MAX_NODES = 50_000;
 const MAX_TEXT = 2_000_000;
 const MAX_LEVELS = 100;
 const MAX_SPAN = 1000;
+const LONGEST_WORD = 12;
+const LONGEST_CALL = 200;
 
 const COLOUR = /^(?:#[0-9a-f]{3,8}|[a-z]+|(?:rgba?|hsla?)\([\d\s.,%/]+\)|var\(--jp-[\w-]+(?:, ?[#\w]+)?\))$/i;
 const MIX = /^color-mix\(in srgb, ?(#[0-9a-f]{3,8}|[a-z]+|var\(--jp-[\w-]+\))( \d+%)?, ?(#[0-9a-f]{3,8}|[a-z]+)( \d+%)?\)$/i;
+const CALL = /^(?:url\(#tc[\w-]*|(?:translate|rotate|scale|matrix|rgba?|hsl)\([\d\s.,%e-]*)\)/i;
 const LENGTH = /^(?:0|auto|normal|none|inherit|-?\.?\d[\d.]{0,7}(?:px|em|rem|ch|ex|%)?)$/i;
 const POSITIVE = /^(?!-)/;
 const WORD = /^[a-z-]+$/i;
@@ -53,7 +56,7 @@ const isFont = (value: string): boolean => FONT.test(value.replace(/var\(--jp-[\
 const lengths = (value: string): boolean => words(value).every(isLength);
 
 /** What each property may be; what is not here takes no part in the layout of anything but its own box. */
-const PROPERTIES: Readonly<Record<string, (value: string) => boolean>> = {
+const PROPERTIES: ReadonlyMap<string, (value: string) => boolean> = new Map(Object.entries({
   ...Object.fromEntries(['color', 'background', 'background-color', 'border-color', 'fill', 'stroke', 'accent-color', 'text-decoration-color'].map(name => [name, isColour])),
   ...Object.fromEntries(['border', 'border-top', 'border-right', 'border-bottom', 'border-left', 'outline', 'text-decoration'].map(name => [name, isLine])),
   ...Object.fromEntries(
@@ -75,7 +78,7 @@ const PROPERTIES: Readonly<Record<string, (value: string) => boolean>> = {
   ),
   'font-weight': value => /^[\w]+$/.test(value),
   'font-family': isFont
-};
+}));
 
 export function sanitized(html: string): DocumentFragment {
   const source = new DOMParser().parseFromString(html.slice(0, MAX_TEXT), 'text/html');
@@ -129,7 +132,7 @@ function copyElement(element: Element, to: Node, budget: { left: number }, level
   to.appendChild(copy);
 }
 
-function allowed(name: string, value: string): boolean {
+export function allowed(name: string, value: string): boolean {
   if (name === 'href') {
     return value.startsWith('#');
   }
@@ -146,7 +149,18 @@ function allowed(name: string, value: string): boolean {
     return true;
   }
   // a function of CSS in an attribute of a drawing may fetch; what is left are places, colours and names of this drawing
-  return ATTRIBUTES.has(name) && !/\\/.test(value) && /^(?:(?!\w+\().|url\(#tc[\w-]*\)|(?:translate|rotate|scale|matrix|rgba?|hsl)\([\d\s.,%e-]*\))*$/i.test(value);
+  return ATTRIBUTES.has(name) && !value.includes('\\') && callsOurs(value);
+}
+
+/** Whether every function in a value is a name of this drawing, a move or a colour; the time is that of reading it once. */
+function callsOurs(value: string): boolean {
+  for (let open = value.indexOf('('); open >= 0; open = value.indexOf('(', open + 1)) {
+    const [word] = /\w*$/.exec(value.slice(Math.max(0, open - LONGEST_WORD), open)) ?? [''];
+    if (word && !CALL.test(value.slice(open - word.length, open + LONGEST_CALL))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 function own(name: string): boolean {
@@ -154,11 +168,11 @@ function own(name: string): boolean {
 }
 
 /** The declarations that are allowed, written anew. */
-function style(text: string): string {
+export function style(text: string): string {
   const kept: string[] = [];
   for (const declaration of text.slice(0, 2000).split(';')) {
-    const [, property, value] = /^\s*([a-z-]+)\s*:\s*([^\\/*!<>@{}]{1,200}?)\s*$/i.exec(declaration) ?? [];
-    if (property !== undefined && PROPERTIES[property.toLowerCase()]?.(value)) {
+    const [, property, value] = /^([a-z-]+)\s*:\s*([^\\/*!<>@{}\s][^\\/*!<>@{}]{0,199})$/i.exec(declaration.trim()) ?? [];
+    if (property !== undefined && PROPERTIES.get(property.toLowerCase())?.(value)) {
       kept.push(`${property.toLowerCase()}: ${value}`);
     }
   }
