@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -128,6 +130,20 @@ def test_names_that_c_has_for_itself():
     }"""
     inputs = {"register": np.ones((3, 4), np.float32), "2x": np.arange(4, dtype=np.float32)}
     same(run(text, inputs, {"int_": 3, "exp": 4}, "double_"))
+
+
+NAMED = """
+def f(float(N) X) -> (Y) { T(i) = min(X(i), rsqrt(X(i))) Y(i) = int8(T(i)) / int32(2) % (int64(N) + 1) }
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("old", ["X", "N", "T", "i", "f"])
+@pytest.mark.parametrize("new", ["min_f", "rsqrt_f", "int64_t", "INT64_MIN", "to_int8"])
+def test_names_of_types_helpers_and_macros(old, new):
+    called = {name: new if name == old else name for name in ("X", "N", "f")}
+    text = re.sub(rf"\b{old}\b", new, NAMED)
+    same(run(text, {called["X"]: np.array([1, 4, 900], np.float32)}, {called["N"]: 3}, called["f"]))
 
 
 @needs_compiler

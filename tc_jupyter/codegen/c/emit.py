@@ -52,6 +52,10 @@ j0 j1 jn y0 y1 yn gamma scalb drem significand finite log2 exp10 pow10 index rin
 unix linux asm typeof
 """
 _RESERVED = frozenset(_WORDS.split()) | {name + suffix for name in LIBRARY for suffix in ("", "f")}
+_SUFFIXES = "|".join(("t", "f", "d", *(dtype.value for dtype in DType)))
+_PREFIXES = "FLT|DBL|LDBL|U?INT[A-Z0-9]*|CHAR|SCHAR|UCHAR|U?SHRT|U?LONG|U?LLONG|M|FP|SIZE|PTRDIFF|EXIT|RAND"
+_TAKEN = re.compile(rf"\w+_(?:{_SUFFIXES})|(?:{_PREFIXES})_[A-Z0-9_]+")
+"""Types (`int64_t`), helpers, which end with the type that they are for (`min_f`), and macros of the headers (`INT64_MIN`)."""
 _LEVELS = ({"||"}, {"&&"}, {"==", "!="}, {"<", "<=", ">", ">="}, {"+", "-"}, {"*", "/", "//", "%"})
 _LEVEL = {op: level for level, ops in enumerate(_LEVELS, 2) for op in ops}
 _UNARY, _PRIMARY = 8, 9
@@ -95,14 +99,17 @@ class _Names:
     """The user's names as C identifiers, each as close to what was written as C allows."""
 
     known: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
 
     def of(self, name: str) -> str:
         if name not in self.known:
             plain = re.sub(r"[^0-9A-Za-z_]", "_", name)
-            plain = f"t{plain}" if plain[0].isdigit() else f"{plain}_" if plain in _RESERVED else plain
-            taken, number, unique = set(self.known.values()), 2, plain
-            while unique in taken:
+            plain = f"t{plain}" if plain[0].isdigit() or plain[0] == "_" else plain
+            plain = f"{plain}_" if plain in _RESERVED or _TAKEN.fullmatch(plain) else plain
+            number, unique = 2, plain
+            while unique in self.taken:
                 unique, number = f"{plain}_{number}", number + 1
+            self.taken.add(unique)
             self.known[name] = unique
         return self.known[name]
 
