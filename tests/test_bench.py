@@ -256,6 +256,7 @@ def _libraries_choose(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("suite", ["compile", "sac", "tuning"])
 def test_a_name_that_no_line_has(suite, capsys):
     assert bench.run_suite(suite, only="nothing at all") == 2

@@ -161,8 +161,8 @@ def many(start: int, count: int) -> None:
     each()
 
 
-@pytest.mark.some(100)
-@pytest.mark.parametrize("start", range(100))
+@pytest.mark.some(200)
+@pytest.mark.parametrize("start", range(200))
 def test_cpu_engine_computes_what_the_interpreter_computes(start):
     """3,000 programs, in parts that run beside each other."""
-    many(start, 30)
+    many(start, 15)

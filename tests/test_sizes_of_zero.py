@@ -55,6 +55,7 @@ def as_python(text: str) -> str:
     return text.replace("&&", " and ").replace("||", " or ").replace("!(", " not (")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_call_is_refused_if_and_only_if_a_read_leaves_its_array(seed):
     draw = Draw(seed)

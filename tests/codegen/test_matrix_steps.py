@@ -8,7 +8,6 @@ import llvm_kernels
 import numpy as np
 import pytest
 import test_cuda_programs
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.codegen.cuda import emit_cuda
@@ -19,6 +18,7 @@ from tc_jupyter.ranges import from_expr
 from tc_jupyter.runtime import nvrtc
 from tc_jupyter.schedule import STEPS, schedule_of
 from tests.running import _poisoned, default, kernels_of, number, program_of
+from tests.strategies import drawn
 
 NAMES = {
     "float16": "half",
@@ -172,8 +172,7 @@ def test_warps_share_the_copies_of_a_block(name):
     np.testing.assert_array_equal(on_cpu(schedule, arrays, {"M": 33, "N": 17, "K": 70}), expected(text, arrays))
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.sampled_from(sorted(STEPS)), st.data())
+@drawn(12, 25, st.sampled_from(sorted(STEPS)), st.data())
 def test_random_tilings_of_steps(name, data):
     """More loops of other factors around a step, in any order, at sizes that fit no tile."""
     step, text = STEPS[name], program(name, accumulate=data.draw(st.booleans()))

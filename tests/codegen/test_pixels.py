@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvm_kernels import ISAS
 
@@ -19,6 +18,7 @@ from tc_jupyter.program import DType
 from tc_jupyter.runtime import cpu
 from tc_jupyter.runtime.arrays import numpy_dtype
 from tc_jupyter.schedule import size_class
+from tests.strategies import drawn
 
 pytest.importorskip("llvmlite")
 
@@ -161,8 +161,7 @@ READS = (
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.data())
+@drawn(30, 60, st.data())
 def test_random_statements_of_values(data):
     """Any mixture of operands, either way around, at sizes around a vector; arrays that are contiguous, and others."""
     values, kind = (

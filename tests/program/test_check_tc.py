@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import SourceText, render
@@ -30,6 +29,7 @@ from tc_jupyter.program import (
     walk,
 )
 from tc_jupyter.syntax import parse_tc
+from tests.strategies import drawn
 
 BOOL, INT32, INT64, FLOAT32 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32
 i, j, k = (IndexVar(name) for name in "ijk")
@@ -485,8 +485,7 @@ def grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=500, deadline=None)
-@given(st.recursive(LEAVES, grow, max_leaves=12), st.sampled_from(["=", "+=!", "max=!"]))
+@drawn(125, 500, st.recursive(LEAVES, grow, max_leaves=12), st.sampled_from(["=", "+=!", "max=!"]))
 def test_every_expression_is_typed_or_refused(text, operator):
     source = SourceText(f"def f({TENSORS}) -> (Y) {{ Y(i) {operator} {text} where i in 0:N }}")
     parsed = parse_tc(source)
@@ -580,8 +579,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(WORDS, max_size=30))
+@drawn(75, 300, st.lists(WORDS, max_size=30))
 def test_any_words_are_checked_without_an_exception(words):
     source = SourceText(
         "def f(float(N) X, int(N) n) -> (Y) { "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from tc_jupyter.compiler import analyze
@@ -27,6 +27,7 @@ from tc_jupyter.ranges import (
 )
 from tc_jupyter.ranges.display import solved
 from tc_jupyter.ranges.interval import interval, solve
+from tests.strategies import drawn
 
 NAMES = ["I", "N", "M", "K", "W", "KW"]
 I, N, M, K, W, KW = (size(name, position) for position, name in enumerate(NAMES))
@@ -60,16 +61,14 @@ def expressions(draw, depth=3):
 values = st.fixed_dictionaries({name: st.integers(1, 40) for name in NAMES})
 
 
-@settings(max_examples=300, deadline=None)
-@given(expressions(), values)
+@drawn(75, 300, expressions(), values)
 def test_value_and_text(pair, numbers):
     e, reference = pair
     assert e.evaluate(numbers) == reference(numbers)
     assert eval(to_python(e), {"min": min, "max": max}, dict(numbers)) == reference(numbers)
 
 
-@settings(max_examples=200, deadline=None)
-@given(expressions(2), values, st.integers(1, 9))
+@drawn(50, 200, expressions(2), values, st.integers(1, 9))
 def test_division_by_a_size(pair, numbers, position):
     e, reference = pair
     assert floor_div(e, K).evaluate(numbers) == reference(numbers) // numbers["K"]
@@ -80,8 +79,7 @@ def test_division_by_a_size(pair, numbers, position):
     )
 
 
-@settings(max_examples=300, deadline=None)
-@given(expressions(), values)
+@drawn(75, 300, expressions(), values)
 def test_what_is_proved_holds(pair, numbers):
     e, reference = pair
     if nonnegative(e):
@@ -91,8 +89,7 @@ def test_what_is_proved_holds(pair, numbers):
     assert high is None or reference(numbers) <= high
 
 
-@settings(max_examples=300, deadline=None)
-@given(expressions(), values)
+@drawn(75, 300, expressions(), values)
 def test_text_of_a_condition(pair, numbers):
     e, reference = pair
     expected = reference(numbers) >= 0
@@ -100,16 +97,14 @@ def test_text_of_a_condition(pair, numbers):
     assert bool(eval(condition_text(solved(e)), {"min": min, "max": max}, dict(numbers))) == expected
 
 
-@settings(max_examples=200, deadline=None)
-@given(expressions(), values)
+@drawn(50, 200, expressions(), values)
 def test_to_expr_and_back(pair, numbers):
     e, _ = pair
     back = from_expr(to_expr(e))
     assert back.evaluate(numbers) == e.evaluate(numbers)
 
 
-@settings(max_examples=200, deadline=None)
-@given(expressions(2), expressions(2), values)
+@drawn(50, 200, expressions(2), expressions(2), values)
 def test_substitute(pair, other, numbers):
     (e, f), (r, g) = pair, other
     assume(g(numbers) >= 1)  # a size is at least 1 while expressions are simplified

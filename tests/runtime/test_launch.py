@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Select, Size, Unary, int64
 from tc_jupyter.runtime.launch import follow, steps_of
+from tests.strategies import drawn
 
 SIZES = ("N", "M.stride", "lambda")
 
@@ -61,8 +61,7 @@ def combined(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 LEAVES = st.builds(Size, st.sampled_from(SIZES)) | st.integers(-9, 9).map(int64)
 
 
-@given(st.recursive(LEAVES, combined, max_leaves=25), st.tuples(*[st.integers(0, 40)] * 3))
-@settings(max_examples=200, deadline=None)
+@drawn(50, 200, st.recursive(LEAVES, combined, max_leaves=25), st.tuples(*[st.integers(0, 40)] * 3))
 def test_steps_to_a_number(expr, sizes):
     assert number(expr, sizes) == value(expr, sizes)
 

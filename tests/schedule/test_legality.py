@@ -123,7 +123,7 @@ def shaped(data, schedule):
 MEASURED = Counter()
 
 
-@settings(max_examples=250, deadline=None, derandomize=True, database=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))  # fmt: skip
+@settings(max_examples=150, deadline=None, derandomize=True, database=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(pairs(), st.data())
 def check_one(text, data):
     found = program_of(text)

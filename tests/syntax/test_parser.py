@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import SourceText, Span, codes, render
 from tc_jupyter.syntax import parse_tc, tree
 from tc_jupyter.syntax.parser import MAX_BRACKETS, MAX_DEPTH, MOST_MESSAGES
+from tests.strategies import drawn
 
 
 def parse(text: str) -> tree.Parsed:
@@ -396,8 +396,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(WORDS, max_size=60))
+@drawn(75, 300, st.lists(WORDS, max_size=60))
 def test_any_words_give_a_tree_and_messages_in_order(words):
     text = " ".join(words)
     source = SourceText(text)
@@ -409,8 +408,7 @@ def test_any_words_give_a_tree_and_messages_in_order(words):
     render(parsed.diagnostics, source)
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.text(max_size=80))
+@drawn(50, 200, st.text(max_size=80))
 def test_any_text_gives_messages(text):
     source = SourceText("def f(float(N) X) -> (Y) { Y(i) = " + text + " }")
     parsed = parse_tc(source)

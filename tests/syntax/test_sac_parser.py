@@ -3,12 +3,12 @@
 import time
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tc_jupyter.diagnostics import SourceText
 from tc_jupyter.syntax import parse_sac, sac_to_text
 from tc_jupyter.syntax.sac_tree import Dot, SacType, Selection, SetExpr, TripleDot, WithLoop
+from tests.strategies import drawn
 
 
 def parse(text):
@@ -199,8 +199,7 @@ def test_deep_texts_are_refused_in_bounded_time(text):
     assert time.process_time() - start < 5
 
 
-@given(st.text(alphabet="int f(a){}[]<=|;->.,+*with:gnary0123456789 \n/", max_size=80))
-@settings(max_examples=300, deadline=None)
+@drawn(75, 300, st.text(alphabet="int f(a){}[]<=|;->.,+*with:gnary0123456789 \n/", max_size=80))
 def test_any_text_gives_messages_and_no_exception(text):
     parsed = parse(text)
     assert parsed.diagnostics or parsed.unit.functions
