@@ -189,6 +189,7 @@ class _Writer:
         self.statements = [s.name for s in program.statements]
         self.tensors = [t.name for t in program.tensors if t.kind != "input" and t.name in ranges.boxes]
         self.known: dict[SizeExpr, str] = {}
+        self.places = {id(item): place for place, item in enumerate(found.items)}
         self.bind: Bind | None = None
 
     def write(self) -> str:
@@ -322,8 +323,7 @@ class _Writer:
         return self.search_code(item)
 
     def search_code(self, item: Precondition) -> str:
-        place = self.found.items.index(item)
-        return f"search({place}, {self.tuple_of(self.variables[name] for name in self.names)})"
+        return f"search({self.places[id(item)]}, {self.tuple_of(self.variables[name] for name in self.names)})"
 
     # --- expressions ---------------------------------------------------------------------------------------------------
 
@@ -414,11 +414,11 @@ class _Writer:
         if self.bind is None:
             raise AssertionError("bind is called before it is made")
         values = self.values_of(numbers)
+        items = {(id(i.bound.access), i.bound.dimension): i for i in self.found.items if i.bound is not None}
         for statement in self.program.statements:
             point = _box_of(self.ranges, statement.name, values)
             if any(high < low for low, high in point.box.values()):
                 continue
-            items = {(id(i.bound.access), i.bound.dimension): i for i in self.found.items if i.bound is not None}
             for access in {id(b.access): b.access for b in self.ranges.bounds[statement.name]}.values():
                 for dimension in range(len(access.index)):
                     item = items[(id(access), dimension)]

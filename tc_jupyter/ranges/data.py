@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product, starmap
 from typing import Any, assert_never
 
 import numpy as np
@@ -323,7 +324,7 @@ def failure(point: PointCheck, at: Mapping[str, int], value: float, lower: int, 
 def _chunks(
     ranges: tuple[IndexRange, ...], values: Mapping[str, int]
 ) -> Iterator[tuple[dict[str, np.ndarray[Any, Any]], tuple[int, ...]]]:
-    """Open grids of index values, cut along the first index so that no more than `CHUNK` points (or one row) come at a time."""
+    """Open grids of index values in the order of the points, no more than `CHUNK` points at a time."""
     ends = [
         (r.lower.evaluate(values), r.upper.evaluate(values))
         for r in ranges
@@ -332,14 +333,14 @@ def _chunks(
     if not ends:
         yield {}, ()
         return
-    row = math.prod(high - low for low, high in ends[1:])
-    step = max(1, CHUNK // max(row, 1))
-    first_low, first_high = ends[0]
-    for start in range(first_low, first_high, step):
-        parts = [(start, min(start + step, first_high)), *ends[1:]]
+    points = [math.prod(high - low for low, high in ends[number + 1 :]) for number in range(len(ends))]
+    cut = next(number for number, inside in enumerate(points) if inside <= CHUNK)
+    step = max(1, CHUNK // max(points[cut], 1))
+    first, last = ends[cut]
+    for *outer, start in product(*starmap(range, ends[:cut]), range(first, last, step)):
+        parts = [*((at, at + 1) for at in outer), (start, min(start + step, last)), *ends[cut + 1 :]]
         axes = [np.arange(low, high, dtype=np.int64) for low, high in parts]
-        grids = np.ix_(*axes)
-        named = {r.index: grid for r, grid in zip(ranges, grids, strict=True)}
+        named = {r.index: grid for r, grid in zip(ranges, np.ix_(*axes), strict=True)}
         yield named, tuple(len(axis) for axis in axes)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from range_programs import define, program
 
 import tc_jupyter as tc
+import tc_jupyter.ranges.data as data
 import tc_jupyter.ranges.sets as sets
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.ranges import check_data, infer_ranges, make_bind, preconditions, to_python
@@ -247,6 +248,19 @@ def test_two_index_tensors_are_checked_at_each_point():
     assert not run(bind, arrays, values)
     (message,) = run(bind, {**arrays, "q": np.array([0, 4], np.int32)}, values)
     assert message.help == "first at i = 1, j = 1"
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 4, 5, 20, 100])
+def test_points_are_looked_at_in_their_order_a_few_at_a_time(chunk, monkeypatch):
+    monkeypatch.setattr(data, "CHUNK", chunk)
+    bind = bind_of(define("float(N) X, int(I) p, int(J) q, int(K) r", "A(i,j,k) = X(p(i) + q(j) + r(k))"))
+    values = {"N": 6, "I": 2, "J": 3, "K": 4}
+    shapes = [shape for _, shape in data._chunks(bind.data[0].ranges, values)]
+    assert sum(map(math.prod, shapes)) == 24
+    assert max(map(math.prod, shapes)) <= chunk
+    arrays = {"p": np.array([0, 4]), "q": np.array([0, 2, 0]), "r": np.array([0, 0, 0, 1])}
+    (message,) = run(bind, {name: array.astype(np.int32) for name, array in arrays.items()}, values)
+    assert message.help == "first at i = 1, j = 1, k = 0"
 
 
 def test_index_tensor_of_the_same_def():
