@@ -196,13 +196,12 @@ class _Sums:
         count = prod(max(0, high - low) for low, high in own)
         root = root_of(self.program, statement.target)
         dtype = self.program.tensor(statement.target).dtype
-        before = self.known.get(root)
         size = self._combined(statement, self.size(statement.value), count)
-        if before is not None:
-            size = size + self.sized[root] if statement.operator == "+" else max(size, self.sized[root])
-        self.sized[root] = size
+        if root in self.sized:
+            size = _updated(statement.operator, self.sized[root], size)
+        self.sized[root] = _of_type(size, dtype)
         if dtype.is_float:
-            self.known[root] = self._allowance(statement, dtype, count, size, before)
+            self.known[root] = self._allowance(statement, dtype, count, size, self.known.get(root))
 
     def _allowance(
         self, statement: Statement, dtype: DType, count: int, size: float, before: Allowance | None
@@ -244,6 +243,10 @@ class _Sums:
 
     def size(self, expr: Expr) -> float:
         """How large a value may be, in absolute value; `inf` where its operands do not tell."""
+        return _of_type(self._exact_size(expr), expr.dtype, _may_be_negative(expr))
+
+    def _exact_size(self, expr: Expr) -> float:
+        """The same of a number that no type limits."""
         match expr:
             case Const():
                 return abs(float(expr.value))
@@ -307,3 +310,34 @@ class _Sums:
         """By how much functions magnify the relative errors of their arguments: `exp(x)` by `x`, `pow(x, y)` by `y`."""
         calls = (node for node in walk(expr) if isinstance(node, Call) and node.function in _MAGNIFYING)
         return max((min(max(1.0, self.size(call.arguments[-1])), MOST) for call in calls), default=1.0)
+
+
+def _updated(operator: str, before: float, size: float) -> float:
+    """The size of elements that a later statement combines with others."""
+    match operator:
+        case "+":
+            return before + size
+        case "*":
+            return before * size if before and size else 0.0
+        case _:
+            return max(before, size)
+
+
+def _of_type(size: float, dtype: DType, may_be_negative: bool = False) -> float:
+    """An integer that may leave its type wraps around, and is then as large as the type has them."""
+    if not dtype.is_integer:
+        return size
+    low, high = dtype.limits
+    leaves = size > high or (low == 0 and may_be_negative)
+    return float(max(-low, high)) if leaves else size
+
+
+def _may_be_negative(expr: Expr) -> bool:
+    """Whether the number before it wraps may be below 0, where the parts have the type that they have."""
+    match expr:
+        case Cast():
+            return expr.operand.dtype.is_signed or expr.operand.dtype.is_float
+        case Unary() | Binary():
+            return expr.op == "-"
+        case _:
+            return False
