@@ -268,7 +268,7 @@ class Function:
         """The functions of earlier cells that the text calls, by the names that it uses."""
         definition = self._definition
         known = {name: each for name, each in (self._options.known or {}).items() if isinstance(each, Function)}
-        used = {name: each for name, each in known.items() if re.search(rf"\b{name}\s*\(", self._options.text)}
+        used = called_by(self._options.text, self._options.language, known)
         if not isinstance(definition, Definition):
             return used
         called = {site.callee for site in definition.program.calls}
@@ -825,6 +825,13 @@ def redefine(old: Mapping[str, Function], new: Mapping[str, Function]) -> tuple[
     return tuple(rebuilt)
 
 
+def called_by(text: str, language: str, known: Mapping[str, Function]) -> dict[str, Function]:
+    """Those of some functions whose names stand before brackets in a cell, outside its comments."""
+    comments = r"//[^\n]*|/\*.*?\*/" if language == "sac" else r"#[^\n]*"
+    names = set(re.findall(r"\w+(?=\s*\()", re.sub(comments, " ", text, flags=re.DOTALL)))
+    return {name: function for name, function in known.items() if name in names}
+
+
 def _is_same(one: Function, other: Function) -> bool:
     """Whether two functions compute the same by the same statements."""
     if one.is_open or other.is_open or one.stale or other.stale:
@@ -835,10 +842,14 @@ def _is_same(one: Function, other: Function) -> bool:
 def _callers_first_to_last(functions: Iterable[Function]) -> tuple[Function, ...]:
     """Everything that calls the functions, also through others, in an order in which callees come first."""
     order: dict[Function, None] = {}
+    seen: set[Function] = (
+        set()
+    )  # also while it is looked at: defs of one cell may call, and be called by, those of another one
 
     def visit(function: Function) -> None:
         for caller in tuple(function._callers):  # pyright: ignore[reportPrivateUsage]
-            if caller not in order:
+            if caller not in seen:
+                seen.add(caller)
                 visit(caller)
                 order[caller] = None
 

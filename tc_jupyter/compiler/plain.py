@@ -8,6 +8,7 @@ from __future__ import annotations
 from tc_jupyter.codegen.c import CFunction, emit_c
 from tc_jupyter.loops import Buffer, lower, simplify
 from tc_jupyter.ranges import to_expr, to_python
+from tc_jupyter.runtime.kernel import root_of
 from tc_jupyter.schedule import infer_symbolic, schedule_of
 
 from .function_analysis import FunctionAnalysis
@@ -24,7 +25,8 @@ def plain_c(found: FunctionAnalysis) -> CFunction:
     arguments += [_argument(found, name, "output") for name in program.results]
     bounds = infer_symbolic(schedule_of(program, found.ranges, zeros=True).graph, whole=True)
     kernels = tuple(simplify(kernel) for kernel in lower(bounds))
-    return emit_c(program.name, kernels, program.sizes, arguments, _comment(found))
+    stored = {root_of(program, name): name for name in program.results}
+    return emit_c(program.name, kernels, program.sizes, arguments, stored, _comment(found))
 
 
 def _argument(found: FunctionAnalysis, name: str, role: str) -> Buffer:

@@ -21,7 +21,7 @@ from traitlets.config import Configurable
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Span, codes, explain
-from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module_of, redefine
+from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, called_by, cycle, module_of, redefine
 from tc_jupyter.runtime import doctor
 from tc_jupyter.runtime.nvrtc import BackendError
 
@@ -82,7 +82,7 @@ class TcMagics(Magics, Configurable):
         if not analysis.ok:
             raise self._error(analysis) from None
         own = {*analysis.functions, *analysis.open_functions}
-        called = {name: function for name, function in known.items() if name in cell and name not in own}
+        called = {name: each for name, each in called_by(cell, language, known).items() if name not in own}
         options = Options(cell, language, target, strict, allow, known=called, follows=True)
         if given.check:
             return Report(analysis, options, "not asked: --check defines nothing", {})

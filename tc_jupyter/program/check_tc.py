@@ -24,7 +24,7 @@ from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
-from .typing import TYPE_NAMES, Typed, convert, fits, settle, unify
+from .typing import TYPE_NAMES, Typed, convert, fits, settle, unify, without_idle_casts
 
 BOOL, INT32, INT64 = DType.BOOL, DType.INT32, DType.INT64
 MAX_STATEMENTS = 1000
@@ -1084,7 +1084,7 @@ class _StatementChecker:
             self.operator,
             self.operator != "=" and (self.initialize or first),
             accumulate,
-            convert(value, dtype).expr,
+            without_idle_casts(convert(value, dtype).expr),
             exists,
             self.scope.source.slice(self.node.span),
             self.node.span,

@@ -16,7 +16,23 @@ from typing import assert_never
 
 from tc_jupyter.diagnostics import Span
 
-from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from .expr import (
+    COMPARISONS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    children,
+    rebuild,
+    walk,
+)
 
 BOOL, INT32, INT64, FLOAT32, FLOAT64 = DType.BOOL, DType.INT32, DType.INT64, DType.FLOAT32, DType.FLOAT64
 
@@ -311,13 +327,35 @@ def explicit_cast(typed: Typed, dtype: DType, span: Span) -> Typed:
     if typed.weak == "int" and (dtype.is_float or holds(typed.exact, dtype)):
         return Typed(replace(settle(typed, dtype).expr, span=span), dtype)
     typed = settle(typed)
-    if typed.dtype is dtype:
+    if typed.dtype is dtype and _is_of_type(typed.expr, dtype):
         return Typed(replace(typed.expr, span=span), dtype)
     if dtype.compute is not dtype:
         return Typed(Cast(Cast(typed.expr, dtype, span), FLOAT32, span), dtype)
-    if typed.expr.dtype is dtype:  # float32(h) of a 16-bit float: already computed in it
+    if typed.expr.dtype is dtype and typed.dtype is not dtype:  # float32(h) of a 16-bit float: already computed in it
         return Typed(replace(typed.expr, span=span), dtype)
     return Typed(Cast(typed.expr, dtype, span), dtype)
+
+
+def _is_of_type(expr: Expr, dtype: DType) -> bool:
+    """Whether a value is one of the type before it is stored: no integer that may wrap around, and no float still to be rounded."""
+    if dtype.is_integer:
+        return not may_wrap(expr)
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    return dtype.compute is dtype or isinstance(expr, Read | Const)
+
+
+def without_idle_casts(expr: Expr) -> Expr:
+    """Without casts to the type that the operand has: they count where arithmetic does not wrap, in subscripts and comparisons."""
+    match expr:
+        case Read() | Const() | Size() | IndexVar():
+            return expr
+        case Binary() if expr.op in COMPARISONS:
+            return expr
+        case Cast() if expr.operand.dtype is expr.dtype:
+            return without_idle_casts(expr.operand)
+        case _:
+            return rebuild(expr, tuple([without_idle_casts(child) for child in children(expr)]))
 
 
 def as_index(expr: Expr) -> Expr:
@@ -393,7 +431,7 @@ def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, DType]]) -> tuple
         case Call() if expr.function == "abs":
             low, high = _interval(expr.arguments[0], nodes)
             return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
-        case Cast() if expr.operand.dtype.is_integer and fits(expr.operand.dtype, expr.dtype):
+        case Cast() if _only_widens(expr):
             return _interval(expr.operand, nodes)
         case _:
             return expr.dtype.limits
@@ -448,7 +486,13 @@ def _widened(expr: Expr, dtype: DType = INT64) -> Expr:
             return Select(expr.condition, then, otherwise, dtype, expr.span)
         case Call() if expr.function in ("abs", "sign"):
             return Call(expr.function, tuple(_widened(item, dtype) for item in expr.arguments), dtype, expr.span)
-        case Cast() if expr.operand.dtype.is_integer and fits(expr.operand.dtype, expr.dtype):
+        case Cast() if _only_widens(expr):
             return _widened(expr.operand, dtype)
         case _:
             return expr if expr.dtype is dtype else Cast(expr, dtype, expr.span)
+
+
+def _only_widens(expr: Cast) -> bool:
+    """Whether a cast of an integer keeps what its parts are without wrapping; one to their own type is there to wrap."""
+    own = expr.operand.dtype
+    return own.is_integer and own is not expr.dtype and fits(own, expr.dtype)

@@ -20,7 +20,7 @@ Worked example: `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -80,7 +80,12 @@ class CFunction:
 
 
 def emit_c(
-    name: str, kernels: Sequence[Kernel], sizes: Sequence[str], arguments: Sequence[Buffer], comment: Iterable[str] = ()
+    name: str,
+    kernels: Sequence[Kernel],
+    sizes: Sequence[str],
+    arguments: Sequence[Buffer],
+    stored: Mapping[str, str],
+    comment: Iterable[str] = (),
 ) -> CFunction:
     """Print a def.
 
@@ -89,9 +94,10 @@ def emit_c(
         kernels: in order of execution, as lowered from a schedule that transforms nothing.
         sizes: names of the sizes of the def.
         arguments: its parameters, then its results; an input without dimensions is passed by value.
+        stored: the result by the buffer of the kernels that holds it; the result of a call is held by the one of the called def.
         comment: lines above the function.
     """
-    return _Printer(kernels, arguments).function(name, sizes, comment)
+    return _Printer(kernels, arguments, stored).function(name, sizes, comment)
 
 
 @dataclass(slots=True)
@@ -117,9 +123,10 @@ class _Names:
 class _Printer:
     """Prints one def; what it needs of helpers and headers is collected on the way."""
 
-    def __init__(self, kernels: Sequence[Kernel], arguments: Sequence[Buffer]) -> None:
+    def __init__(self, kernels: Sequence[Kernel], arguments: Sequence[Buffer], stored: Mapping[str, str]) -> None:
         self.kernels = kernels
         self.arguments = arguments
+        self.stored = stored
         self.names = _Names()
         self.buffers = {buffer.name: buffer for kernel in kernels for buffer in kernel.buffers}
         self.buffers |= {each.name: each for each in arguments if not _is_scalar(each)}
@@ -138,7 +145,9 @@ class _Printer:
             self.natural.add(size)
         declared = [*(f"int64_t {self.names.of(size)}" for size in outer), *map(self.declared, self.arguments)]
         parameters = [Argument("size", size, DType.INT64) for size in outer] + [*map(self.argument, self.arguments)]
-        temporaries = [buffer for buffer in self.buffers.values() if buffer.name not in given]
+        for buffer, result in self.stored.items():
+            self.names.known[buffer] = self.names.of(result)
+        temporaries = [each for each in self.buffers.values() if each.name not in given | self.stored.keys()]
         lines = self.temporaries(temporaries)
         for kernel in self.kernels:
             lines += self.block(kernel.body, 1, parallel=True)
