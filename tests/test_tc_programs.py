@@ -137,6 +137,25 @@ def test_a_guard_that_wraps_in_64_bits_is_not_believed(guard, number, target):
         assert found.code.number in ("TC601", "TC604")
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("int8(A(i) + B(i)) > 0", [0, 1, 0]),
+        ("v > 0 where v = int8(A(i) + B(i))", [0, 1, 0]),
+        ("int16(int8(A(i) + B(i))) > 0", [0, 1, 0]),
+        ("min(int8(A(i) + B(i)), int8(1)) > 0", [0, 1, 0]),
+        ("int8(A(i) + B(i)) == int8(-56) ? 1 : 0", [0, 0, 1]),
+        ("X(int8(A(i) + B(i)) + 128)", [0, 255, 72]),
+        ("A(i) + B(i) > 0", [1, 0, 1]),
+    ],
+)
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+def test_a_cast_wraps_where_arithmetic_does_not(value, expected, target):
+    f = tc.compile(f"def f(int8(N) A, int8(N) B, int32(M) X) -> (Y) {{ Y(i) = {value} }}", target=target).f
+    arrays = np.array([127, -128, 100], np.int8), np.array([1, -1, 100], np.int8), np.arange(256, dtype=np.int32)
+    assert f(*arrays).tolist() == expected
+
+
 def test_a_literal_too_large_for_half_keeps_its_type():
     module = tc.compile("def f(half(N) h) -> (A, B, C) { A(i) = 100000 * h(i) B(i) = 1e6 * h(i) C(i) = inf * h(i) }")
     A, B, C = module.f(np.array([0.5], np.float16))

@@ -132,6 +132,15 @@ def test_names_that_c_has_for_itself():
     same(run(text, inputs, {"int_": 3, "exp": 4}, "double_"))
 
 
+@needs_compiler
+def test_results_of_calls():
+    text = """
+def g(float(N) X) -> (Y, s) { Y(i) = 2 * X(i)  s +=! X(i) }
+def f(float(N) X) -> (A, s) { A, s = g(X)  A(i) += X(i) }
+"""
+    same(run(text, {"X": np.arange(5, dtype=np.float32)}, {"N": 5}))
+
+
 NAMED = """
 def f(float(N) X) -> (Y) { T(i) = min(X(i), rsqrt(X(i))) Y(i) = int8(T(i)) / int32(2) % (int64(N) + 1) }
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 
 import numpy as np
@@ -38,6 +39,23 @@ def test_callers_use_what_is_defined_last(session):
     assert "earlier cells" not in session.out
     session(f("X(i) * 4"))
     np.testing.assert_array_equal(h(X), (4 * X + 1) * 10)
+
+
+def test_a_comment_that_names_a_caller_is_no_call(session):
+    for value in ("X(i) * 2", "X(i) * 3", "X(i) * 4"):
+        session(f(value) + "  # for g(X) and h")
+        session.names.get("g") or session(G)
+        np.testing.assert_array_equal(session.names["g"](X), int(value[-1]) * X + 1)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(session.names["g"]))(X), 4 * X + 1)
+
+
+def test_defs_of_two_cells_may_call_each_others_neighbours(session):
+    other = " def k(float(N) X) -> (Y) { T = g(X) Y(i) = T(i) * 10 }"
+    session(f("X(i) * 2"))
+    session(G)
+    for value in ("X(i) * 3", "X(i) * 4", "X(i) * 5"):
+        session(f(value) + other)
+        np.testing.assert_array_equal(session.names["k"](X), (int(value[-1]) * X + 1) * 10)
 
 
 def test_a_caller_that_does_not_fit_says_so(session):

@@ -41,6 +41,8 @@ def through_the_simulator(text: str, numbers: dict[str, int], data: int) -> str:
         return "refused at the call"
     found = fast.simulate(*arrays)
     assert found.findings == (), f"{text}\n{numbers}\n{found.findings[:3]}"
+    if "outputs are incomplete" in found.report:
+        return "simulated in part"
     (results,) = expected
     for mine, theirs in zip(found.outputs, results if isinstance(results, tuple) else (results,), strict=True):
         same(mine, theirs, any(each.operator == "*" for each in program.statements), f"{text}\n{numbers}")
