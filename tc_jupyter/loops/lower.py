@@ -46,6 +46,7 @@ from tc_jupyter.ranges import (
     floor_div,
     from_expr,
     interval,
+    maximum,
     minimum,
     mod,
     nonnegative,
@@ -100,6 +101,9 @@ from .ir import (
 )
 from .rewrite import with_blocks
 from .tails import split_tails
+
+MOST_FIXED = 1 << 24
+"""Elements of a dimension up to which storage in a loop has a constant extent; what may be larger follows the sizes of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,26 +295,32 @@ class _Nest:
     def _attached_place(self, stage: Stage) -> _Place:
         """Storage at the attach point, large enough for every visit."""
         bounds = self.bounds[stage.name]
-        extents = [self.largest(extent, stage) for _, extent in bounds.box]
+        whole = self.graph.boxes[self._storage(stage.target)].shape
+        extents = [self.largest(extent, stage, most) for (_, extent), most in zip(bounds.box, whole, strict=True)]
         scope = self.graph.scope(stage)
         tensor = self.graph.program.tensor(self._storage(stage.target))
         place = self._allocation(tensor, stage, bounds, scope, extents)
         return replace(place, buffer=replace(place.buffer, threads=1)) if scope == "threads" else place
 
-    def largest(self, extent: SizeExpr, stage: Stage) -> SizeExpr:
-        """The largest value of an extent over all visits; a constant where there is one."""
-        if extent.limits[1] is not None:
-            return constant(max(0, extent.limits[1]))
-        most = self.sets.largest(stage, extent) if extent.indices else None
-        if most is not None:
-            return constant(most)
+    def largest(self, extent: SizeExpr, stage: Stage, whole: SizeExpr) -> SizeExpr:
+        """The largest value of an extent over all visits; a constant where there is one of at most `MOST_FIXED`.
+
+        A range that ends at an `int32` scalar has a limit too, but one that nobody wants to allocate. `whole`, the extent in the
+        tensor, is the answer where the loops have none.
+        """
+        most = extent.limits[1]
+        if most is None or most > MOST_FIXED:
+            most = self.sets.largest(stage, extent) if extent.indices else None
+        if most is not None and most <= MOST_FIXED:
+            return constant(max(0, most))
         for consumer, leaf in self.graph.attach_path(stage.name):
             name = variable(consumer, leaf)
             if name in extent.indices:
                 last = self.bounds[consumer].lineage.extents[leaf] - 1
                 high = interval(extent, {name: (constant(0), last)}).upper
-                whole = self.graph.boxes[self._storage(stage.target)]
-                extent = high if high is not None else max(whole.shape, key=repr)
+                if high is None:
+                    return whole
+                extent = high
         return extent
 
     def certain(self, extent: SizeExpr, stage: Stage) -> SizeExpr:
@@ -942,8 +952,9 @@ class _StageLoops:
         """16-bit sums are kept in `float32` until they are complete."""
         compute = target.dtype.compute
         related = self.bounds.lineage
+        most = maximum(*self.nest.graph.boxes[self.nest.graph.storage_name(self.stage.target)].shape, 1)
         shape = tuple(
-            self.nest.expr(self.nest.largest(related.extents[leaf], self.stage)) for leaf in self._inner_outputs()
+            self.nest.expr(self.nest.largest(related.extents[leaf], self.stage, most)) for leaf in self._inner_outputs()
         )
         name = f"{self.statement.name}.sum"
         self.accumulator = Buffer(name, compute, shape, "local")

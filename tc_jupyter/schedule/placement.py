@@ -133,7 +133,7 @@ def _overwritten(graph: StageGraph, stage: Stage) -> Problem | None:
         return None
     last = graph.position(family[-1].name)
     readers = [user for user in graph.consumers(family[0].name) if graph.position(user.name) < last]
-    for reader in readers:
+    for reader in (each for each in readers if each.attach.kind != "inline" or final_users(graph, each.name)):
         for writer in family:
             if graph.position(writer.name) > graph.position(reader.name):
                 problem = _conflict(

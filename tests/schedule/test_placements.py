@@ -114,8 +114,9 @@ def wrong(graph, producer, consumer, axis):
     return None
 
 
-def confirmed(graph, witness):
-    """Whether the two points of a witness touch its element, at its sizes, one of them writing."""
+def confirmed(whole, producer, witness):
+    """Whether the two points of a witness touch its element, at its sizes, one of them writing; inlined stages are points too."""
+    graph = plain_of(whole, producer)
     element = (witness.tensor, witness.element)
     if witness.second == "the caller":
         return element in touched_by(graph, witness.sizes)[witness.first][1]
@@ -126,6 +127,7 @@ def confirmed(graph, witness):
             made = touched_by(graph, witness.sizes)
             touched += [(True, any(element in made[each.name][1] for each in members))]
             continue
+        graph = graph if any(each.name == name for each in graph.stages) else whole
         stage = graph.stage(name)
         roots = {root.name: value for root, value in zip(stage.roots, point, strict=True)}
         mine = {(t, e): w for t, e, w in accesses(graph, stage, roots, witness.sizes) if (t, e) == element}
@@ -190,7 +192,7 @@ def check(seed, measured):
     if truth not in (None, "structure"):
         assert said.witness is not None, about
     if said.witness is not None:
-        assert confirmed(plain_of(graph, producer), said.witness), about
+        assert confirmed(graph, producer, said.witness), about
         truth = truth or "larger sizes"
     measured[f"refused: {truth}"] += 1
     if truth is None:
