@@ -1055,7 +1055,12 @@ class _StatementChecker:
         first = not info.written
         reduction = self.reduction_indices(value, exists)
         typos = self.likely_typos()
-        alone = self.in_no_subscript((value.expr, *exists)) - bounds.keys()
+        inside = self.in_subscripts((value.expr, *exists)) | bounds.keys()
+        alone = (
+            self.names.indices.keys() - inside
+        )  # TC302 says what they may be: `n` for a size `N`, a parameter that is missing
+        if reduction.keys() <= inside and len({*self.names.left} - inside) == len(reduction):
+            alone |= reduction.keys()  # TC302 says that these may be meant for those on the left
         if self.operator != "=" or not reduction.keys() - typos <= alone:
             self.operator_fits(reduction, first, info.kind == "result")
         slips = any(item.code is codes.LIKELY_TYPO for item in self.said())
@@ -1178,13 +1183,12 @@ class _StatementChecker:
                     found.setdefault(item.name, item.span)
         return found
 
-    def in_no_subscript(self, exprs: Sequence[Expr]) -> frozenset[str]:
-        """Indices that index nothing, of which TC302 says what they may be: `n` for a size `N`, a parameter that is missing."""
+    def in_subscripts(self, exprs: Sequence[Expr]) -> frozenset[str]:
+        """Indices that index something."""
         reads = (item for expr in exprs for item in walk(expr) if isinstance(item, Read))
-        inside = {
+        return frozenset(
             index.name for read in reads for e in read.indices for index in walk(e) if isinstance(index, IndexVar)
-        }
-        return frozenset(self.names.indices.keys() - inside)
+        )
 
     def operator_fits(self, reduction: dict[str, Span], first: bool, is_result: bool) -> None:
         node, scope = self.node, self.scope

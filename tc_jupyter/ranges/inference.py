@@ -598,6 +598,9 @@ class _Rounds:
         if item.kind == "reduction" and not close:
             help_text += ", or make it a parameter, as in `float " + item.name + "`"
         fix = self.renamed(item, close) if close and close in self.scope.sizes else None
+        if (other := self.meant_by(item)) is not None:
+            help_text = f"did you mean `{item.name}` in the place of `{other.name}`?"
+            fix = self.renamed(other, item.name)
         if (number := elsewhere.CONSTANTS.get(item.name)) is not None:
             help_text, fix = f"the number is written out: `{number}`", self.renamed(item, number)
         elif item.name in FUNCTIONS:
@@ -605,6 +608,15 @@ class _Rounds:
         self.diagnostics.append(
             Diagnostic(codes.NEVER_INDEXES, item.span, message, "used in no subscript", (), help_text, fix)
         )
+
+    def meant_by(self, item: Index) -> Index | None:
+        """The index that stands on the right alone where this one, on the left, is read nowhere: `k` in `Y(i) = X(k)`."""
+        read = {name for bound in self.bounds for name in bound.expr.indices}
+        others = [each for each in self.statement.indices if each.kind == "reduction" and each.name in read]
+        unread = [each for each in self.statement.indices if each.kind != "reduction" and each.name not in read]
+        if self.statement.operator != "=" or item not in unread or len(unread) != len(others):
+            return None
+        return others[unread.index(item)]
 
     def renamed(self, item: Index, name: str) -> Fix | None:
         """Write another name wherever an index stands; `None` where it stands on the left, too."""

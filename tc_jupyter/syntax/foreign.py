@@ -77,6 +77,53 @@ def prefix_cast(piece: list[Token], position: int) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, place, f"a cast is written like a call, as in `{kind}(x)`", fix=fix)
 
 
+def suffix_cast(piece: list[Token], position: int) -> Diagnostic:
+    """`X(i) as int`."""
+    kind, start = piece[position + 1], _operand_start(piece, position)
+    place, fix = Span(piece[position].start, kind.end), None
+    if start is not None:
+        bracketed = piece[start].type == "LPAR"
+        first = Edit(Span(piece[start].start, piece[start].start), kind.text if bracketed else f"{kind.text}(")
+        last = Edit(Span(piece[position - 1].end, kind.end), "" if bracketed else ")")
+        fix = Fix(f"write `{kind.text}(...)`", (first, last))
+    message = f"a cast is written like a call, as in `{kind.text}(x)`"
+    return Diagnostic(codes.SYNTAX_ERROR, place, message, fix=fix)
+
+
+def prefix_choice(piece: list[Token], position: int) -> Diagnostic | None:
+    """`if (c) a else b` and `if c then a else b`, which are `c ? a : b`; `None` if `position` is not in one."""
+    starts = (
+        i
+        for i in range(min(position, len(piece) - 1), 0, -1)
+        if piece[i].text == "if" and piece[i - 1].type not in ENDS_EXPRESSION
+    )
+    start = next(starts, None)
+    if start is None or start + 2 >= len(piece):
+        return None
+    pairs, words, end, i = closers(piece), dict[str, int](), len(piece), start + 1
+    while i < len(piece):
+        if piece[i].type in ("RPAR", "COMMA", "WHERE", "MATCH"):
+            end = i
+            break
+        if piece[i].text in ("then", "else"):
+            words.setdefault(piece[i].text, i)
+        i = pairs.get(i, i) + 1
+    close = words.get("then") or pairs.get(start + 1, 0) + 1
+    middle = words.get("else", 0)
+    if position < start or close < start + 2 or not close < middle < end - 1:
+        return None
+    then = close + (piece[close].text == "then")
+    if then == middle:
+        return None
+    edits = (
+        Edit(Span(piece[start].start, piece[start + 1].start), ""),
+        Edit(Span(piece[close - 1].end, piece[then].start), " ? "),
+        Edit(piece[middle].span, ":"),
+    )
+    help, fix = "a choice is written `condition ? value : other`", Fix("write it with `? :`", edits)
+    return Diagnostic(codes.SYNTAX_ERROR, piece[start].span, "unexpected `if`", help=help, fix=fix)
+
+
 def shift(piece: list[Token], position: int) -> Diagnostic:
     """`x << 2`."""
     token, before = piece[position], piece[position - 1]
@@ -95,7 +142,7 @@ def shift(piece: list[Token], position: int) -> Diagnostic:
 
 
 def where_range(piece: list[Token], position: int) -> Diagnostic | None:
-    """`i in range(N)`, `i < N` and `0 <= i < N` in a `where`."""
+    """`i in range(N)`, `i < N`, `0 <= i < N`, `i = 0:N` and `i from 0 to N` in a `where`."""
     where = next((i for i, token in enumerate(piece) if token.type == "WHERE"), len(piece))
     pairs, cuts, i = closers(piece), [where], where + 1
     while i < len(piece):
@@ -106,7 +153,7 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     clause = piece[first : min((cut for cut in cuts if cut > first), default=len(piece))]
     if not clause:
         return None
-    edits = _counted(clause) if len(clause) > 3 and clause[2].text == "range" else _compared(clause)
+    edits = _counted(clause) if len(clause) > 3 and clause[2].text == "range" else _spelled(clause) or _compared(clause)
     if edits is None:
         return None
     span = Span(clause[0].start, clause[-1].end)
@@ -126,6 +173,24 @@ def _counted(clause: list[Token]) -> list[Edit] | None:
     opening = Edit(Span(clause[2].start, clause[3].end), "" if commas else "0:")
     middle = [Edit(Span(token.start, clause[clause.index(token) + 1].start), ":") for token in commas]
     return [opening, *middle, Edit(clause[close].span, "")]
+
+
+def _spelled(clause: list[Token]) -> list[Edit] | None:
+    """Edits that make `i = a:b`, `i from a to b` and `i in a to b` a range; `None` if it is something else."""
+    if len(clause) < 5 or clause[0].type != "NAME":
+        return None
+    begins, pairs = clause[1], closers(clause)
+    outside = [i for i in range(2, len(clause)) if not any(start < i < end for start, end in pairs.items())]
+    ends = [i for i in outside if clause[i].type == "COLON" or clause[i].text in ("to", "until", "till")]
+    known = begins.type in ("ASSIGN", "IN") or begins.text == "from"
+    choice = any(clause[i].type == "QUESTION" for i in outside)
+    if not known or choice or len(ends) != 1 or not 2 < ends[0] < len(clause) - 1:
+        return None
+    end = clause[ends[0]]
+    if begins.type == "IN" and end.type == "COLON":
+        return None
+    between = Edit(Span(clause[ends[0] - 1].end, clause[ends[0] + 1].start), ":")
+    return [*([] if begins.type == "IN" else [Edit(begins.span, "in")]), *([] if end.type == "COLON" else [between])]
 
 
 def _compared(clause: list[Token]) -> list[Edit] | None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
 from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TYPES, reducing
-from .foreign import attribute, operand_end, prefix_cast, shift, text_of, where_range
+from .foreign import attribute, operand_end, prefix_cast, prefix_choice, shift, suffix_cast, text_of, where_range
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
@@ -72,6 +72,8 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         help = "a choice is written `condition ? value : other`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
     if token.text == "if" and (found := _choice(piece, position)):
+        return found
+    if what == "statement" and (found := prefix_choice(piece, position)):
         return found
     if (found := _word(token, accepted)) or (found := _symbol(piece, position, opened, what, accepted)):
         return found
@@ -212,6 +214,9 @@ def _symbol(
         return Diagnostic(
             codes.SYNTAX_ERROR, Span(token.start, after.end), f"there is no operator `{token.text}!=`", fix=fix
         )
+    swapped = before is not None and before.type == "ASSIGN" and before.end == token.start
+    if token.type in ("SIGN", "FACTOR") and token.text in "+*" and swapped:
+        return _swapped(piece, position)
     if token.type == "DOT":
         return attribute(piece, position)
     if (
@@ -238,6 +243,16 @@ def _other_assignment(token: Token, after: Token | None) -> Diagnostic | None:
     return Diagnostic(codes.SYNTAX_ERROR, place, f"`{text}` assigns nothing", help="an assignment is `=`", fix=fix)
 
 
+def _swapped(piece: list[Token], position: int) -> Diagnostic:
+    """`Y(i) =+! X(i, k)` and `Y(i) =* X(i)`."""
+    last = position + (position + 1 < len(piece) and piece[position + 1].type == "BANG")
+    place = Span(piece[position - 1].start, piece[last].end)
+    written = "".join(token.text for token in piece[position - 1 : last + 1])
+    plain = f"{piece[position].text}={'!' if last > position else ''}"
+    fix = Fix(f"write `{plain}`", (Edit(place, plain),))
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{written}`", fix=fix)
+
+
 def _no_update(piece: list[Token], position: int) -> Diagnostic:
     """`y(i) -= X(i)` and `y(i) /= X(i)`, with or without a `!`."""
     token, last = piece[position], position + 1
@@ -247,13 +262,26 @@ def _no_update(piece: list[Token], position: int) -> Diagnostic:
     value = piece[last + 1 :]
     stop = next((i for i, each in enumerate(value) if each.type in ("WHERE", "MATCH")), len(value))
     if token.text in ("-", "/") and stop:
-        plain, inverse = ("+=", "-(") if token.text == "-" else ("*=", "1.0 / (")
-        help = f"accumulate the {'negated value' if token.text == '-' else 'reciprocal'} with `{plain}{mark}`"
-        start, end = value[0].start, value[stop - 1].end
-        edits = Edit(place, plain + mark), Edit(Span(start, start), inverse), Edit(Span(end, end), ")")
-        fix = Fix(f"use `{plain}{mark}`", edits)
+        plain, inverse = ("+=" + mark, "-(") if token.text == "-" else ("*=" + mark, "1.0 / (")
+        help = f"accumulate the {'negated value' if token.text == '-' else 'reciprocal'} with `{plain}`"
+        left, right = piece[:position], value[:stop]
+        each_once = not mark and _subscripts(right) <= _subscripts(left)
+        if token.text == "/" and each_once:  # which integers may do, too
+            plain, inverse, help = "=", f"{text_of(left)} / (", "divide in a statement of its own"
+        bare = len(right) == 1 and inverse != "1.0 / ("
+        start, end = right[0].start, right[-1].end
+        opening, closing = (inverse[:-1], "") if bare else (inverse, ")")
+        edits = Edit(place, plain), Edit(Span(start, start), opening), Edit(Span(end, end), closing)
+        fix = Fix(f"use `{plain}`", edits if closing else edits[:2])
     message = f"there is no operator `{token.text}={mark}`"
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def _subscripts(tokens: list[Token]) -> set[str]:
+    """The names that stand alone in brackets."""
+    pairs = closers(tokens)
+    inside = {i for opening, closing in pairs.items() for i in range(opening + 1, closing)}
+    return {tokens[i].text for i in inside if tokens[i].type == "NAME" and i + 1 not in pairs}
 
 
 def _choice(piece: list[Token], position: int) -> Diagnostic | None:
@@ -318,6 +346,9 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
     )
 
 
+_QUALIFIERS = frozenset({"const", "restrict", "__restrict__", "__restrict", "volatile", "static", "inout", "out"})
+
+
 def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     """`float[N] X`, `float X[N][M]`, `float X(N)` or `X: float[N]`, which stand otherwise than in `float(N) X`.
 
@@ -325,6 +356,9 @@ def meant(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
         The tokens that were meant, and what to say; `None` if this is something else.
     """
     kinds = [token.type for token in piece]
+    if len(piece) > 2 and piece[0].text in _QUALIFIERS:
+        place, fix = piece[0].span, Fix("leave it out", (Edit(Span(piece[0].start, piece[1].start), ""),))
+        return piece[1:], Diagnostic(codes.SYNTAX_ERROR, place, f"`{piece[0].text}` says nothing here", fix=fix)
     if kinds[:3] == ["NAME", "COLON", "SCALAR"]:
         name, type_, place = piece[0], piece[2:], Span(piece[0].start, piece[1].end)
         message = "the type of a parameter stands before its name"
@@ -362,6 +396,32 @@ def _type(tokens: list[Token]) -> tuple[list[Token], str] | None:
     ]
     shown = "".join(token.text + " " * (token.type == "COMMA") for token in sizes)
     return [tokens[0], brackets[0], *sizes, brackets[1]], f"{tokens[0].text}({shown})"
+
+
+def split_types(piece: list[Token]) -> tuple[list[list[Token]], list[Diagnostic]]:
+    """The parameters in `float(N) X float(N) Z`, between which commas are missing, and a message about each."""
+    inside = {i for opening, closing in closers(piece).items() for i in range(opening, closing)}
+    cuts = [
+        i
+        for i in range(1, len(piece))
+        if piece[i].type == "SCALAR" and piece[i - 1].type == "NAME" and i not in inside and piece[0].type == "SCALAR"
+    ]
+    message, told = "`,` is missing between two parameters", list[Diagnostic]()
+    for cut in cuts:
+        fix = Fix("insert `,`", (Edit(Span(piece[cut - 1].end, piece[cut - 1].end), ","),))
+        told.append(Diagnostic(codes.SYNTAX_ERROR, piece[cut].span, message, "before this", fix=fix))
+    return [piece[start:end] for start, end in pairwise([0, *cuts, len(piece)])], told
+
+
+def size_alone(name: Token, around: list[Token]) -> Diagnostic:
+    """`N` as a parameter beside `float(N) X`."""
+    i = around.index(name)
+    start, end = (around[i - 1].start, name.end) if i else (name.start, around[i + 1].end)
+    fix = Fix("leave it out", (Edit(Span(start, end), ""),))
+    help = "a call takes the sizes from the shapes of the arrays"
+    return Diagnostic(
+        codes.SYNTAX_ERROR, name.span, f"`{shorten(name.text)}` is a size, no parameter", help=help, fix=fix
+    )
 
 
 def annotated(piece: list[Token], sizes: list[str]) -> Diagnostic | None:
@@ -476,6 +536,8 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
         fix = Fix("compare with `!=`", (Edit(token.span, "!="),))
         message = "there is no operator `xor`"
         return Diagnostic(codes.PYTHON_OPERATOR, token.span, message, help=INSTEAD["xor"].help, fix=fix)
+    if token.text == "as" and position + 1 < len(piece) and piece[position + 1].type == "SCALAR":
+        return suffix_cast(piece, position)
     fix = None
     if before.type in ("INTEGER", "NUMBER") or token.type == "LPAR":
         fix = Fix("multiply", (Edit(Span(before.end, before.end), " *" if token.start > before.end else " * "),))

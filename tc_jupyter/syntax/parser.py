@@ -19,7 +19,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 
 from .build import CHAIN, BadRange, Build
 from .foreign import declared, without_control
-from .mistakes import annotated, is_free, meant, refused, suggested_sizes, unnamed, untyped
+from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements, written
 from .repairs import repaired
 from .slices import sliced
@@ -149,6 +149,7 @@ class _CellParser:
         self.diagnostics = diagnostics
         self.written: list[str] = []  # by the statements of the def
         self.sizes: dict[str, list[str]] = {}  # of names that are read with brackets, where they have no type
+        self.declared = set[str]()  # the words in the header of the def
         self.returns = False  # the def has a `return`
         self.after_params: Span | None = None  # where `->` and the results are missing
 
@@ -188,7 +189,8 @@ class _CellParser:
         count = len(self.diagnostics)
         piece = self.with_braces(piece)
         self.written = written(piece.body)
-        self.sizes = suggested_sizes(piece.body, {token.text for token in piece.header})
+        self.declared = {token.text for token in piece.header}
+        self.sizes = suggested_sizes(piece.body, self.declared)
         self.after_params = None
         self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
         name, params, results = self.header(piece)
@@ -291,7 +293,12 @@ class _CellParser:
             )
 
     def params(self, tokens: list[Token]) -> tuple[Param, ...]:
-        return tuple(param for piece in split_commas(tokens) if (param := self.param(piece, tokens)) is not None)
+        pieces: list[list[Token]] = []
+        for piece in split_commas(tokens):
+            parts, told = split_types(piece)
+            pieces += parts
+            self.diagnostics += told
+        return tuple(param for piece in pieces if (param := self.param(piece, tokens)) is not None)
 
     def param(self, piece: list[Token], around: list[Token]) -> Param | None:
         if not piece:
@@ -314,6 +321,9 @@ class _CellParser:
         if (annotation := annotated(piece, self.sizes.get(piece[0].text, []))) is not None:
             self.forget(span)
             name, problem = piece[0], annotation
+        elif len(piece) == 1 and piece[0].type == "NAME" and piece[0].text in _sizes(around):
+            self.diagnostics.append(size_alone(piece[0], around))
+            return None
         elif len(piece) == 1 and piece[0].type == "NAME" and problem is not None and is_free(piece[0].text):
             problem = untyped(piece[0], self.sizes.get(piece[0].text, []))
         if problem is not None:
@@ -428,7 +438,8 @@ class _CellParser:
         if nothing or (names and only_names and set(names) <= set(self.written)):
             edits = [Edit(Span(tokens[0].start, tokens[-1].end), "")]
         elif (left := _left_side([token for token in tokens[1:]])) is not None and not self.written:
-            names, edits = ["Y"], [Edit(tokens[0].span, f"Y{left} =")]
+            result = next(name for name in ("Y", "Z", "result", "result_") if name not in self.declared)
+            names, edits = [result], [Edit(tokens[0].span, f"{result}{left} =")]
         if edits and names and self.after_params is not None:
             edits.append(Edit(self.after_params, f" -> ({', '.join(names)})"))
         title = "leave it out" if self.after_params is None else "name the result after `->`"
@@ -563,6 +574,13 @@ class _CellParser:
 def _last(piece: DefTokens) -> Token:
     """The last token of a def, or of its header when the body is empty."""
     return (piece.body or piece.header or [piece.word])[-1]
+
+
+def _sizes(tokens: list[Token]) -> set[str]:
+    """The names in the brackets behind types."""
+    pairs = closers(tokens)
+    opened = [i for i in pairs if i and tokens[i - 1].type == "SCALAR"]
+    return {token.text for i in opened for token in tokens[i : pairs[i]] if token.type == "NAME"}
 
 
 def _left_side(value: list[Token]) -> str | None:

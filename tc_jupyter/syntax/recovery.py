@@ -185,4 +185,11 @@ def starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool
     else:
         while after + 1 < len(tokens) and tokens[after].type == "COMMA" and tokens[after + 1].type in _NAMES:
             after += 2
-    return after < len(tokens) and tokens[after].type in _ASSIGN
+    return after < len(tokens) and (tokens[after].type in _ASSIGN or _is_other_assignment(tokens, after))
+
+
+def _is_other_assignment(tokens: list[Token], i: int) -> bool:
+    """`/=`, `-=` or `:=`, which no expression has in it."""
+    two = tokens[i : i + 2]
+    is_operator = len(two) == 2 and two[0].type in ("FACTOR", "MINUS", "COLON") and two[1].type == "ASSIGN"
+    return is_operator and two[0].end == two[1].start

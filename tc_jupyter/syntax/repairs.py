@@ -18,6 +18,7 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
     tokens = _dotted_words(tokens, diagnostics)
     _logical_words(tokens, diagnostics)
+    tokens = _negated_comparisons(tokens, diagnostics)
     return _word_operators(_without_modules(tokens, diagnostics), diagnostics)
 
 
@@ -69,12 +70,54 @@ def _logical_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
             continue
         if follows.type == "LPAR" and binary and token.first:
             continue
-        plain = {"and": "&&", "or": "||", "not": "!"}[token.text]
+        if not binary:
+            token.type = "NOT"
+            continue
+        plain = {"and": "&&", "or": "||"}[token.text]
         fix = Fix(f"replace `{token.text}` by `{plain}`", (Edit(token.span, plain),))
         diagnostics.append(
             Diagnostic(codes.PYTHON_OPERATOR, token.span, f"there is no operator `{token.text}`", fix=fix)
         )
-        token.type, token.text = {"and": "AND", "or": "OR", "not": "BANG"}[token.text], plain
+        token.type, token.text = {"and": "AND", "or": "OR"}[token.text], plain
+
+
+def _negated_comparisons(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`not a > b` becomes `!(a > b)`: Python's word binds less than a comparison, `!` more."""
+    if not any(token.type == "NOT" for token in tokens):
+        return tokens
+    pairs = closers(tokens)
+    after: dict[int, list[Token]] = {}  # brackets to close behind a token
+    kept: list[Token] = []
+    for i, token in enumerate(tokens):
+        if token.type == "NOT":
+            last, compared = _negated(tokens, i + 1, pairs)
+            edits = [Edit(Span(token.start, tokens[i + 1].start), "!(" if compared else "!")]
+            kept.append(Token("BANG", "!", token.start, token.end, token.first))
+            if compared:
+                end = tokens[last].end
+                kept.append(Token("LPAR", "(", token.end, token.end))
+                after.setdefault(last, []).append(Token("RPAR", ")", end, end))
+                edits.append(Edit(Span(end, end), ")"))
+            fix = Fix("replace `not` by `!`", tuple(edits))
+            diagnostics.append(Diagnostic(codes.PYTHON_OPERATOR, token.span, "there is no operator `not`", fix=fix))
+        else:
+            kept.append(token)
+        kept += after.pop(i, [])
+    return kept
+
+
+_AFTER_NOT = frozenset({"AND", "OR", "QUESTION", "COLON", "COMMA", "RPAR", "RBRACE", "WHERE", "MATCH"})
+
+
+def _negated(tokens: list[Token], start: int, pairs: dict[int, int]) -> tuple[int, bool]:
+    """The place of the last token that a `not` before `start` negates, and whether there is a comparison."""
+    i, compared = start, False
+    while i < len(tokens) and tokens[i].type not in _AFTER_NOT:
+        if i > start and tokens[i - 1].type in ENDS_EXPRESSION and starts_statement(tokens, i, pairs):
+            break
+        compared = compared or tokens[i].type in ("RELATION", "EQUALITY")
+        i = pairs.get(i, i) + 1
+    return i - 1, compared
 
 
 def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:

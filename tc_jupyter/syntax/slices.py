@@ -83,7 +83,11 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
     count = max(len(read.slices) for read in reads)
     used = {token.text for token in piece}
     names = [letter for letter in _LETTERS if letter not in used][:count]
-    if place is None or len(names) < count or piece[0].type != "NAME" or any(token.type == "DOT" for token in piece):
+    if place is None or piece[0].type != "NAME":
+        return None
+    unread = _unread(piece, place)
+    names = unread if len(unread) == count else names
+    if len(names) < count or any(token.type == "DOT" for token in piece):
         return None
     shifted = any(len(each) == 2 and each[0].type != "COLON" for read in reads for each in read.slices)
     edits: list[Edit] = []
@@ -107,7 +111,14 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
         return None
     if given:
         edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(given)}"))
-    return [*edits, *_left(piece, place, reads, names)]
+    return [*edits, *([] if names is unread else _left(piece, place, reads, names))]
+
+
+def _unread(piece: list[Token], place: int) -> list[str]:
+    """The indices of the target that nothing else in the statement names: `Y(i) = X(:)` has `i`."""
+    right = {token.text for token in piece[place:]}
+    left = [token.text for token in piece[1:place] if token.type == "NAME"]
+    return [name for name in left if name not in right]
 
 
 def _shift(subscript: tuple[Token, ...], shifted: bool) -> str | None:

@@ -112,6 +112,7 @@ _TYPOGRAPHIC = {
     "→": "->",
     "∧": "&&",
     "∨": "||",
+    "∈": "in",
 }
 _MOST_DIGITS = 400  # of an integer: far beyond uint64, and below the length at which Python refuses to convert
 
@@ -159,6 +160,11 @@ class _Scanner:
         self.comments: list[Span] = []
         self.allow: list[tuple[str, int]] = []
         self.first = True
+        self.def_place = -1
+        """Place of the last `def` among the tokens, -1 before there is one."""
+        self.parameters: dict[str, tuple[str, int]] = {}
+        """Types and ranks of the parameters of the def at `parameters_of`."""
+        self.parameters_of = -1
 
     def run(self) -> None:
         position, text = 0, self.text
@@ -187,6 +193,8 @@ class _Scanner:
                 position = self.rare(kind or "", word, start, position)
 
     def add(self, kind: str, word: str, start: int, end: int) -> None:
+        if kind == "DEF":
+            self.def_place = len(self.tokens)
         self.tokens.append(Token(kind, word, start, end, self.first))
         self.first = False
 
@@ -258,6 +266,10 @@ class _Scanner:
             return end + 1
         message = f"there is no operator `{word}`"
         before = self.tokens[-1].type if self.tokens else ""
+        if word == "&" and before in ("SCALAR", "RPAR") and self.in_parameters():
+            fix = Fix("leave it out", (Edit(Span(start, end), ""),))
+            self.report(codes.UNKNOWN_CHARACTER, start, end, "there are no references", fix=fix)
+            return end
         if before == "INTEGER" or re.match(r"[ \t]*\d", self.text[end : end + 80]):
             help = "there are no operators on bits; `x % 2` is the last one, `x / 2` what stands before it"
             self.report(codes.UNKNOWN_CHARACTER, start, end, message, help)
@@ -320,8 +332,9 @@ class _Scanner:
             and end - start == 2
         )
         if operand:
-            fix = Fix("replace `//` by `/`", (Edit(Span(start, end), "/"),))
-            self.report(codes.DOUBLE_SLASH, start, end, "`//` is no operator", "`/` of two integers rounds down", fix)
+            fix = self.floor_quotient(start, end)
+            help = "`/` of two integers rounds down, that of two floats is rounded down with `floor`"
+            self.report(codes.DOUBLE_SLASH, start, end, "`//` is no operator", help, fix)
             self.add("FACTOR", "/", start, end)
             return end
         fix = Fix("start the comment with `#`", (Edit(Span(start, end), "#"),))
@@ -364,25 +377,82 @@ class _Scanner:
         known = (token.type for token in reversed(self.tokens[-200:]) if token.type in ("DEF", "LBRACE"))
         return next(known, "") == "DEF"
 
+    def in_parameters(self) -> bool:
+        """Whether the last thing belongs to the parameters of a def."""
+        known = (token.type for token in reversed(self.tokens[-200:]) if token.type in ("DEF", "LBRACE", "ARROW"))
+        return next(known, "") == "DEF"
+
+    def declared(self) -> dict[str, tuple[str, int]]:
+        """Types and ranks of the parameters of the def that was begun last."""
+        if self.parameters_of != self.def_place:
+            self.parameters, self.parameters_of = _parameters(self.tokens[self.def_place :]), self.def_place
+        return self.parameters
+
+    def is_integer(self, text: str) -> bool:
+        """Whether an operand is probably an integer: no float is in it, and no temporary of a def that has float parameters."""
+        known = self.declared()
+        floats = {name for name, (kind, _) in known.items() if kind not in _INTEGERS}
+        words = set(re.findall(r"[A-Za-z_]\w*", text, re.ASCII))
+        read = set(re.findall(r"([A-Za-z_]\w*)[ \t]*\(", text, re.ASCII)) - KEYWORDS.keys()
+        return not words & floats and not (floats and read - known.keys()) and not re.search(r"\d\.|\.\d", text)
+
+    def floor_quotient(self, start: int, end: int) -> Fix | None:
+        """`a / b` for `a // b` of integers, and `floor(a / b)` for floats where the left operand is all that is divided."""
+        last, left = _operand_after(self.text, end), self.operand()
+        if last is None or left is None:
+            return None
+        if self.is_integer(self.text[left:last]):
+            return Fix("replace `//` by `/`", (Edit(Span(start, end), "/"),))
+        place = next(i for i in range(len(self.tokens) - 1, -1, -1) if self.tokens[i].start == left)
+        if place and self.tokens[place - 1].type == "FACTOR":
+            return None
+        edits = Edit(Span(left, left), "floor("), Edit(Span(start, end), "/"), Edit(Span(last, last), ")")
+        return Fix("round down with `floor`", edits)
+
     def power(self, start: int, end: int) -> Fix | None:
-        """`pow(a, b)` where the right operand is a single word, and the left one is, an element or something in brackets."""
+        """`pow(a, b)` where the right operand is a single word, and the left one is, an element or something in brackets.
+
+        Squares of integers, which `pow` has not, are products.
+        """
         right = re.match(r"[ \t]*([\w.]+)(?!\w*[ \t]*[(.^]|[ \t]*\*\*)", self.text[end : end + 80])
         left = self.operand()
         if right is None or left is None:
             return None
-        text = f"pow({self.text[left:start].rstrip()}, {right.group(1)})"
-        return Fix("use `pow`", (Edit(Span(left, end + right.end()), text),))
+        base, place = self.text[left:start].rstrip(), Span(left, end + right.end())
+        if right.group(1) in ("2", "3") and self.is_integer(base) and len(base) <= 40:
+            text = f"({' * '.join([base] * int(right.group(1)))})"
+            return Fix("multiply", (Edit(place, text),))
+        text = f"pow({base}, {right.group(1)})"
+        return Fix("use `pow`", (Edit(place, text),))
 
     def product(self, end: int) -> Fix | None:
-        """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`."""
-        last, right = (
-            self.tokens[-3:],
-            re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n]|\Z))", self.text[end : end + 80]),
-        )
-        if [token.type for token in last] != ["NAME", "ASSIGN", "NAME"] or right is None:
+        """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`, and the like for vectors and batches."""
+        right = re.match(r"[ \t]*([A-Za-z_]\w*)(?=[ \t]*(?:[}\n]|\Z))", self.text[end : end + 80])
+        assign = next((i for i in range(-2, -5, -1) if self.type_of(i) == "ASSIGN"), None)
+        if assign != -2 or self.type_of(-1) != "NAME" or right is None:
             return None
-        text = elsewhere.einsum("ik,kj->ij", [last[2].text, right.group(1)], last[0].text)
-        return Fix(f"write `{text}`", (Edit(Span(last[0].start, end + right.end()), text),)) if text else None
+        target = self.tokens[:-2][-12:]
+        names = next(
+            (i for i in range(len(target) - 1, -1, -1) if target[i].type == "NAME" and _is_left(target[i:])), None
+        )
+        if names is None:
+            return None
+        operands, known = [self.tokens[-1].text, right.group(1)], self.declared()
+        one, other = (known.get(name, ("", 2))[1] for name in operands)
+        batch = "bcdefgh"[: max(one, other, 2) - 2]
+        if (one > 2 or other > 2) and one != other:
+            return None
+        parts = [batch + ("ik" if one > 1 else "k"), batch + ("kj" if other > 1 else "k")]
+        result = batch + "i" * (one > 1) + "j" * (other > 1)
+        written = [token.text for token in target[names + 1 :] if token.type == "NAME"]
+        if written and len(written) != len(result):
+            return None
+        text = elsewhere.einsum(f"{','.join(parts)}->{result}", operands, target[names].text)
+        return Fix(f"write `{text}`", (Edit(Span(target[names].start, end + right.end()), text),)) if text else None
+
+    def type_of(self, place: int) -> str:
+        """The type of a token, counted from the end."""
+        return self.tokens[place].type if len(self.tokens) >= -place else ""
 
     def operand(self) -> int | None:
         """Where the operand that ends with the last token starts."""
@@ -404,7 +474,7 @@ class _Scanner:
             self.report(
                 codes.UNKNOWN_CHARACTER, start, end, f"`{char}` is not part of the language", f"write `{plain}`", fix
             )
-            self.add(_SYMBOLS[plain], plain, start, end)
+            self.add(_SYMBOLS.get(plain) or KEYWORDS[plain], plain, start, end)
             return end
         if word.isspace() or char in "\ufeff\u200b":
             fix = Fix("replace it by a blank", (Edit(Span(start, end), " "),))
@@ -428,6 +498,48 @@ class _Scanner:
             fix = Fix(f"write `{plain}`", (Edit(Span(start, end), plain),)) if plain else None
             self.report(codes.BAD_NUMBER, start, end, message, fix=fix)
         self.add(kind, word, start, end)
+
+
+_WORD = re.compile(r"[ \t]*([\w.]*)", re.ASCII)
+
+
+def _operand_after(text: str, start: int) -> int | None:
+    """Where the operand that begins at `start`, a word with or without brackets, ends; `None` if that is not near."""
+    word = _WORD.match(text, start)
+    end = word.end() if word else start
+    depth = 0
+    for i in range(end, min(end + 120, len(text))):
+        depth += (text[i] == "(") - (text[i] == ")")
+        if depth <= 0:
+            return i + 1 if text[i] == ")" and i > end else end if word and word.group(1) else None
+    return end if word and word.group(1) and depth == 0 else None
+
+
+_INTEGERS = SCALAR_TYPES - {"half", "float", "double", "float16", "bfloat16", "float32", "float64"}
+
+
+def _parameters(tokens: list[Token]) -> dict[str, tuple[str, int]]:
+    """Types and ranks of the parameters of a def that begins with these tokens."""
+    found: dict[str, tuple[str, int]] = {}
+    kind, rank, depth = "", 0, 0
+    for token in tokens:
+        if token.type in ("LBRACE", "ARROW"):
+            break
+        depth += (token.type == "LPAR") - (token.type == "RPAR")
+        if token.type == "SCALAR":
+            kind, rank = token.text, 0
+        elif kind and depth == 2 and token.type in ("LPAR", "COMMA"):
+            rank += 1
+        elif kind and depth == 1 and token.type == "NAME":
+            found[token.text] = kind, rank
+            kind = ""
+    return found
+
+
+def _is_left(tokens: list[Token]) -> bool:
+    """Whether tokens are `C` or `C(i, j)`."""
+    kinds = "".join({"NAME": "n", "LPAR": "(", "RPAR": ")", "COMMA": ","}.get(token.type, "?") for token in tokens)
+    return re.fullmatch(r"n(\(n(,n)*\))?", kinds) is not None
 
 
 ENDS_EXPRESSION = frozenset({"NAME", "DIGIT_NAME", "INTEGER", "NUMBER", "RPAR", "RSQB", "DIMENSION"})
