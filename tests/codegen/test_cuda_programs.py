@@ -163,7 +163,7 @@ def test_threads_that_fill_a_tile_together_stay_together(numbers):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), sizes(), st.integers(0, 1000))
 def test_random_programs_on_five_architectures(text, numbers, seed):
     """The first of the programs that `python -m tests.campaign --gpu` runs by hundreds."""

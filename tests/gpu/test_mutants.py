@@ -26,12 +26,12 @@ def test_lost_barriers_waits_and_start_values(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("number, name", list(enumerate(CASES)))
 def test_some_weakened_copies_of_every_template(number, name):
-    """Two of each; other templates show other kinds."""
+    """One of each; other templates show other kinds."""
     variant = variants(name)[0]
     every = variant.mutants()
-    for place, mutant in (every[(number * 7) % len(every)], every[(number * 11 + 5) % len(every)]):
-        reason = harmless(mutant, variant.sources[place].text)
-        assert variant.caught(place, mutant.text) or reason, mutant.now
+    place, mutant = every[(number * 7) % len(every)]
+    reason = harmless(mutant, variant.sources[place].text)
+    assert variant.caught(place, mutant.text) or reason, mutant.now
 
 
 def test_what_is_weakened():

@@ -370,19 +370,19 @@ def test_random_comprehensions_on_the_cpu_engine(program):
 
 
 @pytest.mark.slow
-@fuzzed(2000, st.booleans())
-def test_two_thousand_random_comprehensions(program, fixed):
+@fuzzed(600, st.booleans())
+def test_many_random_comprehensions(program, fixed):
     compare(*program, fixed)
 
 
 @pytest.mark.slow
-@fuzzed(2000)
-def test_two_thousand_random_comprehensions_on_the_interpreter(program):
+@fuzzed(600)
+def test_many_random_comprehensions_on_the_interpreter(program):
     same_on("interpreter", *program)
 
 
 @pytest.mark.slow
-@fuzzed(2000)
-def test_two_thousand_random_comprehensions_on_the_cpu_engine(program):
+@fuzzed(600)
+def test_many_random_comprehensions_on_the_cpu_engine(program):
     pytest.importorskip("llvmlite")
     same_on("cpu", *program)

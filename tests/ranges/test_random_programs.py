@@ -61,8 +61,8 @@ def test_random_programs():
 
 @pytest.mark.slow
 def test_many_random_programs():
-    outcomes = [check(seed, 25) for seed in range(1000, 4000)]
-    assert outcomes.count("ok") > 1000
+    outcomes = [check(seed, 25) for seed in range(1000, 2200)]
+    assert outcomes.count("ok") > 400
 
 
 def check_with_data(seed):
@@ -125,7 +125,7 @@ def test_sizes_of_zero_never_leave_a_tensor():
 
 @pytest.mark.slow
 def test_many_sizes_of_zero():
-    assert accepted_with_zeros(range(20000, 23000)) > 500
+    assert accepted_with_zeros(range(20000, 21500)) > 250
 
 
 def accepted_with_zeros(seeds):

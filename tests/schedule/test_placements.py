@@ -219,6 +219,10 @@ def test_refused_places_were_illegal():
     assert min(measured[f"refused: {reason}"] for reason in reasons) >= 1, measured
 
 
+def test_an_inlined_stage_that_nobody_reads_keeps_no_producer_out_of_a_loop():
+    check(3079, Counter())
+
+
 @pytest.mark.slow
 def test_refused_places_were_illegal_many():
     measured = measure(range(1000, 3250))

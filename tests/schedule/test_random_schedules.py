@@ -54,10 +54,15 @@ def test_random_schedules_compute_the_same(text, data, numbers):
 
 
 @pytest.mark.slow
-@settings(max_examples=2100, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=800, deadline=None, suppress_health_check=CHECKS)
 @given(programs(), st.data(), sizes())
 def test_random_schedules_compute_the_same_many(text, data, numbers):
     same_arrays(text, data, numbers)
+
+
+def test_storage_follows_the_sizes_of_a_call():
+    """Not the largest `int32`, where a range ends at a scalar."""
+    assert schedules.check(1465) == "compared"
 
 
 @pytest.mark.some(2)
@@ -67,7 +72,7 @@ def test_random_primitives_are_refused_or_right(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(100, 1600, 100))
+@pytest.mark.parametrize("first", range(100, 700, 100))
 def test_random_primitives_are_refused_or_right_many(first):
     for seed in range(first, first + 100):
         schedules.check(seed)
