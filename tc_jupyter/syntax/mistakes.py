@@ -268,7 +268,7 @@ def _no_update(piece: list[Token], position: int) -> Diagnostic:
         each_once = not mark and _subscripts(right) <= _subscripts(left)
         if token.text == "/" and each_once:  # which integers may do, too
             plain, inverse, help = "=", f"{text_of(left)} / (", "divide in a statement of its own"
-        bare = len(right) == 1 and inverse != "1.0 / ("
+        bare = operand_end(right, 0) == len(right)
         start, end = right[0].start, right[-1].end
         opening, closing = (inverse[:-1], "") if bare else (inverse, ")")
         edits = Edit(place, plain), Edit(Span(start, start), opening), Edit(Span(end, end), closing)
@@ -401,10 +401,12 @@ def _type(tokens: list[Token]) -> tuple[list[Token], str] | None:
 def split_types(piece: list[Token]) -> tuple[list[list[Token]], list[Diagnostic]]:
     """The parameters in `float(N) X float(N) Z`, between which commas are missing, and a message about each."""
     inside = {i for opening, closing in closers(piece).items() for i in range(opening, closing)}
+    first = next((i for i, token in enumerate(piece) if token.text not in _QUALIFIERS), 0)
+    begins = bool(piece) and piece[first].type == "SCALAR"
     cuts = [
         i
         for i in range(1, len(piece))
-        if piece[i].type == "SCALAR" and piece[i - 1].type == "NAME" and i not in inside and piece[0].type == "SCALAR"
+        if piece[i].type == "SCALAR" and piece[i - 1].type == "NAME" and i > first and i not in inside and begins
     ]
     message, told = "`,` is missing between two parameters", list[Diagnostic]()
     for cut in cuts:

@@ -165,6 +165,8 @@ class _Scanner:
         self.parameters: dict[str, tuple[str, int]] = {}
         """Types and ranks of the parameters of the def at `parameters_of`."""
         self.parameters_of = -1
+        self.has_floats = False
+        self.names_assigned: frozenset[str] | None = None
 
     def run(self) -> None:
         position, text = 0, self.text
@@ -386,15 +388,23 @@ class _Scanner:
         """Types and ranks of the parameters of the def that was begun last."""
         if self.parameters_of != self.def_place:
             self.parameters, self.parameters_of = _parameters(self.tokens[self.def_place :]), self.def_place
+            self.has_floats = any(kind not in _INTEGERS for kind, _ in self.parameters.values())
         return self.parameters
 
     def is_integer(self, text: str) -> bool:
-        """Whether an operand is probably an integer: no float is in it, and no temporary of a def that has float parameters."""
-        known = self.declared()
-        floats = {name for name, (kind, _) in known.items() if kind not in _INTEGERS}
-        words = set(re.findall(r"[A-Za-z_]\w*", text, re.ASCII))
-        read = set(re.findall(r"([A-Za-z_]\w*)[ \t]*\(", text, re.ASCII)) - KEYWORDS.keys()
-        return not words & floats and not (floats and read - known.keys()) and not re.search(r"\d\.|\.\d", text)
+        """Whether an operand is probably an integer: no float is in it, and no let or temporary of a def with float parameters."""
+        known, has_floats = self.declared(), self.has_floats
+        words = set(re.findall(r"[A-Za-z_]\w*", text, re.ASCII)) - KEYWORDS.keys()
+        read = set(re.findall(r"([A-Za-z_]\w*)[ \t]*\(", text, re.ASCII)) & words
+        made = {word for word in words - known.keys() if word in read or word in self.assigned()}
+        floats = any(known[word][0] not in _INTEGERS for word in words & known.keys())
+        return not floats and not (has_floats and made) and not re.search(r"\d\.|\.\d", text)
+
+    def assigned(self) -> frozenset[str]:
+        """The names before a `=` without brackets: lets and numbers."""
+        if self.names_assigned is None:
+            self.names_assigned = frozenset(re.findall(r"([A-Za-z_]\w*)[ \t]*=(?!=)", self.text, re.ASCII))
+        return self.names_assigned
 
     def floor_quotient(self, start: int, end: int) -> Fix | None:
         """`a / b` for `a // b` of integers, and `floor(a / b)` for floats where the left operand is all that is divided."""
