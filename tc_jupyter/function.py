@@ -20,11 +20,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
-
-import numpy as np
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
 from tc_jupyter.compiler.agreement import allowances, close, largest
@@ -44,7 +41,7 @@ from tc_jupyter.compiler.definition import (
 from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
 from tc_jupyter.loops.show import show_kernel
-from tc_jupyter.program import ArgumentType, Program
+from tc_jupyter.program import ArgumentType, Program, as_size
 from tc_jupyter.program.check_tc import python_name
 from tc_jupyter.ranges import IndexRange as InferredRange
 from tc_jupyter.ranges import Precondition, SizeExpr, to_python
@@ -100,7 +97,7 @@ def compile(
         ValueError: an option has no such value.
     """
     if isinstance(specialize, Mapping):
-        specialize = {name: index(size) for name, size in specialize.items()}
+        specialize = {name: as_size(f"specialize: {name}", size) for name, size in specialize.items()}
     if check not in CHECKS:
         raise ValueError(f"check={check!r}: expected one of {', '.join(map(repr, CHECKS))}")
     if target not in TARGETS:
@@ -153,9 +150,6 @@ def _check_specialize(analysis: Analysis, options: Options) -> None:
     unknown = [name for name in wanted if name not in sizes]
     if unknown and not analysis.open_functions:
         raise ValueError(f"specialize: no def has a size {unknown[0]!r}; there are {', '.join(sorted(sizes))}")
-    for name, value in wanted.items():
-        if value < 0:
-            raise ValueError(f"specialize: {name}={value}: a size is not negative")
 
 
 class Module(Mapping[str, "Function"]):
@@ -886,18 +880,14 @@ def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
 
     Raises:
         TypeError: a value is no integer.
-        ValueError: there is no such size, or a size is negative.
+        ValueError: there is no such size, or a size is negative or has more than 64 bits.
     """
     scalars = program.integer_scalars
-    for name, value in sizes.items():
+    for name in sizes:
         if name not in program.sizes and name not in scalars:
             known = ", ".join((*program.sizes, *scalars))
             raise ValueError(f"`{program.name}` has no size {name!r}; there are {known or 'none'}")
-        if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
-            raise TypeError(f"{name}={value!r}: a size is an integer")
-        if name not in scalars and value < 0:
-            raise ValueError(f"{name}={value}: a size is not negative")
-    return {name: index(value) for name, value in sizes.items()}
+    return {name: as_size(name, value, signed=name in scalars) for name, value in sizes.items()}
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from .diagnostic import (
 from .nearest import edit_distance, nearest
 from .render import explain, index_sections, render
 from .uncaught import hook, users_frames
+from .values import shown_value
 from .warn import DiagnosticWarning, warn
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "index_sections",
     "nearest",
     "render",
+    "shown_value",
     "users_frames",
     "warn",
 ]

@@ -30,7 +30,7 @@ from .functions import FUNCTIONS, Function
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
-from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor
+from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
 from .specialize import specialize
 from .typing import may_wrap
 
@@ -73,6 +73,7 @@ __all__ = [
     "Statement",
     "Tensor",
     "Unary",
+    "as_size",
     "children",
     "grows_slowly",
     "is_along_rows",

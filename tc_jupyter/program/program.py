@@ -12,8 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from operator import index
+from typing import SupportsIndex
 
-from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span
+import numpy as np
+
+from tc_jupyter.diagnostics import NO_SPAN, SourceText, Span, shown_value
 
 from .expr import DType, Expr, Read, walk
 
@@ -105,6 +109,24 @@ class Statement:
     def tensors_read(self) -> tuple[str, ...]:
         """Names of the tensors in the value, in order of occurrence."""
         return _tensors_read(self.value)
+
+
+def as_size(name: str, value: object, *, signed: bool = False) -> int:
+    """The value that was given for a size, or for an integer scalar (`signed`).
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is negative and not signed, or beyond 64 bits.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex):
+        raise TypeError(f"{name}={shown_value(value)}: a size is an integer")
+    number = index(value)
+    if number < 0 and not signed:
+        raise ValueError(f"{name}={shown_value(number)}: a size is not negative")
+    low, high = DType.INT64.limits
+    if not low <= number <= high:
+        raise ValueError(f"{name}={shown_value(number)}: a size has at most 64 bits")
+    return number
 
 
 @lru_cache(maxsize=1 << 10)

@@ -17,7 +17,19 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from tc_jupyter.diagnostics import NO_SPAN, CallError, Code, Diagnostic, SourceText, Span, codes, nearest, render, warn
+from tc_jupyter.diagnostics import (
+    NO_SPAN,
+    CallError,
+    Code,
+    Diagnostic,
+    SourceText,
+    Span,
+    codes,
+    nearest,
+    render,
+    shown_value,
+    warn,
+)
 from tc_jupyter.program import Const, DType, Program, Size, Tensor
 
 from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
@@ -241,12 +253,12 @@ def read_scalar(parameter: Parameter, value: object, source: SourceText) -> Numb
     if not isinstance(number, (bool, int, float)) or isinstance(value, (np.datetime64, np.timedelta64)):
         number = _as_number(value)
     if number is None:
-        came = f"{value!r}" if isinstance(value, complex) else f"a `{type(value).__name__}`"
+        came = shown_value(value) if isinstance(value, complex) else f"a `{type(value).__name__}`"
         message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {came} came"
         fail(codes.ARGUMENT_TYPE, message, source, parameter.span, help="pass a number")
     problem = misfit(parameter.dtype, number)
     if problem:
-        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {value!r} {problem}"
+        message = f"`{parameter.name}` is a number of type {parameter.dtype.value}; {shown_value(value)} {problem}"
         fail(codes.ARGUMENT_TYPE, message, source, parameter.span)
     return float(number) if parameter.dtype.is_float else number
 
@@ -285,7 +297,12 @@ def _element(view: ArrayView) -> Number:
     return float(value) if view.dtype is not None and view.dtype.is_float else value
 
 
-_LARGEST = {DType.FLOAT16: 65504.0, DType.BFLOAT16: 3.3895313892515355e38, DType.FLOAT32: 3.4028234663852886e38}
+_LARGEST = {
+    DType.FLOAT16: 65504.0,
+    DType.BFLOAT16: 3.3895313892515355e38,
+    DType.FLOAT32: 3.4028234663852886e38,
+    DType.FLOAT64: sys.float_info.max,
+}
 
 
 def misfit(dtype: DType, number: Number) -> str:
@@ -293,10 +310,8 @@ def misfit(dtype: DType, number: Number) -> str:
     if dtype is DType.BOOL:
         return "" if isinstance(number, bool) else "is no truth value"
     if dtype.is_float:
-        if isinstance(number, int) and abs(number) > 10**308:
-            return "is too large"
-        largest = _LARGEST.get(dtype, math.inf)
-        return "" if math.isinf(number) or not abs(number) > largest else "is too large"
+        finite = isinstance(number, int) or not math.isinf(number)
+        return "is too large" if finite and abs(number) > _LARGEST[dtype] else ""
     if isinstance(number, float):
         return "is no integer"
     low, high = dtype.limits

@@ -40,6 +40,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tc_jupyter.diagnostics import shown_value
+
 from . import cpus, jit
 from .cpus import available_cpus
 from .forks import MAKING
@@ -924,7 +926,7 @@ def set_threads(count: int | None) -> None:
     if count is not None and not hasattr(count, "__index__"):
         raise TypeError(f"the number of threads is an integer, not `{type(count).__name__}`")
     if count is not None and not 1 <= count <= MOST_THREADS:
-        raise ValueError(f"the number of threads must be between 1 and {MOST_THREADS}, not {count}")
+        raise ValueError(f"the number of threads must be between 1 and {MOST_THREADS}, not {shown_value(count)}")
     _Shared.threads = count
     CHANGES.value += 1
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import index
 from typing import Any, TypeVar
 
 from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.program import as_size
 from tc_jupyter.ranges import Extremum, SizeExpr, constant, to_python
 
 from .exact_sets import ExactNeed, ExactSets
@@ -600,7 +600,7 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
             expressions.
 
     Raises:
-        CompileError: TC411 when some but not all sizes are given, one is unknown, or one is negative.
+        CompileError: TC411 when some but not all sizes are given, one is unknown, or one is no size.
 
     Source: TVM, "InferBound Pass".
     """
@@ -609,19 +609,14 @@ def infer_bound(graph: StageGraph, sizes: Mapping[str, Any] | None = None) -> Bo
     known = (*graph.program.sizes, *scalars)
     unknown = [name for name in given if name not in known]
     missing = [name for name in required_sizes(graph) if name not in given] if given else []
-    wrong = [name for name, value in given.items() if isinstance(value, bool) or not hasattr(value, "__index__")]
-    negative = [name for name, value in given.items() if name not in (*wrong, *scalars) and value < 0]
-    for names, what in (
-        (unknown, "is no size of this def"),
-        (missing, "is not given"),
-        (wrong, "is no integer"),
-        (negative, "is no size: not an integer of 0 or more"),
-    ):
+    help = "the sizes are " + (", ".join(f"`{name}`" for name in known) or "none")
+    for names, what in ((unknown, "is no size of this def"), (missing, "is not given")):
         if names:
-            message = f"`{names[0]}` {what}"
-            sizes_text = ", ".join(f"`{name}`" for name in known) or "none"
-            raise refuse(graph, codes.FOREIGN_SCHEDULE, None, message, f"the sizes are {sizes_text}")
-    given = {name: index(value) for name, value in given.items()}
+            raise refuse(graph, codes.FOREIGN_SCHEDULE, None, f"`{names[0]}` {what}", help)
+    try:
+        given = {name: as_size(name, value, signed=name in scalars) for name, value in given.items()}
+    except (TypeError, ValueError) as wrong:
+        raise refuse(graph, codes.FOREIGN_SCHEDULE, None, str(wrong), help) from None
     plain = inject_inline(graph)
     symbolic = infer_symbolic(plain)
     numbers = sized_graph(plain, given)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render
+from tc_jupyter.diagnostics import Code, CompileError, Diagnostic, codes, render, shown_value
 from tc_jupyter.program import (
     Binary,
     Cast,
@@ -114,8 +114,12 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
     most = LARGEST_STEP // _step(old, axis)
     integer = isinstance(number, int) and not isinstance(number, bool)
     if (factor is None) == (nparts is None) or number is None or not integer or not 1 <= number <= most:
-        given = f"`factor={factor}`, `nparts={nparts}`" if nparts is not None else f"`{factor}`"
-        message = f"`{stage}[{axis}]` cannot be split by {given}"
+        given = (
+            f"factor={shown_value(factor)}`, `nparts={shown_value(nparts)}"
+            if nparts is not None
+            else shown_value(factor)
+        )
+        message = f"`{stage}[{axis}]` cannot be split by `{given}`"
         help = "give one of `factor` and `nparts`, an integer of 1 or more"
         too_large = integer and number is not None and number > most
         raise refuse(graph, codes.BAD_FACTOR, old, message, f"{help}, at most {most}" if too_large else help)
@@ -1396,7 +1400,7 @@ def _storage_problem(graph: StageGraph, stage: Stage, new: Storage) -> tuple[str
     if new.layout is not None:
         rank = graph.program.tensor(stage.target).rank
         whole = sorted(dimension for dimension, tile_size in new.layout if tile_size == 0)
-        if whole != list(range(rank)) or any(d not in range(rank) or t < 0 for d, t in new.layout):
+        if whole != list(range(rank)) or any(d >= rank for d, _ in new.layout):
             return "the layout does not name every dimension once as a whole", "entries are (dimension, tile or 0)"
     if new.pad and new.scope != "shared" and any(tile for _, tile in new.layout or ()):
         return "a row of tiles has no room behind it", "leave out `pad` or `layout`"
@@ -1425,21 +1429,24 @@ def _option_problem(new: Storage) -> tuple[str, str] | None:
     """An option of `storage` that is no value of its kind."""
 
     def is_count(value: object) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_STEP
 
     def are_pairs(value: object) -> bool:
         return isinstance(value, tuple) and all(
-            isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(n, int) for n in pair) for pair in value
+            isinstance(pair, tuple) and len(pair) == 2 and all(map(is_count, pair)) for pair in value
         )
 
     if new.layout is not None and not are_pairs(new.layout):
-        return f"`{new.layout}` is no layout", "a layout is a tuple of pairs (dimension, tile or 0)"
+        return f"`{shown_value(new.layout)}` is no layout", "a layout is a tuple of pairs (dimension, tile or 0)"
     if not is_count(new.pad):
-        return f"`pad` is `{new.pad}`", "give a number of elements, 0 or more"
+        return f"`pad` is `{shown_value(new.pad)}`", "give a number of elements, 0 or more"
     if not is_count(new.double) or new.double == 0:
-        return f"`double` is `{new.double}`", "give a number of copies, 1 or more"
-    if new.swizzle is not None and not (are_pairs((new.swizzle,)) and all(map(is_count, new.swizzle))):
-        return f"`{new.swizzle}` is no swizzle", "a swizzle is a pair (shift, mask) of numbers of 0 or more"
+        return f"`double` is `{shown_value(new.double)}`", "give a number of copies, 1 or more"
+    if new.swizzle is not None and not are_pairs((new.swizzle,)):
+        return (
+            f"`{shown_value(new.swizzle)}` is no swizzle",
+            "a swizzle is a pair (shift, mask) of numbers of 0 or more",
+        )
     flags: tuple[Any, ...] = (new.padded, new.whole, new.rolling, new.masked)
     if not all(isinstance(flag, bool) for flag in flags):
         return "`padded`, `masked`, `whole` and `rolling` are not all `True` or `False`", "give `True` or leave it out"

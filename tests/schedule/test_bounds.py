@@ -112,7 +112,7 @@ def test_json_has_counts_and_requests():
 
 @pytest.mark.parametrize(
     ("given", "part"),
-    [({"N": 4, "Q": 1}, "`Q` is no size"), ({"M": 4}, "`M` is no size"), ({"N": -1}, "not an integer of 0 or more")],
+    [({"N": 4, "Q": 1}, "`Q` is no size"), ({"M": 4}, "`M` is no size"), ({"N": -1}, "a size is not negative")],
 )
 def test_wrong_sizes_are_refused(given, part):
     schedule = default("def f(float(N) X) -> (Y) { Y(i) = X(i) }")
@@ -179,7 +179,7 @@ def test_an_integer_scalar_is_a_size():
         ({"n": 24}, "`m` is not given"),
         ({"m": 3}, "`n` is not given"),
         ({"n": 24, "m": 3, "s": 1}, "`s` is no size of this def"),
-        ({"n": 24, "m": 3.5}, "`m` is no integer"),
+        ({"n": 24, "m": 3.5}, "m=3.5: a size is an integer"),
     ],
 )
 def test_what_is_missing_beside_an_integer_scalar(given, part):
