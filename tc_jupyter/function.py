@@ -14,7 +14,6 @@ Worked example:
 from __future__ import annotations
 
 import inspect
-import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, text_of_def
 from tc_jupyter.compiler.agreement import allowances, close, largest
 from tc_jupyter.compiler.build import Build
 from tc_jupyter.compiler.cost import Counts, cost_of
@@ -259,10 +258,10 @@ class Function:
 
     @property
     def callees(self) -> dict[str, Function]:
-        """The functions of earlier cells that the text calls, by the names that it uses."""
+        """The functions of earlier cells that the def calls, by the names that the text uses."""
         definition = self._definition
-        known = {name: each for name, each in (self._options.known or {}).items() if isinstance(each, Function)}
-        used = called_by(self._options.text, self._options.language, known)
+        known = _alone(self._options, definition.name).known or {}
+        used = {name: each for name, each in known.items() if isinstance(each, Function)}
         if not isinstance(definition, Definition):
             return used
         called = {site.callee for site in definition.program.calls}
@@ -286,7 +285,8 @@ class Function:
 
     def _rebuild(self, redefined: str) -> None:
         """Compile the text again, which calls what is known now; where that is not possible, every call says why."""
-        analysis = _analysis(self._options)
+        options = _alone(self._options, self.written_name)
+        analysis = _analysis(options)
         error = next((each for each in analysis.diagnostics if each.is_error), None)
         if error is not None:
             message = f"`{self.written_name}` calls `{redefined}`, which was defined again: {error.message}"
@@ -296,11 +296,11 @@ class Function:
             self._stale = Diagnostic(codes.STALE_CALLER, error.span, message, error.label, error.labels, help)
             self._call = self._write = self._refuse
             return
-        fresh = module_of(analysis, self._options)[self.written_name]
+        fresh = module_of(analysis, options)[self.written_name]
         steps = self._definition.steps if isinstance(self._definition, Definition) else None
         if steps is not None:
             fresh = Function(Definition(fresh.analysis, self._options, steps), self._options, fresh.source_text)
-        self._source, self.__doc__, self._write, self._stale = fresh.source_text, fresh.__doc__, None, None
+        self.__doc__, self._write, self._stale = fresh.__doc__, None, None
         self._definition, self._call = fresh._definition, fresh._call
         for callee in fresh.callees.values():
             callee._callers.discard(fresh)
@@ -366,7 +366,8 @@ class Function:
     def __reduce__(self) -> tuple[Any, ...]:
         definition = self._definition
         steps = definition.steps if isinstance(definition, Definition) else None
-        return _restore, (self._options, definition.name, steps)
+        # without its neighbours in the text: what they call may call this function in turn
+        return _restore, (_alone(self._options, definition.name), definition.name, steps)
 
     @property
     def is_open(self) -> bool:
@@ -798,7 +799,7 @@ def redefine(old: Mapping[str, Function], new: Mapping[str, Function]) -> tuple[
     """
     successors = {each: new[name] for name, each in old.items() if name in new and new[name] is not each}
     changed = {each for each, now in successors.items() if not _is_same(each, now)}
-    present = {*old.values(), *new.values()}
+    present = {*{**old, **new}.values()}
     rebuilt: list[Function] = []
     with MAKING:
         for caller in _callers_first_to_last(successors):
@@ -817,13 +818,6 @@ def redefine(old: Mapping[str, Function], new: Mapping[str, Function]) -> tuple[
             else:
                 caller._outdate(reasons[0].written_name)  # pyright: ignore[reportPrivateUsage]
     return tuple(rebuilt)
-
-
-def called_by(text: str, language: str, known: Mapping[str, Function]) -> dict[str, Function]:
-    """Those of some functions whose names stand before brackets in a cell, outside its comments."""
-    comments = r"//[^\n]*|/\*.*?\*/" if language == "sac" else r"#[^\n]*"
-    names = set(re.findall(r"\w+(?=\s*\()", re.sub(comments, " ", text, flags=re.DOTALL)))
-    return {name: function for name, function in known.items() if name in names}
 
 
 def _is_same(one: Function, other: Function) -> bool:
@@ -864,6 +858,14 @@ def cycle(function: Function, name: str) -> tuple[str, ...]:
             seen.add(at)
             waiting += [(callee, (*path, each)) for each, callee in at.callees.items()]
     return ()
+
+
+def _alone(options: Options, name: str) -> Options:
+    """The options with what one def needs of the text, and of the functions of earlier cells."""
+    text = text_of_def(options.text, options.language, name)
+    known = options.known or {}
+    used = called_names(text, options.language, known)
+    return replace(options, text=text, known={each: known[each] for each in known if each in used})
 
 
 def _restore(options: Options, name: str, steps: tuple[Step, ...] | None) -> Function:

@@ -3,7 +3,7 @@
 Every stage is kept in the result (`Analysis`, `Build`), so nobody computes one twice.
 """
 
-from .analysis import Analysis, allowed_codes, analyze
+from .analysis import Analysis, allowed_codes, analyze, called_names, text_of_def
 from .function_analysis import FunctionAnalysis, analyze_program
 
-__all__ = ["Analysis", "FunctionAnalysis", "allowed_codes", "analyze", "analyze_program"]
+__all__ = ["Analysis", "FunctionAnalysis", "allowed_codes", "analyze", "analyze_program", "called_names", "text_of_def"]

@@ -8,6 +8,7 @@ Worked example: `analyze("def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes
 from tc_jupyter.diagnostics.work import allowed, in_turn
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.runtime.forks import MAKING
-from tc_jupyter.syntax import Parsed, in_order, parse_tc
+from tc_jupyter.syntax import Parsed, in_order, parse_sac, parse_tc
 
 from . import two_statements
 from .analysis_json import open_json, to_json
@@ -124,6 +125,35 @@ def _analysis(
     messages = two_statements.without_other_sums(messages, source, functions, callees)
     shown = finish(messages, strict, silent, parsed.allow)
     return Analysis(source, language, shown, functions, parsed)
+
+
+def called_names(text: str, language: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some functions that a text may call: their names stand outside its comments, in `%%tc` before brackets."""
+    comments, word = (r"//[^\n]*|/\*.*?\*/", r"\w+") if language == "sac" else (r"#[^\n]*", r"\w+(?=\s*\()")
+    words = set(re.findall(word, re.sub(comments, " ", text, flags=re.DOTALL)))
+    return tuple(name for name in names if name in words)
+
+
+def text_of_def(text: str, language: str, name: str) -> str:
+    """A text in which the defs that one of its defs does not need are blanks: every place stays where it was."""
+    source = SourceText(text)
+    defs = parse_tc(source).unit.defs if language == "tc" else parse_sac(source).unit.functions
+    names = {each.name.name for each in defs}
+    operators = (each for each in names if not each.isidentifier())  # which are called without their names
+    needed, waiting = set[str](), [name, *operators]
+    while waiting:
+        at = waiting.pop()
+        if at in needed:
+            continue
+        needed.add(at)
+        for each in defs:
+            if each.name.name == at:
+                waiting += called_names(text[each.span.start : each.span.end], language, names)
+    for each in defs:
+        if each.name.name not in needed:
+            start, end = each.span.start, each.span.end
+            text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+    return text
 
 
 def allowed_codes(allow: str | Iterable[str]) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 from traitlets import Bool, Enum
 from traitlets.config import Configurable
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Span, codes, explain
-from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, called_by, cycle, module_of, redefine
+from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module_of, redefine
 from tc_jupyter.runtime import doctor
 from tc_jupyter.runtime.nvrtc import BackendError
 
@@ -82,7 +82,7 @@ class TcMagics(Magics, Configurable):
         if not analysis.ok:
             raise self._error(analysis) from None
         own = {*analysis.functions, *analysis.open_functions}
-        called = {name: each for name, each in called_by(cell, language, known).items() if name not in own}
+        called = {name: known[name] for name in called_names(cell, language, known) if name not in own}
         options = Options(cell, language, target, strict, allow, known=called, follows=True)
         if given.check:
             return Report(analysis, options, "not asked: --check defines nothing", {})
@@ -91,7 +91,7 @@ class TcMagics(Magics, Configurable):
         self._say_replaced(module)
         earlier = {name: value for name, value in self._namespace().items() if isinstance(value, Function)}
         self._bind(module)
-        self._say_rebuilt(redefine(earlier, module))
+        self._say_rebuilt(redefine(earlier, module), module)
         if not given.quiet:
             return Report(analysis, options, doctor.engine(target), module, self.predict)
         if analysis.diagnostics:
@@ -129,9 +129,9 @@ class TcMagics(Magics, Configurable):
                 span = found.program.span if found is not None else Span(0, 0)
                 raise self._error(replace(analysis, diagnostics=(Diagnostic(codes.RECURSIVE_CALL, span, message),)))
 
-    def _say_rebuilt(self, callers: Sequence[Function]) -> None:
+    def _say_rebuilt(self, callers: Sequence[Function], new: Mapping[str, Function]) -> None:
         """Say which functions of earlier cells call the new ones, and which do not fit any more."""
-        fitting = [f"`{each.written_name}`" for each in callers if each.stale is None]
+        fitting = [f"`{each.written_name}`" for each in callers if each.stale is None and each not in new.values()]
         if fitting:
             print(f"{', '.join(fitting)} of earlier cells: the next call uses what is defined here")
         for each in callers:

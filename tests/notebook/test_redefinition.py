@@ -156,3 +156,36 @@ def test_sac_functions_call_what_is_defined_last(session):
     np.testing.assert_array_equal(session.names["g"](X), (X + 1) * 2)
     session("%%sac\nfloat[*] f(float[*] a) { return a + 5; }")
     np.testing.assert_array_equal(session.names["g"](X), (X + 5) * 2)
+
+
+def test_functions_of_cells_that_call_each_other_are_pickled(session):
+    """Not the cells refer to each other, but their defs."""
+    h = "\n\ndef h(float(N) X) -> (W) {\n    U = f(X)\n    W(i) = U(i) * 10\n}"
+    session("%%tc\ndef g(float(N) X) -> (Z) { Z(i) = X(i) + 1 }")
+    session("%%tc\ndef f(float(N) X) -> (Y) { T = g(X) Y(i) = T(i) * 2 }")
+    session("%%tc\ndef g(float(N) X) -> (Z) { Z(i) = X(i) + 3 }" + h)
+    session("%%tc\ndef g(float(N) X) -> (Z) { Z(i) = X(i) + 4 }" + h)
+    assert session.out.count("`h`") == 0
+    for name, expected in (("g", X + 4), ("f", 2 * X + 8), ("h", 20 * X + 80)):
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(session.names[name]))(X), expected)
+        np.testing.assert_array_equal(session.names[name].on("interpreter")(X), expected)
+
+
+def test_a_neighbour_that_does_not_fit_any_more_outdates_its_own_callers_only(session):
+    session(f("X(i) * 2"))
+    session("%%tc\ndef k(float(N) X) -> (Z) { Z(i) = X(i) + 1 }")
+    session(G + "\ndef j(float(N) X) -> (W) { U = k(X) W(i) = U(i) * 10 }")
+    session("%%tc\ndef f(float(N, M) X) -> (Y) { Y(i, j) = X(i, j) * 2 }")
+    session("%%tc\ndef k(float(N) X) -> (Z) { Z(i) = X(i) + 2 }")
+    assert session.names["g"].stale is not None
+    assert session.names["j"].stale is None
+    np.testing.assert_array_equal(session.names["j"](X), 10 * X + 20)
+
+
+def test_a_neighbour_that_folds_is_pickled_too(session):
+    add = "int add1(int a, int b) { return a + b; }\n"
+    session(
+        "%%sac\n" + add + "int total(int[.] a) { return with { ([0] <= iv < shape(a)) : a[iv]; } : fold(add1, 0); }"
+    )
+    total = session.names["total"]
+    assert pickle.loads(pickle.dumps(total))(np.arange(5, dtype=np.int32)) == 10
