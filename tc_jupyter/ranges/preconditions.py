@@ -505,18 +505,30 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     """TC325, TC326, TC328, TC330, TC331: legal, but probably not meant."""
     result: list[Diagnostic] = []
     for r in ranges.indices[statement.name]:
-        if r.kind == "reduction":
-            result.extend(_guarded_cut(statement, ranges, r) or _reduction_messages(r))
+        is_reduction = r.kind == "reduction"
+        cut = _guarded_cut(statement, ranges, r) if is_reduction else []
+        # an array without elements is written on purpose in `%%sac`
+        empty = _empty_range(r) if is_reduction or ranges.program.language == "tc" else []
+        result.extend(cut or empty or (_one_point(r) if is_reduction else []))
         if r.source == "inferred":
             result.extend(_cut_messages(r, _equal_sizes(ranges)))
     result.extend(_update_messages(statement, ranges))
     return result
 
 
-def _reduction_messages(r: IndexRange) -> list[Diagnostic]:
-    if nonnegative(-r.extent):
-        message = f"the reduction over `{r.index}` is empty for all sizes, so the result is the identity"
-        return [Diagnostic(codes.EMPTY_REDUCTION, r.span, message, f"`{r.text}`", (), "check its bounds")]
+def _empty_range(r: IndexRange) -> list[Diagnostic]:
+    """TC326."""
+    if r.lower is None or r.upper is None or not nonnegative(-r.extent):
+        return []
+    follows = "the result is the identity" if r.kind == "reduction" else "nothing is computed"
+    message = f"the range of `{r.index}` is empty for all sizes, so {follows}"
+    needs = {b.access.span: f"needs `{b.text}`" for b in r.because if b.access.span.end}
+    labels = tuple(Label(span, text) for span, text in needs.items())
+    return [Diagnostic(codes.EMPTY_RANGE, r.span, message, f"`{r.text}`", labels, "check its bounds")]
+
+
+def _one_point(r: IndexRange) -> list[Diagnostic]:
+    """TC328."""
     if r.source == "inferred" and r.extent == 1:
         message = f"the reduction index `{r.index}` has a single value, `{to_python_of(r.lower)}`"
         labels = tuple(Label(b.access.span, f"fixed by `{b.text}`") for b in r.because if b.access.span.end)
