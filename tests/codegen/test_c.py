@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -106,7 +107,6 @@ def test_integers_wrap_and_floats_saturate():
 
 @needs_compiler
 def test_half_types_are_summed_in_float_and_rounded_once():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
     text = "def f(half(M, K) A, bfloat16(K) B) -> (half(M) C, D) { C(i) +=! A(i, k) * 3 D(k) = B(k) * 1.01 }"
     random = np.random.default_rng(5)
     inputs = {
@@ -130,6 +130,54 @@ def test_names_that_c_has_for_itself():
     }"""
     inputs = {"register": np.ones((3, 4), np.float32), "2x": np.arange(4, dtype=np.float32)}
     same(run(text, inputs, {"int_": 3, "exp": 4}, "double_"))
+
+
+LIBRARY = (
+    "calloc",
+    "qsort",
+    "strlen",
+    "frexpf",
+    "lround",
+    "printf",
+    "random",
+    "system",
+    "select",
+    "HUGE_VAL",
+    "isless",
+    "ldexpl",
+)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", LIBRARY)
+def test_names_of_the_library(name):
+    """A def of such a name would be called by the whole program; a macro is no name for anything."""
+    function = plain_c(tc.analyze(f"def {name}(float(N) X) -> (Y) {{ Y(i) = X(i) }}").functions[name])
+    assert function.name == f"{name}_"
+    x, y = np.arange(3, dtype=np.float32), np.empty(3, np.float32)
+    call(function, compiled(function), {"N": 3}, {"X": x, "Y": y})
+    np.testing.assert_array_equal(x, y)
+    same(run(f"def f(float({name}) X) -> (Y) {{ T(i) = X(i) Y(i) = 2 * T(i) }}", {"X": x}, {name: 3}))
+
+
+@needs_compiler
+def test_products_of_small_integers_do_not_overflow_before_they_wrap():
+    text = "def f(uint16(N) X) -> (Y, Z) { Y(i) = X(i) * X(i) Z *=! X(i) }"
+    assert "(uint16_t)(1u * X[i] * X[i])" in tc.compile(text).f.source("c")
+    assert "(uint16_t)(1u * *Z * X[i])" in tc.compile(text).f.source("c")
+    same(run(text, {"X": np.array([65535, 65533, 7], np.uint16)}, {"N": 3}))
+
+
+@needs_compiler
+def test_a_number_of_a_half_type():
+    text = "def f(bfloat16(N) X, bfloat16 a) -> (Y, Z) { Y(i) = X(i) * a  Z(i) = i == 1 ? a : X(i) where i in 0:N }"
+    function = plain_c(tc.analyze(text).functions["f"])
+    x = np.array([1, 2, 3], ml_dtypes.bfloat16)
+    y, z = np.empty_like(x), np.empty_like(x)
+    bits = {"X": x, "a": np.float32(2.5).astype(ml_dtypes.bfloat16).view(np.uint16), "Y": y, "Z": z}
+    call(function, compiled(function), {"N": 3}, bits)
+    assert y.astype(float).tolist() == [2.5, 5, 7.5]
+    assert z.astype(float).tolist() == [1, 2.5, 3]
 
 
 @needs_compiler

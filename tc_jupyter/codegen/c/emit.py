@@ -46,14 +46,30 @@ from .helpers import C_TYPES, FUNCTIONS, LIBRARY, literal, suffix_of
 
 _WORDS = """
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
-return short signed sizeof static struct switch typedef union unsigned void volatile while _Bool _Complex _Imaginary bool
-true false main malloc free memcpy NULL NAN INFINITY size_t errno abs labs div exit abort rand signbit isnan isinf isfinite
-j0 j1 jn y0 y1 yn gamma scalb drem significand finite log2 exp10 pow10 index rindex select read write link pipe time clock
-unix linux asm typeof
+return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true false main
+NULL NAN INFINITY errno unix linux alloca
+fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal isless islessequal islessgreater isunordered
+
+abort abs atexit atof atoi atol atoll bsearch calloc div exit free getenv labs ldiv llabs lldiv malloc mblen mbstowcs mbtowc
+qsort rand realloc srand strtod strtof strtol strtold strtoll strtoul strtoull system wcstombs wctomb
+memchr memcmp memcpy memmove memset strcat strchr strcmp strcoll strcpy strcspn strerror strlen strncat strncmp strncpy strpbrk
+strrchr strspn strstr strtok strxfrm
+fclose feof ferror fflush fgetc fgets fopen fprintf fputc fputs fread freopen fscanf fseek ftell fwrite getc getchar gets perror
+printf putc putchar puts remove rename rewind scanf setbuf setvbuf snprintf sprintf sscanf tmpfile tmpnam ungetc
+asctime clock ctime difftime gmtime localtime mktime strftime time raise signal longjmp setjmp tolower toupper
+bcmp bcopy bzero close ffs fork index kill link open pause pipe poll random read rindex select setstate sleep srandom strdup wait
+write
 """
-_RESERVED = frozenset(_WORDS.split()) | {name + suffix for name in LIBRARY for suffix in ("", "f")}
+_MATHEMATICS = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp10 exp2 expm1 fabs fdim finite floor fma
+fmax fmin fmod frexp gamma hypot ilogb j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan
+nearbyint nextafter nexttoward pow pow10 remainder remquo rint round scalb scalbln scalbn significand sin sincos sinh sqrt tan
+tanh tgamma trunc y0 y1 yn
+"""
+_RESERVED = frozenset(_WORDS.split()) | {name + suffix for name in _MATHEMATICS.split() for suffix in ("", "f", "l")}
+"""Keywords and macros, and the functions of the C library, which a def of that name would replace in the whole program."""
 _SUFFIXES = "|".join(("t", "f", "d", *(dtype.value for dtype in DType)))
-_PREFIXES = "FLT|DBL|LDBL|U?INT[A-Z0-9]*|CHAR|SCHAR|UCHAR|U?SHRT|U?LONG|U?LLONG|M|FP|SIZE|PTRDIFF|EXIT|RAND"
+_PREFIXES = "HUGE|FLT|DBL|LDBL|U?INT[A-Z0-9]*|CHAR|SCHAR|UCHAR|U?SHRT|U?LONG|U?LLONG|M|FP|SIZE|PTRDIFF|EXIT|RAND"
 _TAKEN = re.compile(rf"\w+_(?:{_SUFFIXES})|(?:{_PREFIXES})_[A-Z0-9_]+")
 """Types (`int64_t`), helpers, which end with the type that they are for (`min_f`), and macros of the headers (`INT64_MIN`)."""
 _LEVELS = ({"||"}, {"&&"}, {"==", "!="}, {"<", "<=", ">", ">="}, {"+", "-"}, {"*", "/", "//", "%"})
@@ -318,6 +334,8 @@ class _Printer:
             return self.quotient(expr, dtype)
         own = _LEVEL[expr.op]
         text = f"{self.operand(expr.left, own, expr.op)} {expr.op} {self.operand(expr.right, own + 1, expr.op)}"
+        if expr.op == "*" and dtype is DType.UINT16:
+            text = f"1u * {text}"  # `int`, in which C would multiply, is too narrow
         return self.wrapped(text, own, dtype) if expr.op in ("+", "-", "*") else (text, own)
 
     def operand(self, expr: Expr, level: int, op: str) -> str:
@@ -372,8 +390,7 @@ class _Printer:
         source, target = cast.operand.dtype, cast.dtype
         if source is DType.BFLOAT16:
             inner = self.expr(cast.operand)
-            from_bits = isinstance(cast.operand, Read) and cast.operand.tensor in self.buffers
-            text = self.from_bfloat16(inner) if from_bits else inner
+            text = self.from_bfloat16(inner) if isinstance(cast.operand, Read) else inner
             return (text, _PRIMARY) if target is DType.FLOAT32 else self.converted_text(text, DType.FLOAT32, target)
         if target is DType.BFLOAT16:
             self.need(helpers.BFLOAT16)
