@@ -203,13 +203,14 @@ class _Walk:
         self.kinds[loop.var] = loop.kind
         lengths = np.maximum(extent, 0)
         ends = np.cumsum(lengths)
-        chosen = np.arange(int(ends[-1]) if ends.size else 0, dtype=np.int64)
-        inside = max(1, self.inner(loop.body))
-        if loop.kind in GRID and chosen.size * inside > LIMIT:
-            chosen = np.unique(np.linspace(0, chosen.size - 1, max(2, LIMIT // inside)).astype(np.int64))
-        cuts = [*range(0, chosen.size, PIECE), chosen.size]
+        total, inside = int(ends[-1]) if ends.size else 0, max(1, self.inner(loop.body))
+        few = max(2, LIMIT // inside) if loop.kind in GRID else total
+        walked = min(total, few)
+        cuts = [*range(0, walked, PIECE), walked]
         for first, last in pairwise(cuts):
-            number = chosen[first:last]
+            number = np.arange(first, last, dtype=np.int64)
+            if walked < total:  # evenly, with both ends
+                number = number * (total - 1) // (walked - 1)
             point = np.searchsorted(ends, number, side="right")
             place = number - (ends[point] - lengths[point])
             here = points.some(point)
@@ -439,13 +440,14 @@ class _Walk:
             self.value(expr.otherwise, points.doubtful())
             return None
         result = np.zeros(points.count, _numpy(expr.dtype))
-        for branch, side in ((expr.then, test != 0), (expr.otherwise, test == 0)):
-            places = np.flatnonzero(side)
-            found = self.value(branch, points.some(places)) if places.size else result[places]
-            if found is None:
-                return None
-            result[places] = found
-        return result
+        known, sides = True, (np.flatnonzero(test != 0), np.flatnonzero(test == 0))
+        for branch, places in zip((expr.then, expr.otherwise), sides, strict=True):
+            found = self.value(branch, points.some(places))
+            if found is None and places.size:
+                known = False
+            elif found is not None:
+                result[places] = found
+        return result if known else None
 
     # --- the interpreter
 
