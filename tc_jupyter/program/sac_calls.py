@@ -38,7 +38,7 @@ from .sac_helpers import accepts, closeness, count_uses, several
 from .sac_inline import inline_program
 from .sac_primitives import ARITY, CASTS, arities, is_builtin, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, fits_shape
-from .sac_sizes import ZERO, constant, same
+from .sac_sizes import ZERO, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops
@@ -228,9 +228,6 @@ class Calls(WithLoops):
         test = self.condition(node.condition, env, context)
         if not isinstance(test, Const):
             self.demand(test)
-            known = constant(test)
-            if known is not None:
-                return bool(known)
             self.refuse(
                 codes.UNKNOWN_ROUNDS,
                 node.head,

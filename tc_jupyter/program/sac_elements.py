@@ -13,7 +13,7 @@ from math import prod
 from tc_jupyter.diagnostics import NO_SPAN, Span, codes
 from tc_jupyter.syntax.sac_tree import SacExpression
 
-from .expr import Call, Const, DType, Expr, IndexVar, Read, int64, walk
+from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Read, int64, walk
 from .program import Statement
 from .sac_emit import Draft, NotSolvable, zero
 from .sac_helpers import item_or_single, memory_order, read
@@ -35,6 +35,7 @@ from .sac_values import (
     unconditional,
 )
 from .sac_work import MOST_ITEMS, MOST_VALUES, Context, NeedMore, Work
+from .typing import may_wrap
 
 
 def made_from(drafts: Iterable[Draft | Statement]) -> list[Expr]:
@@ -48,7 +49,9 @@ def made_from(drafts: Iterable[Draft | Statement]) -> list[Expr]:
 
 
 def _stands_in_bounds(node: Expr) -> bool:
-    """Whether the kernel can compute a bound from such a node: no floats, no truth values that are data."""
+    """Whether the kernel can compute a bound from such a node: no floats, no truth values that are data, no wrapped numbers."""
+    if isinstance(node, Binary) and node.op in COMPARISONS:
+        return not any(side.dtype is DType.BOOL or may_wrap(side) for side in (node.left, node.right))
     return not (node.dtype.is_float or isinstance(node, Call) or (isinstance(node, Read) and node.dtype is DType.BOOL))
 
 

@@ -122,10 +122,8 @@ def convert(expr: Expr, source: Kind, target: Kind) -> Expr:
     if source is Weak.INT and compute(target) is DType.INT64:
         return expr
     goal = storage(target)
-    if isinstance(expr, Const):
-        number = convert_const(expr, compute(target))
-        if number is not None and not (goal.is_float and goal.bits == 16):
-            return number
+    if isinstance(expr, Const) and not (goal.is_float and goal.bits == 16):
+        return convert_const(expr, compute(target))
     cast = expr if expr.dtype is goal else fold(Cast(expr, goal))
     return cast if goal.compute is goal else Cast(cast, goal.compute)
 

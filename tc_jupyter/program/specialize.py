@@ -51,9 +51,9 @@ from .sac_signature import (
     select_overload,
     takes,
 )
-from .sac_sizes import ZERO, fold, is_decidable, sub
+from .sac_sizes import ZERO, constant, fold, is_decidable, sub
 from .sac_sizes import value as number_of
-from .sac_values import Piece, Value, Weak, compute, kind_text, promote, scalar
+from .sac_values import Piece, Value, Weak, compute, kind_text, scalar
 from .sac_work import MOST_ITEMS, Context, Env, NeedMore, Refused
 
 STEPS = 20_000_000
@@ -326,7 +326,8 @@ class _Specializer(Calls):
                 help="compare, for example `x != 0`",
             )
         assert condition.expr is not None
-        return condition.expr
+        known = constant(condition.expr)
+        return condition.expr if known is None else Const(bool(known), DType.BOOL)
 
     def conditional(self, node: Conditional[SacExpression], env: Env, context: Context) -> Value:
         """`c ? a : b`; only one branch where `c` is known."""
@@ -339,7 +340,7 @@ class _Specializer(Calls):
 
     def either(self, test: Expr, then: Value, otherwise: Value, span: Span, context: Context) -> Value:
         """`then` where `test` holds, else `otherwise`: both need one shape."""
-        kind = promote(then.kind, otherwise.kind)
+        kind = self.common_kind((then, otherwise))
         if then.rank != otherwise.rank:
             self.refuse(
                 codes.SHAPE_MISMATCH,
@@ -363,9 +364,8 @@ class _Specializer(Calls):
             return Value(Weak.INT, (ZERO,), items=())
         rows = [self.expr(element, env, context) for element in node.elements]
         first = rows[0]
-        kind = first.kind
+        kind = self.common_kind(rows)
         for element, row in zip(node.elements[1:], rows[1:], strict=True):
-            kind = promote(kind, row.kind) if kind is not row.kind else kind
             if row.rank != first.rank or any(
                 number_of(sub(a, b)) not in (0, None) for a, b in zip(row.shape, first.shape, strict=True)
             ):
