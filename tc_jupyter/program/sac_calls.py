@@ -101,7 +101,7 @@ class Calls(WithLoops):
         if not isinstance(type_.shape, str):
             for axis, (wanted, extent) in enumerate(zip(type_.shape, found.shape, strict=True)):
                 if wanted is not None:
-                    never = number_of(extent) is not None and not self.numbers
+                    never = number_of(extent) is not None and not (self.numbers and self.signature.arguments)
                     code = codes.SAC_RESULT_TYPE if never else codes.DECLARED_TYPE
                     self.require_equal(
                         extent,
@@ -240,7 +240,8 @@ class Calls(WithLoops):
         """The value of a variable: stored where computing it again at each use would be dear."""
         self.homes[id(found)] = (found, context)
         if found.items is not None and found.rank:
-            dear = sum(weight(item, MOST_WEIGHT) for item in found.items) > MOST_WEIGHT + len(found.items)
+            most = MOST_WEIGHT + len(found.items)
+            dear = sum(weight(item, most + 1) for item in found.items) > most
             return self.stored(found, context, name) if dear and later.uses(name, called=False) else found
         if found.expr is None or (found.rank == 0 and weight(found.expr) < 200):
             return found

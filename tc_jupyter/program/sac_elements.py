@@ -171,7 +171,7 @@ class Elements(Work):
         """
         wanted = self._sources(expr)[0] if inputs is None else inputs
         known = {position for position, _ in self.signature.values}
-        if not wanted <= known or (self.signature.arguments and not self.numbers):
+        if not wanted <= known or not self.numbers:
             raise NeedMore(extents=True, values=tuple(sorted(wanted | known)))
 
     def _sources(self, expr: Expr) -> tuple[set[int], bool]:

@@ -42,6 +42,7 @@ Interval: TypeAlias = tuple[Expr, Expr]
 
 ZERO, ONE = int64(0), int64(1)
 STEPS_PER_NODE = 15  # to make it anew and to simplify it
+STEPS_PER_SUM, STEPS_PER_TERM = 2, 2  # to take it apart, and to make it again
 _I64 = DType.INT64
 
 
@@ -53,7 +54,9 @@ def value(expr: Expr) -> int | None:
 def linear(expr: Expr) -> Linear:
     """`expr` as integer-weighted atoms plus a constant."""
     terms: dict[Expr, int] = {}
-    return terms, _collect(expr, 1, terms)
+    constant = _collect(expr, 1, terms)
+    spend(STEPS_PER_SUM + STEPS_PER_TERM * len(terms))
+    return terms, constant
 
 
 def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:

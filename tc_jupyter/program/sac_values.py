@@ -16,6 +16,7 @@ from math import prod
 from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
+from tc_jupyter.diagnostics.work import spend
 
 from . import typing
 from .expr import (
@@ -36,7 +37,7 @@ from .expr import (
     rebuild,
     walk,
 )
-from .sac_sizes import Interval, add, convert_const, fold, linear, mul, sub, substitute, value
+from .sac_sizes import STEPS_PER_NODE, Interval, add, convert_const, fold, linear, mul, sub, substitute, value
 
 
 class Weak(Enum):
@@ -47,6 +48,7 @@ class Weak(Enum):
 
 
 Kind: TypeAlias = DType | Weak
+STEPS_PER_PIECE = 10  # to put it into an array
 
 
 def kind_text(kind: Kind) -> str:
@@ -155,6 +157,7 @@ def to_index(expr: Expr, kind: Kind) -> Expr:
 
 
 def _widen(expr: Expr) -> Expr:
+    spend(STEPS_PER_NODE)
     match expr:
         case Const():
             return int64(int(expr.value))
@@ -200,6 +203,13 @@ class Value:
     expr: Expr | None = None
     items: tuple[Expr, ...] | None = None
     pieces: tuple[Piece, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Count the work for all parts: an array that is joined with itself doubles with every statement."""
+        if self.items is not None:
+            spend(len(self.items))
+        if self.pieces is not None:
+            spend(STEPS_PER_PIECE * len(self.pieces))
 
     @property
     def rank(self) -> int:
@@ -268,6 +278,7 @@ def weight(expr: Expr, limit: int = 400) -> int:
         count += 20 if isinstance(node, Call) else 1
         if count >= limit:
             break
+    spend(count)
     return count
 
 

@@ -54,10 +54,10 @@ from .sac_signature import (
 from .sac_sizes import ZERO, constant, fold, is_decidable, sub
 from .sac_sizes import value as number_of
 from .sac_values import Piece, Value, Weak, compute, kind_text, scalar
-from .sac_work import MOST_ITEMS, Context, Env, NeedMore, Refused
+from .sac_work import MOST_ITEMS, MOST_STEPS, Context, Env, NeedMore, Refused
 
-STEPS = 20_000_000
-"""Of one function at a call. While a cell is analysed there are fewer: what the cell has left for it."""
+STEPS = 1_500_000
+"""Of all that is tried for one call. While a cell is analysed there are fewer: what the cell has left for it."""
 STEPS_PER_EXPRESSION = 100
 DEEPEST_FRAMES = 600
 """Open calls of Python below the start; the rest of its limit is left for who calls and for formulas."""
@@ -140,12 +140,24 @@ class _Specializer(Calls):
             results = self.results(function, env)
             for span, at, extent in self.out.outside(tuple(r.tensor for r in results)):
                 self.outside(at, extent, span)
+            self.check_weight(function)
         if self._has_errors():
             return Specialized(None, self._ordered())
         program = self.out.finish(
             function.name.name, tuple(self.sizes), inputs, tuple(r.tensor for r in results), function.span
         )
         return Specialized(program, self._ordered(), tuple(self.checks), results)
+
+    def check_weight(self, function: SacFunction) -> None:
+        """Refuse a function of so many statements and operations that the later stages would take seconds for it."""
+        steps = self.out.steps()
+        if steps > MOST_STEPS:
+            self.say(
+                codes.DEVICE_LIMIT,
+                function.name.span,
+                f"`{function.name.name}` becomes {len(self.out.drafts)} statements, {steps / MOST_STEPS:.1f} times too much",
+                help="let loops run fewer times, or write comprehensions and folds in their place",
+            )
 
     def _has_errors(self) -> bool:
         return any(diagnostic.is_error for diagnostic in self.diagnostics)
