@@ -17,7 +17,20 @@ from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Read,
 from .program import Statement
 from .sac_emit import Draft, NotSolvable, zero
 from .sac_helpers import item_or_single, memory_order, read
-from .sac_sizes import ONE, ZERO, Interval, add, constant, ends, index_names, is_nonnegative, same, sub, substitute
+from .sac_sizes import (
+    ONE,
+    ZERO,
+    Interval,
+    add,
+    constant,
+    ends,
+    index_names,
+    is_nonnegative,
+    maximum,
+    same,
+    sub,
+    substitute,
+)
 from .sac_sizes import value as number_of
 from .sac_values import (
     Kind,
@@ -381,7 +394,9 @@ class Elements(Work):
         first, last = ends(low, self.out.box), ends(sub(high, ONE), self.out.box)
         if first is None or last is None:
             raise NotSolvable(name)
-        return (low, high) if not index_names(low) | index_names(high) else (first[0], add(last[1], ONE))
+        if not index_names(low) | index_names(high):
+            return low, high
+        return first[0], maximum((add(last[1], ONE), first[0]))
 
     def _hull(self, extent: Expr) -> Expr:
         found = ends(extent, self.out.box) if index_names(extent) else (extent, extent)

@@ -17,7 +17,20 @@ from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Call, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, rewrite, walk
 from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
-from .sac_sizes import ONE, Interval, add, ends, fold, index_names, is_nonnegative, same, sub, substitute, value
+from .sac_sizes import (
+    ONE,
+    Interval,
+    add,
+    ends,
+    fold,
+    index_names,
+    is_nonnegative,
+    maximum,
+    same,
+    sub,
+    substitute,
+    value,
+)
 from .sac_values import reads_of, unconditional
 
 STEPS_PER_STATEMENT = 300  # to make it, to name its indices, and to find its ranges later
@@ -138,7 +151,7 @@ class Emitter:
             conditions.append(Binary("<=", low, index, DType.BOOL))
         if index_names(high):
             conditions.append(Binary("<", index, high, DType.BOOL))
-        return first[0], add(last[1], ONE)
+        return first[0], maximum((add(last[1], ONE), first[0]))  # where no range has a position, it has none, too
 
     def _within_loops(self, draft: Draft) -> Draft:
         """Empty the loops of a statement that was moved out of loops that may be empty, unless its reads are safe anyway."""

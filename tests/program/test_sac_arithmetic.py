@@ -139,3 +139,28 @@ def test_a_size_is_chosen_by_a_comparison_that_wraps():
     text = "int[.] f(int n) { return genarray([n * n > 4 ? 2 : 1], 0); }"
     assert of(text, np.int32(3)).shape == (2,)
     assert of(text, np.int32(1 << 16)).shape == (1,)
+
+
+EMPTY_HULLS = {
+    "a fold": ("with { ([i + 2] <= iv < [n - 1]) : iv[0]; } : fold(+, 0)", [2, 0, 0, 0]),
+    "sums that are stored": (
+        "sum(with { ([i + 2] <= iv < [n - 1] step [2]) : sum({ [k] -> a[k] | [iv[0]] <= [k] < [n] }); } : genarray([n], 0))",
+        [5, 0, 0, 0],
+    ),
+    "a partition": (
+        "sum({ [j] -> sum({ [k] -> a[k] | [j] <= [k] < [n] }) | [i + 2] <= [j] < [n - 1] step [2]; [j] -> 0 | [j] < [n] })",
+        [5, 0, 0, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+@pytest.mark.parametrize("body, expected", EMPTY_HULLS.values(), ids=EMPTY_HULLS)
+def test_ranges_that_depend_on_an_outer_index_may_all_be_empty(body, expected, n):
+    """Their hull ended before it began: TC602."""
+    found = of(
+        f"int[*] f(int[.] a, int n) {{ return {{ [i] -> {body} | [i] < [n] }}; }}",
+        np.arange(4, dtype=np.int32),
+        np.int32(n),
+    )
+    assert found.tolist() == (expected if n == 4 else [0] * n)
