@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Label, SourceText, Span, codes, nearest
-from tc_jupyter.diagnostics.work import in_turn
+from tc_jupyter.diagnostics.work import allowed, in_turn
 from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_printer import sac_to_text, signature_text, type_text
 from tc_jupyter.syntax.sac_tree import (
@@ -51,7 +51,7 @@ from .sac_primitives import ARITY, CASTS, arities, builtin_names, is_builtin, no
 from .sac_signature import ArgumentType, Cell, Check, Signature, Specialized, select_overload
 from .sac_sizes import ZERO, minimum
 from .sac_work import DEEPEST_CALLS
-from .specialize import specialize
+from .specialize import STEPS, specialize
 
 Elements = Callable[[int], tuple[int | float | bool, ...]]
 """Gives the elements (row-major) of the argument at a position; asked only where a shape needs them."""
@@ -181,6 +181,17 @@ def bind_call(
         The definition with its specialisation, and the signature: another call with the same signature (extents are only in
         it when they matter: empty axes, partitions that can be ordered only with numbers, demanded values) may reuse it.
     """
+    with allowed(STEPS):
+        return _bound_call(functions, arguments, elements, fixed, scalars)
+
+
+def _bound_call(
+    functions: Sequence[CheckedFunction],
+    arguments: Sequence[ArgumentType],
+    elements: Elements,
+    fixed: bool,
+    scalars: bool,
+) -> SacCall:
     chosen = select_overload([f.function for f in functions], arguments)
     function = next((f for f in functions if f.function is chosen), None)
     bare = Signature(tuple(ArgumentType(a.dtype, a.rank) for a in arguments))

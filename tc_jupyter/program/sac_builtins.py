@@ -17,7 +17,7 @@ from tc_jupyter.syntax.sac_tree import Apply, SacExpression
 from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Select, int64
 from .functions import FUNCTIONS
 from .sac_emit import negate, zero
-from .sac_helpers import chained, negative, several
+from .sac_helpers import chained, is_literal, negative, several, still_wide
 from .sac_selection import Selections
 from .sac_sizes import (
     ONE,
@@ -54,6 +54,12 @@ from .sac_values import (
     weight,
 )
 from .sac_work import MOST_ITEMS, MOST_PIECES, MOST_RANK, MOST_REPEATED, Context
+from .typing import common, smallest_integer
+
+
+def wide_enough(dtype: DType, number: int) -> DType:
+    """An integer type, or a wider one where a number does not fit."""
+    return dtype if dtype.limits[0] <= number <= dtype.limits[1] else common(dtype, smallest_integer(number))
 
 
 class Builtins(Selections):
@@ -72,11 +78,11 @@ class Builtins(Selections):
             kind = arithmetic(operands[0].kind)
             operand = self.converted(operands[0], kind)
             return self.elementwise([operand], kind, lambda e: negative(e[0]), node.span, context)
-        common = promote(operands[0].kind, operands[1].kind)
+        kind = self.common_kind(operands)
         if op in COMPARISONS:
-            if common is DType.BOOL and op not in ("==", "!="):
-                common = DType.INT32
-            left, right = (self.converted(o, common) for o in operands)
+            if kind is DType.BOOL and op not in ("==", "!="):
+                kind = DType.INT32
+            left, right = (self.converted(o, kind) for o in operands)
             return self.elementwise(
                 [left, right],
                 DType.BOOL,
@@ -84,14 +90,14 @@ class Builtins(Selections):
                 node.span,
                 context,
             )
-        common = self.wide_enough(arithmetic(common), operands)
-        left, right = (self.converted(o, common) for o in operands)
+        kind = arithmetic(kind)
+        left, right = (self.converted(o, kind) for o in operands)
         if op in ("/", "%", "mod"):
-            return self.divided(op, left, right, common, node, context)
+            return self.divided(op, left, right, kind, node, context)
         return self.elementwise(
             [left, right],
-            common,
-            lambda e: fold(Binary(op, e[0], e[1], compute(common), node.span)),
+            kind,
+            lambda e: still_wide(fold(Binary(op, e[0], e[1], compute(kind), node.span)), e, node.span),
             node.span,
             context,
         )
@@ -115,17 +121,13 @@ class Builtins(Selections):
         parts = found.items or ((found.expr,) if found.expr is not None else [p.expr for p in found.pieces or ()])
         return self.stored(found, context) if any(weight(part) > MOST_REPEATED for part in parts) else found
 
-    def wide_enough(self, kind: Kind, operands: list[Value]) -> Kind:
-        """`kind`, or a wider one where a literal does not fit."""
+    def common_kind(self, operands: Sequence[Value]) -> Kind:
+        """The kind that operands have in common, or a wider one where a literal does not fit."""
+        kind = reduce(promote, (operand.kind for operand in operands))
         if not isinstance(kind, DType) or not kind.is_integer:
             return kind
-        for operand in operands:
-            number = operand.expr if operand.kind is Weak.INT else None
-            if isinstance(number, Const) and not kind.limits[0] <= int(number.value) <= kind.limits[1]:
-                literal = DType.INT32 if -(1 << 31) <= int(number.value) < 1 << 31 else DType.INT64
-                promoted = promote(kind, literal)
-                kind = promoted if isinstance(promoted, DType) else kind
-        return kind
+        numbers = [n for o in operands if o.kind is Weak.INT for n in (o.expr, *(o.items or ())) if is_literal(n)]
+        return reduce(wide_enough, (int(number.value) for number in numbers), kind)
 
     def logical(self, op: str, operands: list[Value], node: SacExpression, context: Context) -> Value:
         """`&&`, `||`, `!` on truth values."""
@@ -164,11 +166,8 @@ class Builtins(Selections):
                 f"`{word}` takes {function.arity} arguments{' or more' if function.variadic else ''}, {len(operands)} are given",
                 help=f"`{function.signature}`",
             )
-        kind = operands[0].kind
-        for operand in operands[1:]:
-            kind = promote(kind, operand.kind)
+        kind = self.common_kind(operands)
         if word in ("min", "max"):
-            kind = self.wide_enough(kind, operands)
             values = [self.converted(o, kind) for o in operands]
             return self.elementwise(values, kind, lambda e: chained(word, e), node.span, context)
         if function.kind in ("numeric", "rounding") and not is_float(kind):
@@ -272,7 +271,7 @@ class Builtins(Selections):
                 f"the mask is `{kind_text(mask.kind)}`, not `bool`",
                 help="compare, for example `a > 0`",
             )
-        kind = promote(left.kind, right.kind) if left.kind is not right.kind else left.kind
+        kind = self.common_kind((left, right))
         left, right = self.converted(left, kind), self.converted(right, kind)
         make: Callable[[list[Expr]], Expr] = lambda e: fold(Select(e[0], e[1], e[2], e[1].dtype, node.span))  # noqa: E731
         return self.elementwise([mask, left, right], kind, make, node.span, context)
@@ -380,7 +379,7 @@ class Builtins(Selections):
         boundary = scalar(zero(compute(found.kind)), found.kind)
         if len(operands) > 2:
             boundary = self.scalar_of(operands[-2], node.arguments[-2], context)
-        kind = promote(found.kind, boundary.kind) if boundary.kind is not found.kind else found.kind
+        kind = self.common_kind((found, boundary))
         found, boundary = self.converted(found, kind), self.converted(boundary, kind)
         at = tuple(index if count is None else sub(index, count) for index, count in zip(plain, counts, strict=True))
         inside: Expr = Const(True, DType.BOOL)
@@ -517,7 +516,7 @@ class Builtins(Selections):
                 (("left", left.shape[axis]), ("right", right.shape[axis])),
                 help="`++` joins the first axis; all other extents must be equal",
             )
-        kind = promote(left.kind, right.kind) if left.kind is not right.kind else left.kind
+        kind = self.common_kind((left, right))
         for empty, other in ((left, right), (right, left)):
             if empty.items == () and isinstance(empty.kind, Weak):
                 kind = other.kind

@@ -6,7 +6,7 @@ Worked example: a call of a function of the cell is its body with the arguments 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Span, codes
@@ -40,7 +40,7 @@ from .sac_primitives import ARITY, CASTS, arities, is_builtin, no_function_help,
 from .sac_signature import ArgumentType, fits_shape
 from .sac_sizes import ZERO, constant, same
 from .sac_sizes import value as number_of
-from .sac_values import Value, alone, kind_text, narrows, storage, weight
+from .sac_values import Value, alone, compute, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops
 from .sac_work import DEEPEST_CALLS, HEAVY, MOST_CALLS, MOST_ROUNDS, MOST_WEIGHT, Context, Env, Refused
 
@@ -101,7 +101,7 @@ class Calls(WithLoops):
         if not isinstance(type_.shape, str):
             for axis, (wanted, extent) in enumerate(zip(type_.shape, found.shape, strict=True)):
                 if wanted is not None:
-                    never = number_of(extent) is not None and not self.numbers
+                    never = number_of(extent) is not None and not (self.numbers and self.signature.arguments)
                     code = codes.SAC_RESULT_TYPE if never else codes.DECLARED_TYPE
                     self.require_equal(
                         extent,
@@ -228,9 +228,6 @@ class Calls(WithLoops):
         test = self.condition(node.condition, env, context)
         if not isinstance(test, Const):
             self.demand(test)
-            known = constant(test)
-            if known is not None:
-                return bool(known)
             self.refuse(
                 codes.UNKNOWN_ROUNDS,
                 node.head,
@@ -243,8 +240,11 @@ class Calls(WithLoops):
         """The value of a variable: stored where computing it again at each use would be dear."""
         self.homes[id(found)] = (found, context)
         if found.items is not None and found.rank:
-            dear = sum(weight(item, MOST_WEIGHT) for item in found.items) > MOST_WEIGHT + len(found.items)
-            return self.stored(found, context, name) if dear and later.uses(name, called=False) else found
+            most = MOST_WEIGHT + len(found.items)
+            dear = sum(weight(item, most + 1) for item in found.items) > most
+            if not dear or not later.uses(name, called=False):
+                return found
+            return as_numbers(found) or self.stored(found, context, name)
         if found.expr is None or (found.rank == 0 and weight(found.expr) < 200):
             return found
         heavy = weight(found.expr)
@@ -512,6 +512,15 @@ class Calls(WithLoops):
             (("this", extent), ("declared", wanted)),
             help=f"pass an array with the extent that `{name}` declares",
         )
+
+
+def as_numbers(found: Value) -> Value | None:
+    """A small array whose elements are known, as they are once they are stored: wrapped as their type does; else `None`."""
+    numbers = [constant(item) for item in found.items or ()]
+    if None in numbers:
+        return None
+    dtype = compute(found.kind)
+    return replace(found, items=tuple(Const(number, dtype) for number in numbers if number is not None))
 
 
 def takes_operands(other: object, operands: Sequence[Value]) -> bool:

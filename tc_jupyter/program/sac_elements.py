@@ -13,11 +13,24 @@ from math import prod
 from tc_jupyter.diagnostics import NO_SPAN, Span, codes
 from tc_jupyter.syntax.sac_tree import SacExpression
 
-from .expr import Call, Const, DType, Expr, IndexVar, Read, int64, walk
+from .expr import COMPARISONS, Binary, Call, Const, DType, Expr, IndexVar, Read, int64, walk
 from .program import Statement
 from .sac_emit import Draft, NotSolvable, zero
 from .sac_helpers import item_or_single, memory_order, read
-from .sac_sizes import ONE, ZERO, Interval, add, constant, ends, index_names, is_nonnegative, same, sub, substitute
+from .sac_sizes import (
+    ONE,
+    ZERO,
+    Interval,
+    add,
+    constant,
+    ends,
+    index_names,
+    is_nonnegative,
+    maximum,
+    same,
+    sub,
+    substitute,
+)
 from .sac_sizes import value as number_of
 from .sac_values import (
     Kind,
@@ -35,6 +48,7 @@ from .sac_values import (
     unconditional,
 )
 from .sac_work import MOST_ITEMS, MOST_VALUES, Context, NeedMore, Work
+from .typing import may_wrap
 
 
 def made_from(drafts: Iterable[Draft | Statement]) -> list[Expr]:
@@ -48,7 +62,9 @@ def made_from(drafts: Iterable[Draft | Statement]) -> list[Expr]:
 
 
 def _stands_in_bounds(node: Expr) -> bool:
-    """Whether the kernel can compute a bound from such a node: no floats, no truth values that are data."""
+    """Whether the kernel can compute a bound from such a node: no floats, no truth values that are data, no wrapped numbers."""
+    if isinstance(node, Binary) and node.op in COMPARISONS:
+        return not any(side.dtype is DType.BOOL or may_wrap(side) for side in (node.left, node.right))
     return not (node.dtype.is_float or isinstance(node, Call) or (isinstance(node, Read) and node.dtype is DType.BOOL))
 
 
@@ -168,7 +184,7 @@ class Elements(Work):
         """
         wanted = self._sources(expr)[0] if inputs is None else inputs
         known = {position for position, _ in self.signature.values}
-        if not wanted <= known or (self.signature.arguments and not self.numbers):
+        if not wanted <= known or not self.numbers:
             raise NeedMore(extents=True, values=tuple(sorted(wanted | known)))
 
     def _sources(self, expr: Expr) -> tuple[set[int], bool]:
@@ -378,7 +394,9 @@ class Elements(Work):
         first, last = ends(low, self.out.box), ends(sub(high, ONE), self.out.box)
         if first is None or last is None:
             raise NotSolvable(name)
-        return (low, high) if not index_names(low) | index_names(high) else (first[0], add(last[1], ONE))
+        if not index_names(low) | index_names(high):
+            return low, high
+        return first[0], maximum((add(last[1], ONE), first[0]))
 
     def _hull(self, extent: Expr) -> Expr:
         found = ends(extent, self.out.box) if index_names(extent) else (extent, extent)

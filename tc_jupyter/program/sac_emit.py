@@ -17,10 +17,26 @@ from tc_jupyter.diagnostics.work import spend
 
 from .expr import Binary, Call, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, rewrite, walk
 from .program import CallSite, Equality, Index, Partition, Program, Statement, Tensor
-from .sac_sizes import ONE, Interval, add, ends, fold, index_names, is_nonnegative, same, sub, substitute, value
+from .sac_sizes import (
+    ONE,
+    Interval,
+    add,
+    ends,
+    fold,
+    index_names,
+    is_nonnegative,
+    maximum,
+    same,
+    sub,
+    substitute,
+    value,
+)
 from .sac_values import reads_of, unconditional
 
 STEPS_PER_STATEMENT = 300  # to make it, to name its indices, and to find its ranges later
+STEPS_TO_PLACE = 5000  # where a statement is computed: see `Emitter.steps`
+STEPS_PER_PAIR_OF_AXES = 250
+STEPS_PER_OPERATION = 25
 FOLD_LEFT, FOLD_RIGHT = "fold.left", "fold.right"
 """Names of the two operands in `Statement.combine`: `Read(FOLD_LEFT, ())` is the accumulator."""
 
@@ -135,7 +151,7 @@ class Emitter:
             conditions.append(Binary("<=", low, index, DType.BOOL))
         if index_names(high):
             conditions.append(Binary("<", index, high, DType.BOOL))
-        return first[0], add(last[1], ONE)
+        return first[0], maximum((add(last[1], ONE), first[0]))  # where no range has a position, it has none, too
 
     def _within_loops(self, draft: Draft) -> Draft:
         """Empty the loops of a statement that was moved out of loops that may be empty, unless its reads are safe anyway."""
@@ -214,6 +230,15 @@ class Emitter:
                     size = None if extent is None else value(extent)
                     if extent is not None and at is not None and (at < 0 or (size is not None and at >= size)):
                         yield (node.span if node.span != NO_SPAN else draft.span), at, extent
+
+    def steps(self) -> int:
+        """About how much work the statements are for later stages, which try where each is computed for every reader and axis."""
+        found = 0
+        for draft in self.drafts:
+            nodes = sum(1 for _ in walk(draft.value))
+            found += STEPS_TO_PLACE + STEPS_PER_PAIR_OF_AXES * len(draft.indices) ** 2
+            found += (STEPS_PER_OPERATION + nodes // 2) * nodes  # the conditions around each read are looked for
+        return found
 
     def finish(
         self,

@@ -5,8 +5,9 @@ Worked example: `expr_text` of `N - 1` is `"N - 1"`; `read` of a 16-bit float is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
 from tc_jupyter.syntax.sac_parser import BASES
@@ -31,10 +32,21 @@ def read(tensor: str, indices: tuple[Expr, ...], dtype: DType, span: Span = NO_S
 
 
 def negative(expr: Expr) -> Expr:
-    """`-expr`."""
-    if isinstance(expr, Const) and (expr.dtype.is_float or expr.dtype.is_signed):
+    """`-expr`; of a literal it is one, too."""
+    if isinstance(expr, Const) and (expr.dtype.is_float or expr.dtype.limits[0] <= -expr.value <= expr.dtype.limits[1]):
         return replace(expr, value=-expr.value)
     return fold(Unary("-", expr, expr.dtype))
+
+
+def is_literal(expr: Expr | None) -> TypeGuard[Const]:
+    """Whether a number stands in the text: what is computed of numbers has no place there."""
+    return isinstance(expr, Const) and expr.span != NO_SPAN
+
+
+def still_wide(found: Expr, operands: Iterable[Expr], span: Span) -> Expr:
+    """What is computed of a literal beyond `int` counts as one, too: as `a * 3000000000`, so `a * (3000000000 + 1)` is a `long`."""
+    wide = any(is_literal(e) and e.dtype is DType.INT64 and not -(1 << 31) <= e.value < 1 << 31 for e in operands)
+    return replace(found, span=span) if wide and isinstance(found, Const) else found
 
 
 def is_zero_like(content: Expr, operator: str) -> bool:

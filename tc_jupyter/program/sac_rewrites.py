@@ -13,6 +13,7 @@ Source: the paper, section 5.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -43,8 +44,10 @@ from tc_jupyter.syntax.sac_tree import (
     Unpack,
     WithGenerator,
     WithLoop,
+    assigned_names,
     sac_expressions,
     sac_walk,
+    statement_expressions,
 )
 from tc_jupyter.syntax.tree import Name, Number
 
@@ -252,17 +255,59 @@ def pick(vector: SacExpression, position: int) -> SacExpression:
 
 
 def substituted(node: SacExpression, values: Mapping[str, SacExpression]) -> SacExpression:
-    """Free names replaced by expressions."""
+    """Free names replaced by expressions; a name that is bound inside and occurs in one of them is another name then."""
     if isinstance(node, Name):
         return values.get(node.name, node)
     if isinstance(node, SetExpr):
-        parts = []
-        for p in node.partitions:
-            inner = {k: v for k, v in values.items() if k not in {n.name for n in p.pattern.bound}}
-            generator = _generator_mapped(p.generator, lambda e: substituted(e, values))
-            parts.append(replace(p, body=substituted(p.body, inner), generator=generator))
-        return replace(node, partitions=tuple(parts))
+        return replace(node, partitions=tuple(_clause_substituted(clause, values) for clause in node.partitions))
+    if isinstance(node, WithLoop):
+        arguments = tuple(substituted(argument, values) for argument in node.arguments)
+        return replace(
+            node, generators=tuple(_with_substituted(g, values) for g in node.generators), arguments=arguments
+        )
     return _children_mapped(node, lambda e: substituted(e, values))
+
+
+def _clause_substituted(clause: PartitionClause, values: Mapping[str, SacExpression]) -> PartitionClause:
+    pattern, inner = _bound_apart(clause.pattern, _names_in(clause.body), values)
+    generator = _generator_mapped(clause.generator, lambda e: substituted(e, values))
+    return replace(clause, pattern=pattern, body=substituted(clause.body, inner), generator=generator)
+
+
+def _with_substituted(generator: WithGenerator, values: Mapping[str, SacExpression]) -> WithGenerator:
+    roots = (generator.body, *statement_expressions(generator.assigns))
+    pattern, inner = _bound_apart(generator.pattern, set().union(*map(_names_in, roots)), values)
+    bounds = _generator_mapped(generator.generator, lambda e: substituted(e, values))
+    assert bounds is not None
+    assigns = _statements_mapped(generator.assigns, lambda e: substituted(e, inner))
+    assigned = {name.name for name in assigned_names(generator.assigns)}
+    body = substituted(generator.body, {name: value for name, value in inner.items() if name not in assigned})
+    return replace(generator, pattern=pattern, generator=bounds, assigns=assigns, body=body)
+
+
+def _bound_apart(
+    pattern: Pattern, used: set[str], values: Mapping[str, SacExpression]
+) -> tuple[Pattern, dict[str, SacExpression]]:
+    """A pattern whose names occur in none of the values, and what is to be substituted below it."""
+    bound = {name.name for name in pattern.bound}
+    inner = {name: value for name, value in values.items() if name not in bound and name in used}
+    taken = used | bound | set().union(*map(_names_in, inner.values()))
+    renamed: dict[str, Name] = {}
+    for name in sorted(bound & set().union(*map(_names_in, inner.values()))):
+        number = next(k for k in range(2, len(taken) + 3) if f"{name}_{k}" not in taken)
+        renamed[name] = Name(f"{name}_{number}")
+        taken.add(renamed[name].name)
+    return _pattern_renamed(pattern, renamed), {**inner, **renamed}
+
+
+def _pattern_renamed(pattern: Pattern, names: Mapping[str, Name]) -> Pattern:
+    items = tuple(names.get(item.name, item) if isinstance(item, Name) else item for item in pattern.items)
+    whole = None if pattern.whole is None else names.get(pattern.whole.name, pattern.whole)
+    return replace(pattern, items=items, whole=whole)
+
+
+def _names_in(node: SacExpression) -> set[str]:
+    return {inner.name for inner in sac_walk(node) if isinstance(inner, Name)}
 
 
 # Find-shapes on the tree
@@ -278,6 +323,7 @@ class _Sum:
 
 def find_shapes(names: Sequence[str], body: SacExpression) -> list[SacExpression | None]:
     """The upper bounds that the selections in `body` tell for component names; `None` where they tell nothing."""
+    body = _named_apart(body, Counter(names))
     everyone = list(names)
     inner = _inner_names(body)
     everyone += [name for name in inner if name not in everyone]
@@ -304,7 +350,31 @@ def find_shapes(names: Sequence[str], body: SacExpression) -> list[SacExpression
                 solved[name] = _minimum(several)
         if not any(found.values()):
             break
-    return [solved.get(name) if name in limits else None for name in names]
+    known = {name: solved[name] for name in names if name in limits}
+    return [known[name] if name in known and not _mentions(known[name], set(everyone)) else None for name in names]
+
+
+def _named_apart(node: SacExpression, seen: Counter[str]) -> SacExpression:
+    """The same expression, where no two comprehensions, and none of them and `seen`, bind one name."""
+
+    def visit(inner: SacExpression) -> SacExpression:
+        return _named_apart(inner, seen)
+
+    if not isinstance(node, SetExpr):
+        return _children_mapped(node, visit)
+    parts: list[PartitionClause] = []
+    for clause in node.partitions:
+        renamed: dict[str, Name] = {}
+        for name in clause.pattern.bound:
+            if seen[name.name]:
+                renamed[name.name] = Name(f"{name.name}'{seen[name.name]}")  # no name of the text
+            seen[name.name] += 1
+        pattern = _pattern_renamed(clause.pattern, renamed)
+        generator = _generator_mapped(clause.generator, visit)
+        parts.append(
+            replace(clause, pattern=pattern, body=visit(substituted(clause.body, renamed)), generator=generator)
+        )
+    return replace(node, partitions=tuple(parts))
 
 
 def _inner_names(body: SacExpression) -> dict[str, SacExpression | None]:

@@ -3,13 +3,15 @@
 A sum is held as integer-weighted atoms plus a constant, so equal shapes become equal expressions. Sizes are at least 0 here
 (not 1, as in range inference), because a specialised program must be right for empty axes too.
 
+Sums, differences and products (`add`, `sub`, `mul`) are exact: bounds are compared by the sign of their difference. What a program
+writes goes through `fold` and wraps as its type does, so numbers never have more than 64 bits.
+
 Worked example: `sub(add(N, 1), N)` is `Const(1)`; `minimum((N, add(N, 2)))` is `N`.
 """
 
 from __future__ import annotations
 
 import operator
-import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -33,12 +35,14 @@ from .expr import (
     rebuild,
     rewrite,
 )
+from .typing import number_in, wrap
 
 Linear: TypeAlias = tuple[dict[Expr, int], int]
 Interval: TypeAlias = tuple[Expr, Expr]
 
 ZERO, ONE = int64(0), int64(1)
 STEPS_PER_NODE = 15  # to make it anew and to simplify it
+STEPS_PER_SUM, STEPS_PER_TERM = 2, 2  # to take it apart, and to make it again
 _I64 = DType.INT64
 
 
@@ -50,7 +54,9 @@ def value(expr: Expr) -> int | None:
 def linear(expr: Expr) -> Linear:
     """`expr` as integer-weighted atoms plus a constant."""
     terms: dict[Expr, int] = {}
-    return terms, _collect(expr, 1, terms)
+    constant = _collect(expr, 1, terms)
+    spend(STEPS_PER_SUM + STEPS_PER_TERM * len(terms))
+    return terms, constant
 
 
 def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
@@ -85,15 +91,22 @@ def build(form: Linear) -> Expr:
     if result is None:
         return int64(constant)
     if constant:
-        return Binary("+" if constant > 0 else "-", result, int64(abs(constant)), _I64)
+        sign, size = _sign_and_size(constant)
+        return Binary(sign, result, int64(size), _I64)
     return result
 
 
 def _append(result: Expr | None, atom: Expr, count: int) -> Expr:
-    term = atom if abs(count) == 1 else Binary("*", int64(abs(count)), atom, _I64)
+    sign, size = _sign_and_size(count)
+    term = atom if size == 1 else Binary("*", int64(size), atom, _I64)
     if result is None:
-        return term if count > 0 else Unary("-", term, _I64)
-    return Binary("+" if count > 0 else "-", result, term, _I64)
+        return term if sign == "+" else Unary("-", term, _I64)
+    return Binary(sign, result, term, _I64)
+
+
+def _sign_and_size(number: int) -> tuple[str, int]:
+    """`+` or `-`, and what is added or subtracted; the smallest number of the type has no opposite there."""
+    return ("-", -number) if number < 0 and number != _I64.limits[0] else ("+", number)
 
 
 def add(left: Expr, right: Expr) -> Expr:
@@ -115,6 +128,20 @@ def mul(left: Expr, right: Expr) -> Expr:
             terms: dict[Expr, int] = {}
             return build((terms, _collect(other, number, terms)))
     return Binary("*", left, right, _I64)
+
+
+def _wrapped(expr: Expr) -> Expr:
+    """A sum as the kernel computes it: its numbers modulo 2^64."""
+    terms, constant = linear(expr)
+    if all(_held(number) for number in (*terms.values(), constant)):
+        return expr
+    counts = {atom: wrap(count, _I64) for atom, count in terms.items()}
+    return build(({atom: count for atom, count in counts.items() if count}, wrap(constant, _I64)))
+
+
+def _held(number: int) -> bool:
+    """Whether an index has enough bits for a number and for its opposite."""
+    return -(1 << 63) < number < 1 << 63
 
 
 def floordiv(left: Expr, right: Expr) -> Expr:
@@ -281,7 +308,7 @@ def absolute(expr: Expr, box: Mapping[str, Interval] | None = None) -> Expr:
     """`|expr|`, for indices in `box`."""
     number = value(expr)
     if number is not None:
-        return int64(abs(number))
+        return int64(wrap(abs(number), _I64))
     if is_nonnegative(sub(ZERO, expr), box):
         return sub(ZERO, expr)
     return expr if is_nonnegative(expr, box) else maximum((expr, sub(ZERO, expr)))
@@ -454,7 +481,7 @@ def fold(node: Expr) -> Expr:
         case Binary():
             return _fold_binary(node)
         case Unary(op="-", dtype=DType.INT64):
-            return sub(ZERO, node.operand)
+            return _wrapped(sub(ZERO, node.operand))
         case Unary(op="!") if isinstance(node.operand, Const):
             return Const(not node.operand.value, DType.BOOL)
         case Select() if isinstance(node.condition, Const):
@@ -462,7 +489,7 @@ def fold(node: Expr) -> Expr:
         case Select() if node.then == node.otherwise:
             return node.then
         case Cast() if isinstance(node.operand, Const):
-            return convert_const(node.operand, node.dtype) or node
+            return convert_const(node.operand, node.dtype)
         case Cast() if node.operand.dtype is node.dtype:
             return node.operand
         case _:
@@ -482,7 +509,7 @@ def _fold_binary(node: Binary) -> Expr:
         return _fold_numbers(node)
     operations = {"+": add, "-": sub, "*": mul, "//": floordiv, "%": modulo}
     if node.op in operations:
-        return operations[node.op](left, right)
+        return _wrapped(operations[node.op](left, right))
     return _extreme(node.op, (left, right)) if node.op in ("min", "max") else node
 
 
@@ -519,7 +546,7 @@ def _fold_comparison(node: Binary) -> Expr:
 
 
 def _fold_numbers(node: Binary) -> Expr:
-    """Two numbers of a narrower integer type, where the result needs no wrapping."""
+    """Two numbers of a narrower integer type, where the result needs no wrapping: in an index it is exact (`to_index`)."""
     a, b = value(node.left), value(node.right)
     if a is None or b is None or not node.dtype.is_integer or node.op not in _WHOLE:
         return node
@@ -528,58 +555,50 @@ def _fold_numbers(node: Binary) -> Expr:
     return Const(number, node.dtype) if low <= number <= high else node
 
 
-def convert_const(number: Const, dtype: DType) -> Const | None:
-    """The number in another type, or `None` where this is left to run time (it does not fit)."""
-    if dtype is DType.BOOL:
-        return Const(number.value != 0, DType.BOOL, number.span)
-    if dtype.is_float:
-        return Const(float(number.value), dtype, number.span)
-    if isinstance(number.value, float) and not abs(number.value) < 1 << 62:
-        return None
-    whole = int(number.value)
-    low, high = dtype.limits
-    return Const(whole, dtype, number.span) if low <= whole <= high else None
+def convert_const(number: Const, dtype: DType) -> Const:
+    """The number in another type."""
+    return Const(number_in(number.value, dtype), dtype, number.span)
 
 
 def constant(expr: Expr) -> int | float | bool | None:
     """The value of an expression of numbers alone, floats included, as the kernel computes it; `None` if it is not known."""
     match expr:
         case Const():
-            return expr.value
+            return number_in(expr.value, expr.dtype)
         case Unary():
             operand = constant(expr.operand)
-            return None if operand is None else (-operand if expr.op == "-" else not operand)
+            return None if operand is None else _opposite(expr, operand)
         case Cast():
             operand = constant(expr.operand)
-            found = None if operand is None else convert_const(Const(operand, expr.operand.dtype), expr.dtype)
-            return None if found is None else _rounded(found.value, expr.dtype)
+            return None if operand is None else number_in(operand, expr.dtype)
         case Select():
             condition = constant(expr.condition)
             return None if condition is None else constant(expr.then if condition else expr.otherwise)
         case Binary():
-            left, right = constant(expr.left), constant(expr.right)
+            left = constant(expr.left)
+            right = None if left is None else constant(expr.right)
             return None if left is None or right is None else _combined(expr, left, right)
         case Size() | IndexVar() | Read() | Call():
             return None
 
 
+def _opposite(expr: Unary, operand: float | bool) -> int | float | bool:
+    """`-x` or `!x`."""
+    return number_in(-operand, expr.dtype) if expr.op == "-" else not operand
+
+
 def _combined(expr: Binary, left: float | bool, right: float | bool) -> int | float | bool | None:
+    """An operator applied to the values of its operands, in its type; `None` for what floats are not certain to give."""
     if expr.op in _COMPARED:
         return _COMPARED[expr.op](left, right)
     if expr.op in ("&&", "||"):
-        return (left and right) if expr.op == "&&" else (left or right)
+        return bool((left and right) if expr.op == "&&" else (left or right))
     if expr.dtype.is_float:
         if expr.op == "/" and right:
-            return _rounded(left / right, expr.dtype)
+            return number_in(left / right, expr.dtype)
         plain = expr.op in ("+", "-", "*") and expr.dtype in (DType.FLOAT32, DType.FLOAT64)
-        return _rounded(_WHOLE[expr.op](left, right), expr.dtype) if plain else None
-    number = _WHOLE[expr.op](int(left), int(right)) if expr.op in _WHOLE else None
-    return number if number is not None and expr.dtype.limits[0] <= number <= expr.dtype.limits[1] else None
-
-
-def _rounded(number: float | bool, dtype: DType) -> int | float | bool:
-    """A number as its type keeps it."""
-    return struct.unpack("f", struct.pack("f", number))[0] if dtype is DType.FLOAT32 and abs(number) < 1e38 else number
+        return number_in(_WHOLE[expr.op](left, right), expr.dtype) if plain else None
+    return number_in(_WHOLE[expr.op](int(left), int(right)), expr.dtype) if expr.op in _WHOLE else None
 
 
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
@@ -618,7 +637,7 @@ _DECIDED = COMPARISONS | {"&&", "||", "+", "-", "*", "//", "%", "min", "max"}
 
 
 def evaluate(expr: Expr, sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> int:
-    """The value of an integer or `bool` expression over sizes and scalar arguments.
+    """The value of an integer or `bool` expression over sizes and scalar arguments, as the kernel computes it.
 
     Raises:
         KeyError: a size or scalar is missing, or the expression holds an index or an element of an array.
@@ -633,49 +652,26 @@ def evaluate(expr: Expr, sizes: Mapping[str, int], scalars: Mapping[str, int | f
                 raise KeyError(expr.tensor)
             return int(scalars[expr.tensor])
         case Cast():
-            return evaluate(expr.operand, sizes, scalars)
+            return int(number_in(evaluate(expr.operand, sizes, scalars), expr.dtype))
         case Unary():
-            operand = evaluate(expr.operand, sizes, scalars)
-            return -operand if expr.op == "-" else int(not operand)
+            return int(_opposite(expr, evaluate(expr.operand, sizes, scalars)))
         case Select():
             chosen = expr.then if evaluate(expr.condition, sizes, scalars) else expr.otherwise
             return evaluate(chosen, sizes, scalars)
         case Binary():
-            return _evaluate_binary(expr.op, expr, sizes, scalars)
+            return _evaluate_binary(expr, sizes, scalars)
         case Call() if expr.function == "abs":
-            return abs(evaluate(expr.arguments[0], sizes, scalars))
+            return wrap(abs(evaluate(expr.arguments[0], sizes, scalars)), expr.dtype)
         case IndexVar() | Call():
             raise KeyError(str(expr))
 
 
-def _evaluate_binary(op: str, expr: Binary, sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> int:
+def _evaluate_binary(expr: Binary, sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> int:
+    """As `evaluate`; what `&&` and `||` leave out may be unknown."""
     left = evaluate(expr.left, sizes, scalars)
-    if op in ("&&", "||") and bool(left) == (op == "||"):
-        return int(op == "||")
-    right = evaluate(expr.right, sizes, scalars)
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "//":
-            return left // right if right else 0
-        case "%":
-            return left % right if right else 0
-        case "min":
-            return min(left, right)
-        case "max":
-            return max(left, right)
-        case "&&" | "||":
-            return int(bool(right))
-        case _:
-            results = {
-                "<": left < right,
-                "<=": left <= right,
-                ">": left > right,
-                ">=": left >= right,
-                "==": left == right,
-            }
-            return int(results.get(op, left != right))
+    if expr.op in ("&&", "||") and bool(left) == (expr.op == "||"):
+        return int(expr.op == "||")
+    found = _combined(expr, left, evaluate(expr.right, sizes, scalars))
+    if found is None:
+        raise KeyError(str(expr))
+    return int(found)

@@ -16,6 +16,7 @@ from math import prod
 from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Span
+from tc_jupyter.diagnostics.work import spend
 
 from . import typing
 from .expr import (
@@ -36,7 +37,7 @@ from .expr import (
     rebuild,
     walk,
 )
-from .sac_sizes import Interval, add, convert_const, fold, linear, mul, sub, substitute, value
+from .sac_sizes import STEPS_PER_NODE, Interval, add, convert_const, fold, linear, mul, sub, substitute, value
 
 
 class Weak(Enum):
@@ -47,6 +48,7 @@ class Weak(Enum):
 
 
 Kind: TypeAlias = DType | Weak
+STEPS_PER_PIECE = 10  # to put it into an array
 
 
 def kind_text(kind: Kind) -> str:
@@ -122,10 +124,8 @@ def convert(expr: Expr, source: Kind, target: Kind) -> Expr:
     if source is Weak.INT and compute(target) is DType.INT64:
         return expr
     goal = storage(target)
-    if isinstance(expr, Const):
-        number = convert_const(expr, compute(target))
-        if number is not None and not (goal.is_float and goal.bits == 16):
-            return number
+    if isinstance(expr, Const) and not (goal.is_float and goal.bits == 16):
+        return convert_const(expr, compute(target))
     cast = expr if expr.dtype is goal else fold(Cast(expr, goal))
     return cast if goal.compute is goal else Cast(cast, goal.compute)
 
@@ -157,6 +157,7 @@ def to_index(expr: Expr, kind: Kind) -> Expr:
 
 
 def _widen(expr: Expr) -> Expr:
+    spend(STEPS_PER_NODE)
     match expr:
         case Const():
             return int64(int(expr.value))
@@ -202,6 +203,13 @@ class Value:
     expr: Expr | None = None
     items: tuple[Expr, ...] | None = None
     pieces: tuple[Piece, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Count the work for all parts: an array that is joined with itself doubles with every statement."""
+        if self.items is not None:
+            spend(len(self.items))
+        if self.pieces is not None:
+            spend(STEPS_PER_PIECE * len(self.pieces))
 
     @property
     def rank(self) -> int:
@@ -270,6 +278,7 @@ def weight(expr: Expr, limit: int = 400) -> int:
         count += 20 if isinstance(node, Call) else 1
         if count >= limit:
             break
+    spend(count)
     return count
 
 

@@ -37,6 +37,7 @@ MOST_WEIGHT = 400  # expression nodes of the elements of a small array that are 
 HEAVY = 24  # expression nodes; a variable that is used again is stored from here on
 MOST_REPEATED = 60  # expression nodes; larger operands that a formula uses twice are stored first
 MOST_RANK = 32
+MOST_STEPS = 1_000_000  # of the stages behind; as `diagnostics.work` counts them
 Env = dict[str, "Value | None"]  # `None`: a message about this name was given
 
 
@@ -108,7 +109,7 @@ class Work(ABC):
         self.used_names = {p.name.name for overloads in cell.functions.values() for f in overloads for p in f.params}
         self.solved: dict[Span, SolvedPartition] = {}
         self.bottom = 0  # calls of Python that are open where it starts
-        self.numbers = bool(signature.arguments) and all(a.extents is not None for a in signature.arguments)
+        self.numbers = all(a.extents is not None for a in signature.arguments)
 
     def say(
         self,

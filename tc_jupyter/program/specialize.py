@@ -51,13 +51,13 @@ from .sac_signature import (
     select_overload,
     takes,
 )
-from .sac_sizes import ZERO, fold, is_decidable, sub
+from .sac_sizes import ZERO, constant, fold, is_decidable, sub
 from .sac_sizes import value as number_of
-from .sac_values import Piece, Value, Weak, compute, kind_text, promote, scalar
-from .sac_work import MOST_ITEMS, Context, Env, NeedMore, Refused
+from .sac_values import Piece, Value, Weak, compute, kind_text, scalar
+from .sac_work import MOST_ITEMS, MOST_STEPS, Context, Env, NeedMore, Refused
 
-STEPS = 20_000_000
-"""Of one function at a call. While a cell is analysed there are fewer: what the cell has left for it."""
+STEPS = 1_500_000
+"""Of all that is tried for one call. While a cell is analysed there are fewer: what the cell has left for it."""
 STEPS_PER_EXPRESSION = 100
 DEEPEST_FRAMES = 600
 """Open calls of Python below the start; the rest of its limit is left for who calls and for formulas."""
@@ -140,12 +140,24 @@ class _Specializer(Calls):
             results = self.results(function, env)
             for span, at, extent in self.out.outside(tuple(r.tensor for r in results)):
                 self.outside(at, extent, span)
+            self.check_weight(function)
         if self._has_errors():
             return Specialized(None, self._ordered())
         program = self.out.finish(
             function.name.name, tuple(self.sizes), inputs, tuple(r.tensor for r in results), function.span
         )
         return Specialized(program, self._ordered(), tuple(self.checks), results)
+
+    def check_weight(self, function: SacFunction) -> None:
+        """Refuse a function of so many statements and operations that the later stages would take seconds for it."""
+        steps = self.out.steps()
+        if steps > MOST_STEPS:
+            self.say(
+                codes.DEVICE_LIMIT,
+                function.name.span,
+                f"`{function.name.name}` becomes {len(self.out.drafts)} statements, {steps / MOST_STEPS:.1f} times too much",
+                help="let loops run fewer times, or write comprehensions and folds in their place",
+            )
 
     def _has_errors(self) -> bool:
         return any(diagnostic.is_error for diagnostic in self.diagnostics)
@@ -326,7 +338,8 @@ class _Specializer(Calls):
                 help="compare, for example `x != 0`",
             )
         assert condition.expr is not None
-        return condition.expr
+        known = constant(condition.expr)
+        return condition.expr if known is None else Const(bool(known), DType.BOOL)
 
     def conditional(self, node: Conditional[SacExpression], env: Env, context: Context) -> Value:
         """`c ? a : b`; only one branch where `c` is known."""
@@ -339,7 +352,7 @@ class _Specializer(Calls):
 
     def either(self, test: Expr, then: Value, otherwise: Value, span: Span, context: Context) -> Value:
         """`then` where `test` holds, else `otherwise`: both need one shape."""
-        kind = promote(then.kind, otherwise.kind)
+        kind = self.common_kind((then, otherwise))
         if then.rank != otherwise.rank:
             self.refuse(
                 codes.SHAPE_MISMATCH,
@@ -363,9 +376,8 @@ class _Specializer(Calls):
             return Value(Weak.INT, (ZERO,), items=())
         rows = [self.expr(element, env, context) for element in node.elements]
         first = rows[0]
-        kind = first.kind
+        kind = self.common_kind(rows)
         for element, row in zip(node.elements[1:], rows[1:], strict=True):
-            kind = promote(kind, row.kind) if kind is not row.kind else kind
             if row.rank != first.rank or any(
                 number_of(sub(a, b)) not in (0, None) for a, b in zip(row.shape, first.shape, strict=True)
             ):

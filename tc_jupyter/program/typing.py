@@ -145,6 +145,19 @@ def wrap(value: int, dtype: DType) -> int:
     return (value - low) % (1 << dtype.bits) + low
 
 
+def number_in(value: float | bool, dtype: DType) -> int | float | bool:
+    """A number as the kernel converts it: integers wrap, a float is cut off and ends at the ends of the type, NaN gives 0."""
+    if dtype is BOOL:
+        return value != 0
+    if dtype.is_float:
+        return round_to(Fraction(value), dtype) if math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return 0 if math.isnan(value) else dtype.limits[value > 0]
+    if isinstance(value, float):
+        return max(dtype.limits[0], min(int(value), dtype.limits[1]))
+    return wrap(int(value), dtype)
+
+
 def parse_exact(text: str) -> Fraction | None:
     """The exact value of a floating literal; `None` for `inf` and `nan`, and for exponents far outside every type."""
     plain = text.lower()

@@ -29,6 +29,7 @@ from tc_jupyter.program import (
     may_wrap,
     walk,
 )
+from tc_jupyter.program.typing import wrap
 
 from .size_expr import (
     UNLIMITED,
@@ -199,7 +200,7 @@ def _cast(expr: Cast, scope: Scope) -> SizeExpr:
     low, high = value.limits
     bottom, top = expr.dtype.limits
     if value.is_constant:
-        return constant((value.offset - bottom) % (1 << expr.dtype.bits) + bottom)
+        return constant(wrap(value.offset, expr.dtype))
     if expr.dtype is DType.INT64 or (low is not None and high is not None and bottom <= low and high <= top):
         return value
     if expr.dtype.bits >= 32 and _is_position(value) and (expr.dtype.is_signed or (low is not None and low >= 0)):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from tc_jupyter.program.typing import wrap
 
 Span: TypeAlias = tuple[float, float]  # both ends included; integers, or infinite
 
@@ -136,7 +137,7 @@ def _cast_span(expr: Cast, numbers: Numbers) -> Span:
         # conversion saturates; a value that is not a number gives 0
         return (min(max(low, bottom), 0), max(min(high, top), 0))
     if low == high and not math.isinf(low):
-        wrapped = (int(low) - bottom) % (1 << expr.dtype.bits) + bottom
+        wrapped = wrap(int(low), expr.dtype)
         return (wrapped, wrapped)
     return (bottom, top)
 

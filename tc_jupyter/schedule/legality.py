@@ -262,7 +262,8 @@ def _first_points(stage: Stage, sizes: dict[str, int]) -> Iterator[dict[str, int
         ends = [(root.dom[0].evaluate(sizes), root.dom[1].evaluate(sizes)) for root in stage.roots]
     except (KeyError, ZeroDivisionError):
         return
-    for values in islice(product(*(range(low, high) for low, high in ends)), FIRST_POINTS):
+    few = (range(low, min(high, low + FIRST_POINTS)) for low, high in ends)  # `product` would store all of a long range
+    for values in islice(product(*few), FIRST_POINTS):
         yield {root.name: value for root, value in zip(stage.roots, values, strict=True)}
 
 

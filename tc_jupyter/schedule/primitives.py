@@ -457,21 +457,21 @@ def _readers_first(graph: StageGraph, producer: Stage, consumer: Stage, axis: st
     steps: list[str] = []
     outside = list(readers_outside(graph, producer, (consumer.name, axis)))
     for reader in outside[:MOST_READERS]:
-        for step, change in (
-            (f'compute_inline("{reader.name}")', lambda g, name=reader.name: compute_inline(g, name)),
-            (
-                f'compute_at("{reader.name}", "{consumer.name}", "{axis}")',
-                lambda g, name=reader.name: compute_at(g, name, consumer.name, axis),
-            ),
-        ):
-            if reader.name in (consumer.name, producer.name):
-                continue
-            try:
-                graph = change(graph)
-            except CompileError:
-                continue
-            steps.append(f"`{step}`")
-            break
+        if reader.name in (consumer.name, producer.name):
+            continue
+        try:
+            graph = compute_inline(graph, reader.name)
+            steps.append(f'`compute_inline("{reader.name}")`')
+            continue
+        except CompileError:
+            pass
+        if attach_problem(graph, graph.stage(reader.name), graph.stage(consumer.name), axis) is not None:
+            continue  # a refusal would look for the readers of this reader, and so on
+        try:
+            graph = compute_at(graph, reader.name, consumer.name, axis)
+            steps.append(f'`compute_at("{reader.name}", "{consumer.name}", "{axis}")`')
+        except CompileError:
+            pass
     if not steps or attach_problem(graph, graph.stage(producer.name), graph.stage(consumer.name), axis) is not None:
         return ""
     return f"{' and '.join(steps)} first"

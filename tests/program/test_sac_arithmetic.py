@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.program.expr import Binary, Call, Cast, Const, DType, Read, Unary
+from tc_jupyter.program.sac_sizes import evaluate
 
 A = np.repeat(np.arange(-128, 128, dtype=np.int8), 256).reshape(256, 256)
 B = np.ascontiguousarray(A.T)
@@ -54,3 +56,111 @@ def test_a_quotient_that_is_a_term_of_its_own_dividend_counts_twice(n):
     text = "int[.] f(float[.] a) { n = shape(a)[0]; return genarray([(4 * ((n + 1) / 4) + n + 1) / 4], 1); }"
     found = tc.compile(text, language="sac", target="interpreter").f(np.zeros(n, np.float32))
     assert len(found) == (4 * ((n + 1) // 4) + n + 1) // 4
+
+
+def of(text, *arguments):
+    return tc.compile(text, language="sac", target="interpreter").f(*arguments)
+
+
+@pytest.mark.parametrize(
+    "statements, expected",
+    [
+        ("x = 3; for (i = 0; i < 24; i++) x *= x;", pow(3, 1 << 24, 1 << 64)),
+        ("x = toi(3); for (i = 0; i < 24; i++) x *= x;", pow(3, 1 << 24, 1 << 32)),
+        ("x = shape(a)[0]; for (i = 0; i < 200; i++) x *= 3;", pow(3, 201, 1 << 64)),
+        ("x = -9223372036854775807 - 1; x = x / -1;", 1 << 63),
+        ("x = -9223372036854775807 - 1; x = -x;", 1 << 63),
+        ("x = abs(-9223372036854775807 - 1);", 1 << 63),
+        ("x = toi(-2147483647) - 1; x = -x; y = x < 0; x = y ? x : 7;", 1 << 31),
+        ("x = tol(toi(5000000000));", 705032704),
+        ("x = toi(3e9) + 0 * shape(a)[0];", (1 << 31) - 1),
+    ],
+)
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_what_is_computed_of_numbers_wraps_as_its_type_does(statements, expected, target):
+    """Every number was computed as exactly as it is large: 8.7 s for the first line."""
+    text = f"long f(int[.] a) {{ {statements} return x; }}"
+    found = int(tc.compile(text, language="sac", target=target).f(np.zeros(3, np.int32)))
+    bits = 32 if "toi" in statements else 64
+    assert (found - expected) % (1 << bits) == 0
+    assert found == (expected + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+def test_only_what_is_written_makes_an_operation_wider():
+    """What was computed of small literals made it `long`, as soon as it had more than 32 bits."""
+    a = np.int32(3)
+    assert of("int f(int a) { x = 3; " + "x = x * x; " * 6 + "return a * x; }", a) == (3**65 + (1 << 31)) % (
+        1 << 32
+    ) - (1 << 31)
+    assert of("long f(int a) { return a * 3000000000; }", a) == 9000000000
+    assert of("long f(int a) { return a * (3000000000 + 1); }", a) == 9000000003
+    assert of("long f(int a) { x = -3000000000; return min(a, x); }", a) == -3000000000
+
+
+@pytest.mark.parametrize("condition", ["a < 5000000000", "5000000000 > a", "a != 705032704 + 0 * 5000000000"])
+def test_a_literal_is_not_cut_off_where_it_is_compared(condition):
+    assert of(f"bool f(int a) {{ return {condition}; }}", np.int32(705032704 if "!=" not in condition else 1))
+
+
+def test_a_literal_is_not_cut_off_in_an_array_or_a_choice():
+    a = np.int32(3)
+    assert of("long[.] f(int a) { return [a, 5000000000]; }", a).tolist() == [3, 5000000000]
+    assert of("long[.] f(int a) { return [a] ++ [5000000000]; }", a).tolist() == [3, 5000000000]
+    assert of("long f(int a) { return a > 3 ? a : 5000000000; }", a) == 5000000000
+    assert of("long[.] f(int a) { return shift([1], 5000000000, [a]); }", a).tolist() == [5000000000]
+    assert of("long f(int a) { return where(a > 3, a, 5000000000); }", a) == 5000000000
+
+
+@pytest.mark.parametrize("n, expected", [(5, 2), (0, 1)])
+def test_a_size_computes_with_truth_values(n, expected):
+    text = "int[.] f(int n) { return genarray([tob(n) == true ? 2 : 1], 0); }"
+    assert of(text, np.int32(n)).shape == (expected,)
+
+
+DECIDED = [
+    (Cast(Read("n", (), DType.INT32), DType.BOOL), 5, 1),
+    (Binary("==", Cast(Read("n", (), DType.INT32), DType.BOOL), Const(True, DType.BOOL), DType.BOOL), 5, 1),
+    (Cast(Read("n", (), DType.INT32), DType.INT8), 200, -56),
+    (Cast(Read("n", (), DType.INT32), DType.UINT8), -1, 255),
+    (Binary("+", Read("n", (), DType.INT32), Const(1, DType.INT32), DType.INT32), (1 << 31) - 1, -(1 << 31)),
+    (Binary("*", Read("n", (), DType.INT64), Const(2, DType.INT64), DType.INT64), 1 << 62, -(1 << 63)),
+    (Unary("-", Read("n", (), DType.INT8), DType.INT8), -128, -128),
+    (Call("abs", (Read("n", (), DType.INT8),), DType.INT8), -128, -128),
+    (Binary("//", Read("n", (), DType.INT8), Const(-1, DType.INT8), DType.INT8), -128, -128),
+]
+
+
+@pytest.mark.parametrize("expr, n, expected", DECIDED, ids=str)
+def test_conditions_of_a_call_are_computed_as_the_kernel_does(expr, n, expected):
+    assert evaluate(expr, {}, {"n": n}) == expected
+
+
+def test_a_size_is_chosen_by_a_comparison_that_wraps():
+    text = "int[.] f(int n) { return genarray([n * n > 4 ? 2 : 1], 0); }"
+    assert of(text, np.int32(3)).shape == (2,)
+    assert of(text, np.int32(1 << 16)).shape == (1,)
+
+
+EMPTY_HULLS = {
+    "a fold": ("with { ([i + 2] <= iv < [n - 1]) : iv[0]; } : fold(+, 0)", [2, 0, 0, 0]),
+    "sums that are stored": (
+        "sum(with { ([i + 2] <= iv < [n - 1] step [2]) : sum({ [k] -> a[k] | [iv[0]] <= [k] < [n] }); } : genarray([n], 0))",
+        [5, 0, 0, 0],
+    ),
+    "a partition": (
+        "sum({ [j] -> sum({ [k] -> a[k] | [j] <= [k] < [n] }) | [i + 2] <= [j] < [n - 1] step [2]; [j] -> 0 | [j] < [n] })",
+        [5, 0, 0, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+@pytest.mark.parametrize("body, expected", EMPTY_HULLS.values(), ids=EMPTY_HULLS)
+def test_ranges_that_depend_on_an_outer_index_may_all_be_empty(body, expected, n):
+    """Their hull ended before it began: TC602."""
+    found = of(
+        f"int[*] f(int[.] a, int n) {{ return {{ [i] -> {body} | [i] < [n] }}; }}",
+        np.arange(4, dtype=np.int32),
+        np.int32(n),
+    )
+    assert found.tolist() == (expected if n == 4 else [0] * n)

@@ -117,6 +117,11 @@ EXAMPLES = [
     ("{ [i] -> sum({ [k] -> a[i,k] * a[k,i] }) }", (3, 3)),
     ("{ [i] -> { [j] -> a[j,i] } }", (3, 2)),
     ("sum({ [i] -> a[i+1] - a[i] })", (4,)),
+    ("{ [i] -> a[i] + sum({ [i] -> a[i + 3] }) }", (5,)),  # an inner name is another one, though it is spelled the same
+    ("{ [i] -> a[i] * sum({ [j] -> a[j] | [j] < [2] }) + sum({ [j] -> a[j] | [j] < [4] }) }", (5,)),
+    ("{ v = [i, j] -> a[v] + sum({ [i] -> a[v[0], i] }) }", (3, 4)),
+    ("{ v = [i] -> a[v] + with { ([0] <= v < [2]) : a[v]; } : fold(+, 0) }", (4,)),
+    ("{ v = [i] -> a[v] + with { ([0] <= [i] < [2]) : a[v] * i; } : fold(+, 0) }", (4,)),
 ]
 
 

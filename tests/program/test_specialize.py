@@ -5,7 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from tc_jupyter.diagnostics import SourceText
+from tc_jupyter import compile as compiled
+from tc_jupyter.diagnostics import CallError, CompileError, SourceText
 from tc_jupyter.program import ArgumentType, DType, Signature, check_tc, specialize
 from tc_jupyter.program.sac_helpers import expr_text
 from tc_jupyter.program.sac_primitives import builtin_names
@@ -415,3 +416,53 @@ def test_texts_whose_expansion_would_explode_take_bounded_time(text, wanted):
         with pytest.raises(Refused, match=wanted):
             call_sac(text, F64([1, 2]), name="f")
     assert time.process_time() - start < 20  # a bound for runaway work, not a measurement
+
+
+def _halves(word, more=""):
+    return "".join(f"{word} g{k}({word} x) {{ return g{k - 1}(g{k - 1}(x)); }}\n" for k in range(1, 9)) + more
+
+
+VECTOR = np.arange(2, dtype=np.int32) + 2
+GROWING = [
+    ("joined with itself, known", "int[*] f() { x = [2]; " + "x = x ++ x; " * 20 + "return genarray(x, 0); }", ()),
+    ("joined with itself, elements unknown", "int[*] f(int[.] a) { " + "a = a ++ a; " * 40 + "return a; }", (VECTOR,)),
+    ("joined with itself in a loop", "int f() { x = [2]; for (i = 0; i < 200; i++) x = x ++ x; return sum(x); }", ()),
+    ("joined floats", "float f() { x = [2.0f]; for (i = 0; i < 30; i++) x = x ++ x; return sum(x); }", ()),
+    ("only its length", "int f() { x = [2]; for (i = 0; i < 200; i++) x = x ++ x; return shape(x)[0]; }", ()),
+    ("dropped", "int[*] f() { x = [1, 2]; for (i = 0; i < 30; i++) x = drop([1], x ++ x); return x; }", ()),
+    ("taken", "int[*] f() { x = [1]; for (i = 0; i < 30; i++) x = take(shape(x), x ++ x) ++ x; return x; }", ()),
+    ("nested", "int f() { x = [1, 2]; for (i = 0; i < 30; i++) x = [x, x]; return sum(x); }", ()),
+    ("nested, unknown", "int[*] f(int[.] a) { for (i = 0; i < 24; i++) a = [a, a]; return a; }", (VECTOR,)),
+    ("comprehensions", "int[*] f() { x = [1]; for (i = 0; i < 20; i++) x = { iv -> x[iv] + 1 } ++ x; return x; }", ()),
+    ("long frames", "int[*] f() { x = genarray([30000], 1); return genarray(x ++ x, 0); }", ()),
+    ("halves", "int[*] f(int[.] a) { for (i = 0; i < 200; i++) { n = shape(a) / 2; a = take(n, a) ++ drop(n, a); } return a; }", (VECTOR,)),
+
+    ("choices", "int f(int a) { for (i = 0; i < 200; i++) a = a > i ? a * 2 : a + a; return a; }", (VECTOR[0],)),
+    ("ways", "int f(int a) { " + "".join(f"if (a > {k}) a = a + a; else a = a * 3 - a; " for k in range(100)) + "return a; }", (VECTOR[0],)),
+    ("floats", "double f() { x = 1.5; for (i = 0; i < 200; i++) x = x * x + x; return x; }", ()),
+    ("calls", "int[*] g0(int[*] x) { return x ++ x; }\n" + _halves("int[*]", "int[*] f(int[.] a) { return g8(a); }"), (VECTOR,)),
+    ("calls, known", "int[*] g0(int[*] x) { return x ++ x; }\n" + _halves("int[*]", "int[*] f() { return g8([1]); }"), ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, arguments", [each[1:] for each in GROWING], ids=[each[0] for each in GROWING])
+def test_values_that_grow_are_a_limit_in_bounded_time_and_memory(text, arguments):
+    """They took minutes and gigabytes, or ended with a `RecursionError` in a later stage."""
+    start = time.process_time()
+    with pytest.raises((CompileError, CallError), match=r"TC50[38]"):
+        compiled(text, language="sac", target="interpreter").f(*arguments)
+    assert time.process_time() - start < 10  # a bound for runaway work, not a measurement
+
+
+def test_boxes_are_counted_with_numbers_where_there_is_no_argument():
+    """Numbers were asked for, again and again: TC901."""
+    parts = " ".join(f"([{k}, {k}] <= iv < [{k + 2}, {k + 3}]) : {k};" for k in range(25))
+    found = call_sac(f"int[*] f() {{ return with {{ {parts} }} : genarray([40, 40], 99); }}")
+    assert [found[0, 0], found[1, 3], found[26, 24], found[39, 39]] == [0, 1, 99, 99]
+
+
+def test_known_elements_stay_known_however_often_they_are_combined():
+    """They were stored, and then no shape (TC306)."""
+    found = call_sac("int[*] f(int[.] a) { for (i = 0; i < 200; i++) a = a * a; return genarray(a + 1, 0); }", VECTOR)
+    wrapped = pow(3, 1 << 200, 1 << 32)
+    assert found.shape == (1, (wrapped + (1 << 31)) % (1 << 32) - (1 << 31) + 1)
