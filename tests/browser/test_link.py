@@ -199,9 +199,9 @@ def test_restart_and_reload(app: App) -> None:
     app.page.reload()
     app.shown()
     app.idle()
-    app.focus(1)
     panel = app.panel()
     panel.locator("[data-tc-state=ready]").wait_for()
+    app.focus(1)  # not earlier: a notebook that is being restored makes its first cell the active one
     panel.get_by_text(RANGE).first.wait_for()
     app.page.evaluate("() => { window.jupyterapp.shell.currentWidget.sessionContext.restartKernel() }")
     panel.locator("[data-tc-state=not-loaded]").wait_for()
