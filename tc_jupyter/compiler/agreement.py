@@ -80,18 +80,22 @@ class Allowance:
 
     Attributes:
         unit: relative error of one rounding of the accumulators.
-        stored: relative error of what is stored on the way, and of the result.
+        rounded: relative error of the result as it is stored.
+        stored: the same of what is stored on the way in fewer bits than it is computed in; 0 if nothing is.
         terms: roundings that may all go in one direction.
         steps: the same where they go in all directions, as those of terms that cancel do.
         size: of the terms that are added up on the way; 0 if nothing cancels, `inf` if it is not known.
+        kept: the same of those terms that were made of what was stored on the way.
         least: of what may become 0.
     """
 
     unit: float
+    rounded: float
     stored: float
     terms: float
     steps: float
     size: float = inf
+    kept: float = inf
     least: float = 0.0
 
     def accepts(self, expected: Any, found: Any) -> bool:
@@ -101,17 +105,23 @@ class Allowance:
         if not np.array_equal(first[~usual], second[~usual], equal_nan=True):
             return False
         first, second = first[usual], second[usual]
-        relative = self.unit * (OPERATIONS + self.terms) + 4 * self.stored
+        # where terms cancel, those that are not known are as large as the largest result
         largest = float(np.max(np.abs(first), initial=0.0)) if self.size else 0.0
-        # what is not known is as large as the largest result
-        spread = (self.unit * (OPERATIONS + self.steps) + self.stored) * (self.size if isfinite(self.size) else 0.0)
+        relative = self.unit * (OPERATIONS + self.terms) + 4 * self.stored
+        size, kept = (each if isfinite(each) else 0.0 for each in (self.size, self.kept))
+        spread = self.unit * (OPERATIONS + self.steps) * size + self.stored * kept
         absolute = max(relative * largest, spread) + 2 * self.least
-        return bool(np.all(np.abs(first - second) <= relative * np.abs(first) + absolute))
+        return bool(np.all(np.abs(first - second) <= (relative + 4 * self.rounded) * np.abs(first) + absolute))
+
+
+def _narrowed(dtype: DType) -> float:
+    """Relative error of storing what is computed in more bits than this type has."""
+    return UNIT[dtype] if dtype.is_float and dtype.compute is not dtype else 0.0
 
 
 def usual(dtype: DType) -> Allowance:
     """What is allowed where nothing is known but the element type."""
-    return Allowance(UNIT[dtype.compute], UNIT[dtype], MANY, sqrt(MANY), inf, LEAST[dtype])
+    return Allowance(UNIT[dtype.compute], UNIT[dtype], _narrowed(dtype), MANY, sqrt(MANY), inf, inf, LEAST[dtype])
 
 
 def allowances(
@@ -181,8 +191,8 @@ class _Sums:
         dtype = self.program.tensor(name).dtype
         found = self.known.get(root_of(self.program, name))
         if found is None or not dtype.is_float:
-            return Allowance(0.0, 0.0, 0.0, 0.0, 0.0)
-        return replace(found, stored=max(found.stored, UNIT[dtype]), least=LEAST[dtype])
+            return Allowance(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return replace(found, least=LEAST[dtype])
 
     def add(self, statement: Statement) -> None:
         """Learn from one statement."""
@@ -218,12 +228,23 @@ class _Sums:
         cancels = statement.operator == "+" or any(
             isinstance(node, Binary) and node.op in "+-" and node.dtype.is_float for node in walk(statement.value)
         )
+        casts = (_narrowed(node.dtype) for node in walk(statement.value) if isinstance(node, Cast))
+        stored = max(
+            [
+                0.0,
+                *casts,
+                *(each.stored for each in earlier),
+                *(each.rounded for each in earlier if each.rounded > each.unit),
+            ]
+        )
         return Allowance(
             max([unit, *(each.unit for each in earlier)]),
-            max([UNIT[dtype] if dtype.compute is not dtype else 0.0, *(each.stored for each in earlier)]),
+            UNIT[dtype],
+            stored,
             terms + OPERATIONS + by * max((each.terms for each in earlier), default=1.0),
             sqrt(terms) + OPERATIONS + by * max((each.steps for each in earlier), default=1.0),
             size if cancels or any(each.size for each in earlier) else 0.0,
+            size if stored and (cancels or any(each.kept for each in earlier)) else 0.0,
         )
 
     def _computed(self, statement: Statement) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -135,3 +136,31 @@ def test_arguments_may_be_empty_or_no_numbers():
     assert judge(np.float32(0), np.float32(0))
     x = np.array([np.inf, np.nan, 1], np.float32)
     assert function_of(SUM).judge(x)(np.float32(np.nan), np.float32(np.nan))
+
+
+@pytest.mark.parametrize("dtype", ["half", "bfloat16", "float", "double"])
+@pytest.mark.parametrize("terms", [64, 512, 4096])
+def test_a_sum_that_is_rounded_once_lacks_no_term(dtype, terms):
+    """The result is rounded to its type; the sum is not, so what cancels in it does not widen what is allowed."""
+    f = tc.compile(
+        f"def f({dtype}(M, K) A, {dtype}(K, N) B) -> ({dtype}(M, N) C) {{ C(i, j) +=! A(i, k) * B(k, j) }}"
+    ).f
+    kind, random = (
+        {"half": "e", "bfloat16": ml_dtypes.bfloat16, "float": "f", "double": "d"}[dtype],
+        np.random.default_rng(terms),
+    )
+    a, b = (random.standard_normal(shape).astype(np.dtype(kind)) for shape in ((8, terms), (terms, 8)))
+    result, agrees = f(a, b), f.judge(a, b)
+    assert agrees(result, f(a[:, ::-1].copy(), b[::-1].copy()))
+    assert agrees(result, f.on("interpreter")(a, b))
+    for less in (0, terms // 2, terms - 1):
+        assert not agrees(result, f(a[:, :less].copy(), b[:less].copy()))
+
+
+def test_what_is_stored_in_16_bits_and_then_cancels():
+    f = tc.compile("def f(half(N) X, half(N) Z) -> (half(N) D) { T(i) = half(X(i) * 3.0) D(i) = T(i) - Z(i) }").f
+    x = np.linspace(1000, 2000, 50, dtype=np.float16)
+    z = (3 * x.astype(np.float32)).astype(np.float16)
+    exact, agrees = np.zeros(50, np.float16), f.judge(x, z)
+    assert agrees(exact, exact + np.float16(2))
+    assert not agrees(exact, exact + np.float16(200))
