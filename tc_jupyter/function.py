@@ -257,6 +257,12 @@ class Function:
         return self._stale
 
     @property
+    def known_functions(self) -> dict[str, Function]:
+        """The functions of earlier cells that the text may call and that it follows when they are defined again."""
+        known = self._options.known or {} if self._options.follows else {}
+        return {name: each for name, each in known.items() if isinstance(each, Function)}
+
+    @property
     def callees(self) -> dict[str, Function]:
         """The functions of earlier cells that the def calls, by the names that the text uses."""
         definition = self._definition
@@ -269,10 +275,8 @@ class Function:
 
     def _follow(self) -> None:
         """Be told when a function is defined again that this one calls."""
-        if self._options.follows:
-            for callee in (self._options.known or {}).values():
-                if isinstance(callee, Function):
-                    callee._callers.add(self)
+        for callee in self.known_functions.values():
+            callee._callers.add(self)
 
     def _relink(self, successors: Mapping[Function, Function]) -> None:
         """Know other functions from now on."""
@@ -362,6 +366,12 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<tc function {self._definition.text}>"
+
+    def __copy__(self) -> Function:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Function:
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         definition = self._definition
@@ -788,16 +798,25 @@ class Function:
         return log
 
 
-def redefine(old: Mapping[str, Function], new: Mapping[str, Function]) -> tuple[Function, ...]:
+def redefine(
+    old: Mapping[str, Function], new: Mapping[str, Function], made: Iterable[Function] = ()
+) -> tuple[Function, ...]:
     """Let the callers of functions that are defined again call the new ones, and their callers, too.
 
     Args:
         old, new: functions by the names that a notebook has for them; callers among them are compiled at once, others when needed.
+        made: functions that earlier cells made, whether or not they still have a name: a name may be deleted, or mean something
+            else for a while, and callers follow whatever is defined under it next.
 
     Returns:
         The callers that were compiled, or are stale; callees first.
     """
-    successors = {each: new[name] for name, each in old.items() if name in new and new[name] is not each}
+    successors = {
+        callee: new[name]
+        for caller in _with_callees([*old.values(), *made])
+        for name, callee in caller.known_functions.items()
+        if name in new and new[name] is not callee
+    }
     changed = {each for each, now in successors.items() if not _is_same(each, now)}
     present = {*{**old, **new}.values()}
     rebuilt: list[Function] = []
@@ -825,6 +844,17 @@ def _is_same(one: Function, other: Function) -> bool:
     if one.is_open or other.is_open or one.stale or other.stale:
         return False
     return one.program == other.program
+
+
+def _with_callees(functions: Iterable[Function]) -> dict[Function, None]:
+    """Functions, and all that they follow, each once."""
+    found, waiting = dict[Function, None](), list(functions)
+    while waiting:
+        function = waiting.pop()
+        if function not in found:
+            found[function] = None
+            waiting += function.known_functions.values()
+    return found
 
 
 def _callers_first_to_last(functions: Iterable[Function]) -> tuple[Function, ...]:

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
@@ -48,6 +49,7 @@ class TcMagics(Magics, Configurable):
     def __init__(self, shell: Any, front_end: Callable[[], str] = _none_attached) -> None:
         """Make the magics of a shell; `front_end` says in words which front end is attached."""
         self._front_end = front_end
+        self._made: WeakSet[Function] = WeakSet()
         Configurable.__init__(self, parent=shell)
         Magics.__init__(self, shell=shell)
         if shell is not None and self not in shell.configurables:
@@ -91,7 +93,8 @@ class TcMagics(Magics, Configurable):
         self._say_replaced(module)
         earlier = {name: value for name, value in self._namespace().items() if isinstance(value, Function)}
         self._bind(module)
-        self._say_rebuilt(redefine(earlier, module), module)
+        self._say_rebuilt(redefine(earlier, module, tuple(self._made)), module)
+        self._made.update(module.values())
         if not given.quiet:
             return Report(analysis, options, doctor.engine(target), module, self.predict)
         if analysis.diagnostics:
@@ -122,7 +125,7 @@ class TcMagics(Magics, Configurable):
             CompileError: a def that is defined again calls itself through functions of earlier cells.
         """
         for name, function in functions.items():
-            path = cycle(function, name) if name in self._namespace() else ()
+            path = cycle(function, name)
             if len(path) > 2:
                 message = "defs would call each other: " + " -> ".join(f"`{each}`" for each in path)
                 found = analysis.functions.get(function.written_name)

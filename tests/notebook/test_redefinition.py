@@ -97,6 +97,56 @@ def test_a_name_that_python_gave_stays(session):
     np.testing.assert_array_equal(session.names["g"](X), 2 * X + 1)
 
 
+BETWEEN = (
+    "del f",
+    "f = 3",
+    "import math as f",
+    "f = f(X)",
+    "import copy\nf = copy.copy(f)",
+    "f = g",
+    "f = f.on('interpreter')",
+)
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_a_name_may_mean_something_else_in_between(session, between):
+    session.names["X"] = X
+    session(f("X(i) * 2"))
+    session(G)
+    session(between)
+    np.testing.assert_array_equal(session.names["g"](X), 2 * X + 1)
+    session(f("X(i) * 5"))
+    np.testing.assert_array_equal(session.names["g"](X), 5 * X + 1)
+    session(between)
+    session("%%tc\ndef f(float(N) X, float(N) Z) -> (Y) { Y(i) = X(i) * Z(i) }")
+    assert session.names["g"].stale is not None
+
+
+def test_a_function_without_a_name_follows(session):
+    session(f("X(i) * 2"))
+    session(G)
+    session("kept = [g]\ndel g, f")
+    session(f("X(i) * 5"))
+    np.testing.assert_array_equal(session.names["kept"][0](X), 5 * X + 1)
+
+
+def test_a_circle_through_a_deleted_name_is_refused(session):
+    for cell in (f("X(i) * 2"), G, H):
+        session(cell)
+    session("del f")
+    assert "TC214" in session.fails("%%tc\ndef f(float(N) X) -> (Y) { Y = h(X) }")
+    np.testing.assert_array_equal(session.names["h"](X), (2 * X + 1) * 10)
+
+
+def test_a_copy_is_the_function(session):
+    session(f("X(i) * 2"))
+    session(G)
+    session("import copy\ncopies = copy.deepcopy([g, copy.copy(g)])")
+    session(f("X(i) * 5"))
+    for each in session.names["copies"]:
+        np.testing.assert_array_equal(each(X), 5 * X + 1)
+
+
 def test_other_engines_and_schedules_follow(session):
     session(f("X(i) * 2"))
     session(G)
