@@ -169,6 +169,14 @@ def test_products_of_small_integers_do_not_overflow_before_they_wrap():
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int64", "bool"])
+def test_functions_of_integers(dtype):
+    text = f"def f({dtype}(N) X) -> (A, B, C) {{ A(i) = sign(X(i)) B(i) = abs(X(i)) C(i) = relu(X(i)) }}"
+    if tc.analyze(text).ok:
+        same(run(text, {"X": np.array([0, 1, 3, -2]).astype(dtype)}, {"N": 4}))
+
+
+@needs_compiler
 def test_a_number_of_a_half_type():
     text = "def f(bfloat16(N) X, bfloat16 a) -> (Y, Z) { Y(i) = X(i) * a  Z(i) = i == 1 ? a : X(i) where i in 0:N }"
     function = plain_c(tc.analyze(text).functions["f"])

@@ -380,7 +380,8 @@ class _Printer:
     def integer_call(self, name: str, dtype: DType, argument: str) -> str:
         """The functions that keep integers: absolute value and sign; rounding changes nothing."""
         kind, suffix = C_TYPES[dtype], suffix_of(dtype)
-        bodies = {"abs": f"x < 0 ? ({kind})-x : x", "sign": f"({kind})((x > 0) - (x < 0))", "relu": "x < 0 ? 0 : x"}
+        sign = f"({kind})((x > 0) - (x < 0))" if dtype.is_signed else "x != 0"
+        bodies = {"abs": f"x < 0 ? ({kind})-x : x", "sign": sign, "relu": "x < 0 ? 0 : x"}
         if name not in bodies or (name != "sign" and not dtype.is_signed):
             return f"({argument})"
         self.need([f"static inline {kind} {name}_{suffix}({kind} x) {{ return {bodies[name]}; }}"])
