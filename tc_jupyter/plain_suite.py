@@ -179,7 +179,11 @@ def c_call(
         else:
             kind: Any = np.ctypeslib.as_ctypes_type(np.dtype(argument.dtype.value))
             passed.append(kind(np.asarray(values[argument.name]).item()))
-    return lambda: entry(*passed), written
+
+    def loops() -> object:
+        return entry(*passed), values  # which live as long as the call: C has their addresses alone
+
+    return loops, written
 
 
 def _compiled(text: str, folder: Path) -> Path:
