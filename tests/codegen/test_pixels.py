@@ -108,6 +108,8 @@ APART = (
     "def f(uint8(C,H,W) X) -> (Y) { Y(i,j,c) = X(c,i,j) }",
     "def f(uint8(H,W,4) X) -> (Y) { Y(i,j,c) = X(i,j,2-c) where c in 0:3 }",
     "def f(double(N,C) X, double(C) w) -> (Y) { Y(i,c) = X(i,c) * w(c) }",
+    "def f(float(N,3) A, float(N,3) B) -> (C) { C(i,c) = A(i,(c+1)%3)*B(i,(c+2)%3) - A(i,(c+2)%3)*B(i,(c+1)%3) where c in 0:3 }",
+    "def f(float(N,4) A) -> (C) { C(i,c) = A(i,min(c+1,3)) - A(i,max(c-1,0)) where c in 0:4 }",
 )
 
 

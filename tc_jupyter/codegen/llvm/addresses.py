@@ -14,8 +14,7 @@ from tc_jupyter.program import Expr, Read
 from . import arith
 from .builder import Lines, Value, memory_type, vector_type
 from .counters import SCALES
-from .polynomial import Polynomial, Term, add, as_expr, coefficient, multiply, polynomial, without
-from .prepare import constant_value
+from .polynomial import Polynomial, Term, add, as_expr, coefficient, constant_value, multiply, polynomial, without
 from .state import Moved
 from .storage import Storage
 from .values import Values

@@ -32,8 +32,8 @@ from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, int64, rewrite
 from tc_jupyter.schedule import Target
 
-from .polynomial import mentions
-from .prepare import accesses, constant_value, natural, plus, times
+from .polynomial import constant_value, mentions
+from .prepare import accesses, natural, plus, times
 from .strips import cut, is_stream, native_lanes
 
 Buffers = Mapping[str, Buffer]

@@ -18,7 +18,8 @@ from tc_jupyter.program import DType, Expr, int64
 
 from . import arith
 from .builder import Lines, Value, index
-from .prepare import constant_value, has_read, largest, plus
+from .polynomial import constant_value
+from .prepare import has_read, largest, plus
 from .state import Counted, Level, Moved, State
 
 SCALES = (1, 2, 4, 8)

@@ -28,7 +28,8 @@ from .narrow import narrow
 from .overlap import overlap
 from .packing import Scope, packed, written
 from .peeling import peel
-from .prepare import accumulate, constant_value, full_tiles, tasks, without_short
+from .polynomial import constant_value
+from .prepare import accumulate, full_tiles, tasks, without_short
 from .remainder import one_by_one
 from .row_tiles import row_tiles
 from .steps import native_steps

@@ -15,7 +15,7 @@ from tc_jupyter.program import Binary, DType, Expr, Read, Select, int64, rewrite
 
 from .builder import index, memory_type
 from .memory import Memory
-from .polynomial import Polynomial, as_expr, polynomial, step
+from .polynomial import Polynomial, as_expr, constant_value, polynomial, step
 from .prefetch import (
     BURST,
     FIRST,
@@ -32,7 +32,7 @@ from .prefetch import (
     next_panel,
     next_rows,
 )
-from .prepare import ceil_div, constant_value, has_read, maximum, minimum, plus, times
+from .prepare import ceil_div, has_read, maximum, minimum, plus, times
 from .row_tiles import Part
 from .storage import Storage, element_count, row_major
 

@@ -17,8 +17,8 @@ from . import arith
 from .builder import Value, constant, index, mangle, memory_type, vector_type
 from .fetches import Fetches
 from .pieces import Pieces, Rows, along_rows, in_pieces, wrapped
-from .polynomial import Polynomial, add, as_expr, step
-from .prepare import constant_value, maximum, plus, substitute
+from .polynomial import Polynomial, add, as_expr, constant_value, step
+from .prepare import maximum, plus, substitute
 from .storage import Storage
 
 

@@ -23,9 +23,9 @@ from . import arith
 from .builder import Builder, Lines, Value, clean, flatten, index, memory_type
 from .line_starts import POINTS, LineStart
 from .packing import written
-from .polynomial import Polynomial, as_expr, polynomial
+from .polynomial import Polynomial, as_expr, constant_value, polynomial
 from .prefetch import LINE, is_batch
-from .prepare import Tasks, constant_value, maximum, plus, times
+from .prepare import Tasks, maximum, plus, times
 from .row_tiles import is_large
 from .show import heading
 from .storage import Storage, rounded_up, row_major

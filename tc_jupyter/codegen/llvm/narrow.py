@@ -35,7 +35,8 @@ from tc_jupyter.program import (
     walk,
 )
 
-from .prepare import constant_value, largest, plus
+from .polynomial import constant_value
+from .prepare import largest, plus
 
 Ranges = Mapping[str, tuple[Expr, Expr]]
 Loops = tuple[For, ...]

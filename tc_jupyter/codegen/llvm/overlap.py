@@ -26,8 +26,19 @@ from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions,
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rebuild, walk
 
-from .polynomial import Polynomial, add, as_expr, coefficient, mentions, multiply, polynomial, scaled, without
-from .prepare import SHORT, constant_value, map_block, minimum, plus, times, upper_limit
+from .polynomial import (
+    Polynomial,
+    add,
+    as_expr,
+    coefficient,
+    constant_value,
+    mentions,
+    multiply,
+    polynomial,
+    scaled,
+    without,
+)
+from .prepare import SHORT, map_block, minimum, plus, times, upper_limit
 
 
 def overlap(block: Block, free_masks: bool = False) -> Block:

@@ -23,8 +23,8 @@ from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, int64
 from tc_jupyter.schedule import Target
 
-from .polynomial import has_iterations, mentions
-from .prepare import constant_value, minimum, plus, substitute, upper_limit
+from .polynomial import constant_value, has_iterations, mentions
+from .prepare import minimum, plus, substitute, upper_limit
 from .strips import Flat, in_order
 from .transpose import turned_width
 

@@ -20,7 +20,8 @@ from tc_jupyter.loops import Block, For, If, Stmt, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, DType, int64
 
-from .prepare import SHORT, constant_value, fill, map_block, natural, substitute, upper_limit
+from .polynomial import constant_value
+from .prepare import SHORT, fill, map_block, natural, substitute, upper_limit
 from .strips import whole_extent
 
 

@@ -1,12 +1,12 @@
 """Index expressions as sums of products, so that an address is `pointer + what the inner loop changes`.
 
 Worked example: `(io*12 + 3)*K + k` is `{(io, K): 12, (K,): 3, (k,): 1}`. What is not a sum, difference or product of
-integers stays one factor (`i // 2`). Arithmetic is exact modulo 2^64, as the machine's.
+integers, nor a number, stays one factor (`i // 2`). Arithmetic is exact modulo 2^64, as the machine's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
@@ -32,6 +32,33 @@ class Polynomial:
         return dict(self.terms).get((), 0)
 
 
+def constant_value(expr: Expr) -> int | None:
+    """The number that an `int64` expression always has, if that can be seen."""
+    match expr:
+        case Const():
+            return int(expr.value)
+        case Unary(op="-"):
+            value = constant_value(expr.operand)
+            return None if value is None else -value
+        case Binary():
+            left, right = constant_value(expr.left), constant_value(expr.right)
+            if left is None or right is None:
+                return None
+            operations: dict[str, Callable[[int, int], int]] = {
+                "+": lambda a, b: a + b,
+                "-": lambda a, b: a - b,
+                "*": lambda a, b: a * b,
+                "//": lambda a, b: a // b if b else 0,
+                "/": lambda a, b: a // b if b else 0,
+                "%": lambda a, b: a % b if b else 0,
+                "min": min,
+                "max": max,
+            }
+            return operations[expr.op](left, right) if expr.op in operations else None
+        case _:
+            return None
+
+
 @lru_cache(maxsize=1 << 13)
 def polynomial(expr: Expr) -> Polynomial:
     """The sum of products of an `int64` expression."""
@@ -50,6 +77,10 @@ def polynomial(expr: Expr) -> Polynomial:
             left, right = polynomial(expr.left), polynomial(expr.right)
             if len(left.terms) * len(right.terms) <= MOST_TERMS:
                 return multiply(left, right)
+        case Binary(op="/" | "//" | "%" | "min" | "max") if expr.dtype is DType.INT64:
+            value = constant_value(expr)  # as of `(i + 1) % 3` in an unrolled loop
+            if value is not None:
+                return polynomial(int64(value))
         case _:
             pass
     return Polynomial((((expr,), 1),))

@@ -57,7 +57,7 @@ from tc_jupyter.program import (
 )
 
 from .arith import identity
-from .polynomial import Polynomial, polynomial
+from .polynomial import Polynomial, constant_value, polynomial
 
 UNKNOWN = 16
 """Iterations that a loop, or elements that a dimension, counts as where sizes do not say it."""
@@ -142,33 +142,6 @@ def times(left: Expr, right: Expr) -> Expr:
 def ceil_div(left: Expr, right: Expr) -> Expr:
     """`ceil(left / right)` for a positive divisor."""
     return Binary("//", plus(left, Binary("-", right, int64(1), DType.INT64)), right, DType.INT64)
-
-
-def constant_value(expr: Expr) -> int | None:
-    """The number that an `int64` expression always has, if that can be seen."""
-    match expr:
-        case Const():
-            return int(expr.value)
-        case Unary(op="-"):
-            value = constant_value(expr.operand)
-            return None if value is None else -value
-        case Binary():
-            left, right = constant_value(expr.left), constant_value(expr.right)
-            if left is None or right is None:
-                return None
-            operations: dict[str, Callable[[int, int], int]] = {
-                "+": lambda a, b: a + b,
-                "-": lambda a, b: a - b,
-                "*": lambda a, b: a * b,
-                "//": lambda a, b: a // b if b else 0,
-                "/": lambda a, b: a // b if b else 0,
-                "%": lambda a, b: a % b if b else 0,
-                "min": min,
-                "max": max,
-            }
-            return operations[expr.op](left, right) if expr.op in operations else None
-        case _:
-            return None
 
 
 def upper_limit(expr: Expr) -> int | None:

@@ -27,8 +27,8 @@ from tc_jupyter.loops import Block, For, If, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64
 
-from .polynomial import Polynomial, moves, polynomial, step, without
-from .prepare import accesses, constant_value, fill, has_read, map_block, substitute, upper_limit, variables
+from .polynomial import Polynomial, constant_value, moves, polynomial, step, without
+from .prepare import accesses, fill, has_read, map_block, substitute, upper_limit, variables
 from .strips import one_loop
 
 

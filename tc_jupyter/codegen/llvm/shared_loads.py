@@ -21,8 +21,8 @@ from . import arith
 from .builder import Value
 from .loads import Loads
 from .memory import below, lane_multiple
-from .polynomial import Polynomial, add, as_expr, has_iterations, mentions, polynomial, step
-from .prepare import constant_value, minimum, plus, substitute, upper_limit
+from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, mentions, polynomial, step
+from .prepare import minimum, plus, substitute, upper_limit
 from .state import Vector
 from .storage import Storage
 from .strips import WIDEST, native_lanes

@@ -7,7 +7,7 @@ from typing import assert_never
 from tc_jupyter.loops import For, Store
 from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary
 
-from .prepare import constant_value
+from .polynomial import constant_value
 
 _LEVEL = {
     "||": 1,

@@ -19,8 +19,8 @@ from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64
 from . import arith
 from .builder import memory_type, vector_type
 from .free_lanes import has_free_lanes
-from .polynomial import mentions
-from .prepare import accesses, constant_value, has_read, largest, plus, times, upper_limit, variables
+from .polynomial import constant_value, mentions
+from .prepare import accesses, has_read, largest, plus, times, upper_limit, variables
 from .show import heading, show
 from .state import Written
 from .steps import NATIVE, dot

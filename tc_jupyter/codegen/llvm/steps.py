@@ -21,7 +21,7 @@ from tc_jupyter.schedule import STEPS, Target
 
 from . import arith
 from .builder import Builder
-from .prepare import constant_value
+from .polynomial import constant_value
 
 NATIVE = frozenset(step.name for step in STEPS.values() if step.feature)
 """Steps that a processor may have."""

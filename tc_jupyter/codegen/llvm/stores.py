@@ -18,9 +18,9 @@ from tc_jupyter.schedule.templates.contraction import PIXEL
 from . import arith
 from .builder import Value, constant, index, mangle, memory_type, vector_type
 from .memory import below, lane_multiple
-from .polynomial import Polynomial, add, as_expr, has_iterations, multiply, polynomial, step
+from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, multiply, polynomial, step
 from .prefetch import LINE, reads_once, takes_long
-from .prepare import PARTIAL, constant_value, has_read
+from .prepare import PARTIAL, has_read
 from .row_tiles import is_large
 from .shared_loads import SharedLoads
 from .show import show_store

@@ -36,8 +36,8 @@ from tc_jupyter.program import (
 )
 from tc_jupyter.schedule import Target
 
-from .polynomial import Polynomial, Product, as_expr, mentions, polynomial, step
-from .prepare import constant_value, has_read, map_block, minimum, plus, substitute, times, upper_limit
+from .polynomial import Polynomial, Product, as_expr, constant_value, mentions, polynomial, step
+from .prepare import has_read, map_block, minimum, plus, substitute, times, upper_limit
 from .vector_math import is_inline
 
 WIDEST = 8

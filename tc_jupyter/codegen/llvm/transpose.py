@@ -22,8 +22,8 @@ from tc_jupyter.schedule import Target
 
 from . import arith
 from .builder import Builder, Value
-from .polynomial import mentions, polynomial, step
-from .prepare import MASKED, constant_value, map_block, plus, substitute, times, upper_limit
+from .polynomial import constant_value, mentions, polynomial, step
+from .prepare import MASKED, map_block, plus, substitute, times, upper_limit
 
 FEWEST = 4
 """Shorter rows are not turned."""

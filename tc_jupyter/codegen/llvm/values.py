@@ -21,8 +21,8 @@ from .builder import Value, constant, index, register_type
 from .counters import Counters
 from .division import divide, has_reciprocal
 from .pieces import reduced
-from .polynomial import Polynomial, add, as_expr, moves, polynomial, scaled, step, without
-from .prepare import constant_value, has_read, largest, maximum, minimum, substitute
+from .polynomial import Polynomial, add, as_expr, constant_value, moves, polynomial, scaled, step, without
+from .prepare import has_read, largest, maximum, minimum, substitute
 from .transpose import plain_reads
 from .vector_math import emit_call, float_remainder
 

@@ -19,9 +19,9 @@ from . import arith
 from .builder import Lines, Value, index
 from .peeling import peel
 from .pieces import reads_in_pieces
-from .polynomial import as_expr, has_iterations, polynomial
+from .polynomial import as_expr, constant_value, has_iterations, polynomial
 from .prefetch import LINE
-from .prepare import constant_value, full_tiles, minimum, plus, substitute, upper_limit
+from .prepare import full_tiles, minimum, plus, substitute, upper_limit
 from .row_tiles import Part, lanes_of_stream
 from .show import heading
 from .state import Vector
