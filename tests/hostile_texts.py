@@ -437,6 +437,12 @@ def sac_constructs() -> dict[str, Construct]:
         "partitions": lambda length: _SAC_VALUE.replace(
             "@", _many(lambda n: f"[i] -> {n} | [{n}] <= [i] < [{n + 1}]", length - 60, "{ @ }", "; ")
         ),
+        "partitions of products": lambda length: _many(
+            lambda n: f"[i, j] -> 1 | [n/{n + 1}, m] <= [i, j] < [n + {n}, m*{n}]",
+            length - 60,
+            "int[.,.] f(int n, int m) { return { @; [i, j] -> 0 | [i, j] < [n*n, m*m] }; }",
+            "; ",
+        ),
     }
     return found
 

@@ -51,6 +51,7 @@ KNOWN_SAC = [
     "comprehension in bound 95 deep",
     "with in bound 48 deep",
     "every operator 95 deep",
+    "partitions of products",
 ]
 
 
@@ -88,6 +89,19 @@ STENCIL = "def f{n}(float(N) X) -> (Y) {{ A = f{m}(X) Y(i) = A(i) + A(i + 1) }}"
 def chain(defs):
     calls = " ".join(STENCIL.format(n=n, m=n - 1) for n in range(1, defs))
     return f"def f0(float(N) X) -> (Y) {{ Y(i) = X(i) + X(i + 2) }} {calls}"
+
+
+@pytest.mark.parametrize("partitions", [3, 4, 5])
+@pytest.mark.parametrize("value", ["1", "a[i + {n}, j]"])
+def test_bounds_that_are_products_are_no_more_work_than_others(partitions, value):
+    cut = (
+        f"[i, j] -> {value} | [n/{{k}}, m] <= [i, j] < [n + {{n}}, m*{{n}}]; ".format(n=n, k=n + 1)
+        for n in range(partitions)
+    )
+    text = f"int[.,.] f(int n, int m, int[.,.] a) {{ return {{ {''.join(cut)}[i, j] -> 0 | [i, j] < [n*n, m*m] }}; }}"
+    calls, found = spent(text, language="sac")
+    assert not found.diagnostics
+    assert calls < 5_000_000
 
 
 def spent(text, **given):

@@ -114,9 +114,7 @@ def _analysis(
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
     parsed = parse_tc(source)
     callees = callable_values(known)
-    with allowed(
-        reserve=WORK.left // 4 * 3
-    ):  # calls are copies of what is called, and most work is to find their ranges
+    with allowed(reserve=WORK.left // 4 * 3):  # a call is a copy of what it calls; most work is to find the ranges
         checked = check_tc(parsed.unit, source, callees)
     functions: dict[str, FunctionAnalysis] = {}
     messages = [*parsed.diagnostics, *checked.diagnostics]
