@@ -196,6 +196,10 @@ def _def(n: int, body: str) -> str:
     return f"def f{n}(float(N) X) -> (Y) {{ {body} }}"
 
 
+def _after(n: int) -> str:
+    return f"A{n}(i) = {f'A{n - 1}' if n else 'X'}(i)"
+
+
 def constructs() -> dict[str, Construct]:
     """Texts of `%%tc` by name; each is made for a length in characters."""
     found: dict[str, Construct] = {}
@@ -233,6 +237,14 @@ def constructs() -> dict[str, Construct]:
         "defs": lambda length: _many(lambda n: _def(n, "Y(i) = X(i)"), length, "@"),
         "chained defs": lambda length: _many(
             lambda n: _def(n, f"Y = f{n - 1}(X)" if n else "Y(i) = X(i) + X(i + 1)"), length, "@"
+        ),
+        "chained stencils": lambda length: _many(
+            lambda n: _def(n, f"A = f{n - 1}(X) Y(i) = A(i) + A(i + 1)" if n else "Y(i) = X(i) + X(i + 1)"),
+            length,
+            "@",
+        ),
+        "calls of a long def": lambda length: _many(
+            lambda n: _def(n, "Y = f0(X)" if n else _many(_after, length // 2, "@ Y(i) = A0(i)")), length, "@"
         ),
         "doubling defs": lambda length: _many(
             lambda n: _def(n, f"Z = f{n - 1}(X) Y = f{n - 1}(Z)" if n else "Y(i) = X(i) + X(i + 1)"), length, "@"
@@ -424,6 +436,12 @@ def sac_constructs() -> dict[str, Construct]:
         "matrix": lambda length: _SAC_VALUE.replace("@", _many(lambda n: f"[{n}, s]", length - 60, "[@]", ", ")),
         "partitions": lambda length: _SAC_VALUE.replace(
             "@", _many(lambda n: f"[i] -> {n} | [{n}] <= [i] < [{n + 1}]", length - 60, "{ @ }", "; ")
+        ),
+        "partitions of products": lambda length: _many(
+            lambda n: f"[i, j] -> 1 | [n/{n + 1}, m] <= [i, j] < [n + {n}, m*{n}]",
+            length - 60,
+            "int[.,.] f(int n, int m) { return { @; [i, j] -> 0 | [i, j] < [n*n, m*m] }; }",
+            "; ",
         ),
     }
     return found

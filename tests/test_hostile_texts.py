@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import random
 import sys
 
@@ -30,6 +31,8 @@ KNOWN = [
     "squared extents of 10000000",
     "growing extents of 10000000",
     "halving defs",
+    "chained stencils",
+    "calls of a long def",
     "300 dimensions",
     "products of 10000000",
     "doubled minimum lets as A(@) of 600",
@@ -48,6 +51,7 @@ KNOWN_SAC = [
     "comprehension in bound 95 deep",
     "with in bound 48 deep",
     "every operator 95 deep",
+    "partitions of products",
 ]
 
 
@@ -77,6 +81,59 @@ def test_the_same_text_is_refused_every_time():
     first, second = (analyze(text).diagnostics for _ in range(2))
     assert first == second
     assert "TC508" in {each.code.number for each in first}
+
+
+STENCIL = "def f{n}(float(N) X) -> (Y) {{ A = f{m}(X) Y(i) = A(i) + A(i + 1) }}"
+
+
+def chain(defs):
+    calls = " ".join(STENCIL.format(n=n, m=n - 1) for n in range(1, defs))
+    return f"def f0(float(N) X) -> (Y) {{ Y(i) = X(i) + X(i + 2) }} {calls}"
+
+
+@pytest.mark.parametrize("partitions", [3, 4, 5])
+@pytest.mark.parametrize("value", ["1", "a[i + {n}, j]"])
+def test_bounds_that_are_products_are_no_more_work_than_others(partitions, value):
+    cut = (
+        f"[i, j] -> {value} | [n/{{k}}, m] <= [i, j] < [n + {{n}}, m*{{n}}]; ".format(n=n, k=n + 1)
+        for n in range(partitions)
+    )
+    text = f"int[.,.] f(int n, int m, int[.,.] a) {{ return {{ {''.join(cut)}[i, j] -> 0 | [i, j] < [n*n, m*m] }}; }}"
+    calls, found = spent(text, language="sac")
+    assert not found.diagnostics
+    assert calls < 5_000_000
+
+
+def spent(text, **given):
+    """What a text's analysis takes, in calls of Python functions: as much on every machine."""
+    profile = cProfile.Profile()
+    found = profile.runcall(analyze, text, **given)
+    return sum(each.callcount for each in profile.getstats()), found
+
+
+def test_calls_of_calls_are_counted_for_the_whole_text():
+    found = analyze(chain(40))
+    assert found.ok
+    assert found.functions["f39"].ranges.range("Y", "i").text == "0 <= i < N - 41"
+    calls, found = spent(chain(150))
+    assert {each.code.number for each in found.diagnostics} == {"TC508"}
+    assert "those of this cell are too many" in found.diagnostics[0].message
+    assert found.functions["f40"].ok
+    assert calls < 9_000_000
+
+
+@pytest.mark.parametrize("language", ["tc", "sac"])
+def test_calls_of_long_functions_of_earlier_cells_are_counted(language):
+    long = "".join(f"A{n}(i) = X(i) * {n} " for n in range(120))
+    known = analyze(f"def g(float(N) X) -> (Y) {{ {long} Y(i) = A0(i) }}", allow=("TC231",)).functions["g"].program
+    each = (
+        "def f{n}(float(N) X) -> (Y) {{ Y = g(X) }}"
+        if language == "tc"
+        else "float[.] f{n}(float[.] x) {{ return g(x); }}"
+    )
+    calls, found = spent(" ".join(each.format(n=n) for n in range(230)), language=language, known={"g": known})
+    assert {each.code.number for each in found.diagnostics if each.is_error} <= {"TC508", "TC503"}
+    assert calls < 9_000_000
 
 
 def test_one_def_leaves_enough_for_the_others():

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes, nearest, render
-from tc_jupyter.diagnostics.work import allowed, in_turn
+from tc_jupyter.diagnostics.work import WORK, allowed, in_turn
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.syntax import Parsed, in_order, parse_sac, parse_tc
@@ -114,7 +114,8 @@ def _analysis(
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
     parsed = parse_tc(source)
     callees = callable_values(known)
-    checked = check_tc(parsed.unit, source, callees)
+    with allowed(reserve=WORK.left // 4 * 3):  # a call is a copy of what it calls; most work is to find the ranges
+        checked = check_tc(parsed.unit, source, callees)
     functions: dict[str, FunctionAnalysis] = {}
     messages = [*parsed.diagnostics, *checked.diagnostics]
     for (key, program), limit in in_turn(list(checked.programs.items())):

@@ -90,8 +90,19 @@ def allowed(steps: int = UNLIMITED, reserve: int | None = None) -> Generator[Non
     try:
         yield
     finally:
-        spent = share - WORK.left
+        spent = share - max(0, WORK.left)  # what was refused was not done
         WORK.left, WORK.limited = (before[0] - spent if before[1] else before[0]), before[1]
+
+
+@contextmanager
+def uncounted() -> Generator[None]:
+    """Let what is inside spend anything, for it is no more than the text or what was counted before."""
+    before = WORK.left, WORK.limited
+    WORK.left, WORK.limited = UNLIMITED, False
+    try:
+        yield
+    finally:
+        WORK.left, WORK.limited = before
 
 
 def in_turn(items: Sequence[T]) -> Generator[tuple[T, AbstractContextManager[None]]]:

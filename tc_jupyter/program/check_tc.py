@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
+from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import elsewhere, in_order, tree
 
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, walk
@@ -215,13 +216,26 @@ class _DefChecker:
         for statement in self.node.statements:
             self.scope.later |= dict.fromkeys(_targets(statement))
         for statement in self.node.statements:
-            self.statement(statement)
-            if self.too_many(statement.span):
+            if not self.within_limits(statement) or self.too_many(statement.span):
                 break
-        self.unwritten_results()
+        else:
+            self.unwritten_results()
         if not self.failed and not self.node.broken:
             self.unused()
         return self.program()
+
+    def within_limits(self, statement: tree.TcStatement) -> bool:
+        """Check a statement; where the calls of the text have become too many copies of statements, say so."""
+        try:
+            self.statement(statement)
+        except TooMuchWork as problem:
+            what = "a call is a copy of what it calls, and those of this cell are too many"
+            help = (
+                "call fewer defs here: put some of them into other cells, or let Python call them one after the other"
+            )
+            self.scope.diagnostics.append(too_much(problem, statement.span, what, help))
+            return False
+        return True
 
     def too_many(self, span: Span) -> bool:
         """Whether the def has grown beyond the limits, which keep a short text from making endless programs."""
@@ -609,6 +623,7 @@ class _DefChecker:
     def arguments_fit(self, program: Program, passed: list[Passed]) -> bool:
         """Ranks and element types; sizes are compared when the call is inlined."""
         count = len(self.scope.diagnostics)
+        spend(len(program.statements))
         in_bounds = _bound_scalars(program)
         for name, argument in zip(program.parameters, passed, strict=True):
             formal, own = program.tensor(name), f"`{name}` of `{program.name}`"

@@ -12,9 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import Span
+from tc_jupyter.diagnostics.work import spend
 
 from .expr import Cast, Const, DType, Expr, Read, Size, rewrite
 from .program import Equality, Index, Program, Statement, Tensor
+
+STEPS_PER_NODE = 8  # to make it anew
+STEPS_PER_STATEMENT = 50  # beside its nodes
+CHARACTERS_PER_STEP = 16  # of the names of copies, which become longer with each call around a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,7 @@ class _Copy:
 
     def rule(self, node: Expr) -> Expr | None:
         """One node renamed and placed at the call."""
+        spend(STEPS_PER_NODE)
         match node:
             case Size() if node.name in self.sizes:
                 return replace(self.sizes[node.name], span=self.span)
@@ -175,6 +181,7 @@ class _Copy:
         return None if box is None else tuple((self.expr(lower), self.expr(upper)) for lower, upper in box)
 
     def tensor(self, tensor: Tensor) -> Tensor:
+        spend(STEPS_PER_NODE + len(self.tensors[tensor.name]) // CHARACTERS_PER_STEP)
         return replace(
             tensor,
             name=self.tensors[tensor.name],
@@ -192,6 +199,7 @@ class _Copy:
 
     def statement(self, statement: Statement, prefix: str) -> Statement:
         """A copy; a first statement without `!` starts from the identity, for no `out=` is passed."""
+        spend(STEPS_PER_STATEMENT + len(prefix) // CHARACTERS_PER_STEP)
         return replace(
             statement,
             name=f"{prefix}.{statement.name}",

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tc_jupyter.diagnostics import Span
+from tc_jupyter.diagnostics.work import spend
 
 from .expr import Expr, IndexVar, Read, Size, rewrite
 from .program import CallSite, Equality, Index, Program, Statement
-from .sac_emit import Emitter, Temp
-from .sac_sizes import ZERO
+from .sac_emit import STEPS_PER_STATEMENT, Emitter, Temp
+from .sac_sizes import STEPS_PER_NODE, ZERO
 
 
 def inline_program(
@@ -94,6 +95,7 @@ class _Inliner:
         return rewrite(expr, self._rule)
 
     def _rule(self, node: Expr) -> Expr | None:
+        spend(STEPS_PER_NODE)
         if isinstance(node, Size):
             tensor, _, dimension = node.name.rpartition(".")
             if tensor in self.names:
@@ -108,6 +110,7 @@ class _Inliner:
 
     def statement(self, statement: Statement) -> Statement:
         """A statement of the callee as one of the caller."""
+        spend(STEPS_PER_STATEMENT)
         outer = tuple(
             Index(name, "output", (ZERO, self.out.box[index][1]), statement.span)
             for name, index in zip(self.leading, self.lifted, strict=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tc_jupyter.diagnostics.work import spend
@@ -42,6 +43,7 @@ Interval: TypeAlias = tuple[Expr, Expr]
 
 ZERO, ONE = int64(0), int64(1)
 STEPS_PER_NODE = 15  # to make it anew and to simplify it
+REPLACED = 4  # `min` and `max` of a sum, until its sign is given up
 STEPS_PER_SUM, STEPS_PER_TERM = 2, 2  # to take it apart, and to make it again
 _I64 = DType.INT64
 
@@ -314,29 +316,50 @@ def absolute(expr: Expr, box: Mapping[str, Interval] | None = None) -> Expr:
     return expr if is_nonnegative(expr, box) else maximum((expr, sub(ZERO, expr)))
 
 
-def is_nonnegative(expr: Expr, box: Mapping[str, Interval] | None = None, depth: int = 4) -> bool:
+def is_nonnegative(expr: Expr, box: Mapping[str, Interval] | None = None) -> bool:
     """Whether `expr >= 0` for all sizes (at least 0) and all indices in `box` (upper end excluded); `False`: not known.
 
-    `min` and `max` inside the sum are replaced by their arguments, at most `depth` times.
+    `min` and `max` inside the sum are replaced by their arguments, at most `REPLACED` times.
     """
-    return _nonnegative(linear(expr), box or {}, depth)
+    return _nonnegative(linear(expr), _Asked(box or {}, {}, {}), REPLACED)
 
 
-def _nonnegative(form: Linear, box: Mapping[str, Interval], depth: int) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question about a sign, and what is known of the parts: the ends of cut boxes have the same parts many times."""
+
+    box: Mapping[str, Interval]
+    exprs: dict[Expr, bool]
+    atoms: dict[Expr, bool]
+
+    def expr(self, expr: Expr) -> bool:
+        """Whether `expr` is never negative, with one `min` or `max` of a sum replaced."""
+        if expr not in self.exprs:
+            self.exprs[expr] = _nonnegative(linear(expr), self, 1)
+        return self.exprs[expr]
+
+    def atom(self, atom: Expr) -> bool:
+        """Whether what is no sum is never negative."""
+        if atom not in self.atoms:
+            self.atoms[atom] = _always_nonnegative(atom, self)
+        return self.atoms[atom]
+
+
+def _nonnegative(form: Linear, asked: _Asked, depth: int) -> bool:
     terms, constant = form
     for atom, count in terms.items():
-        replaced = _ends(atom, count, box)
+        replaced = _ends(atom, count, asked)
         if replaced is None:
             continue
         if depth == 0:
             return False
         rest = {a: c for a, c in terms.items() if a is not atom and a != atom}
-        results = (_nonnegative(_plus(rest, constant, end, count), box, depth - 1) for end in replaced[1])
+        results = (_nonnegative(_plus(rest, constant, end, count), asked, depth - 1) for end in replaced[1])
         if (all if replaced[0] else any)(results):
             return True
-        if not _always_nonnegative(atom, box) or count < 0:
+        if not asked.atom(atom) or count < 0:
             return False
-    return constant >= 0 and all(count > 0 and _always_nonnegative(atom, box) for atom, count in terms.items())
+    return constant >= 0 and all(count > 0 and asked.atom(atom) for atom, count in terms.items())
 
 
 def _plus(terms: dict[Expr, int], constant: int, expr: Expr, count: int) -> Linear:
@@ -344,10 +367,10 @@ def _plus(terms: dict[Expr, int], constant: int, expr: Expr, count: int) -> Line
     return new, constant + _collect(expr, count, new)
 
 
-def _ends(atom: Expr, count: int, box: Mapping[str, Interval]) -> tuple[bool, tuple[Expr, ...]] | None:
+def _ends(atom: Expr, count: int, asked: _Asked) -> tuple[bool, tuple[Expr, ...]] | None:
     """Lower bounds of `count*atom`: (all must do, or any) and the replacements of the atom."""
-    if isinstance(atom, IndexVar) and atom.name in box:
-        lower, upper = box[atom.name]
+    if isinstance(atom, IndexVar) and atom.name in asked.box:
+        lower, upper = asked.box[atom.name]
         return True, (lower if count > 0 else sub(upper, ONE),)
     if isinstance(atom, Binary) and atom.op in ("min", "max"):
         every = (atom.op == "min") == (count > 0)
@@ -357,30 +380,24 @@ def _ends(atom: Expr, count: int, box: Mapping[str, Interval]) -> tuple[bool, tu
     if isinstance(atom, Binary) and atom.op == "%" and count < 0 and (value(atom.right) or 0) > 0:
         return True, (sub(atom.right, ONE),)
     divisor = value(atom.right) if isinstance(atom, Binary) and atom.op == "//" else None
-    if (
-        isinstance(atom, Binary)
-        and divisor is not None
-        and divisor > 0
-        and count < 0
-        and is_nonnegative(atom.left, box, 1)
-    ):
+    if isinstance(atom, Binary) and divisor is not None and divisor > 0 and count < 0 and asked.expr(atom.left):
         return False, (atom.left,)
     return None
 
 
-def _always_nonnegative(atom: Expr, box: Mapping[str, Interval]) -> bool:
+def _always_nonnegative(atom: Expr, asked: _Asked) -> bool:
     match atom:
         case Size():
             return True
         case IndexVar():
-            return atom.name in box and is_nonnegative(box[atom.name][0])
+            return atom.name in asked.box and is_nonnegative(asked.box[atom.name][0])
         case Binary():
-            both = (is_nonnegative(atom.left, box, 1), is_nonnegative(atom.right, box, 1))
+            both = (asked.expr(atom.left), asked.expr(atom.right))
             if atom.op == "max":
                 return any(both)
             return all(both) if atom.op in ("min", "*", "//") else atom.op == "%" and both[1]
         case Select():
-            return is_nonnegative(atom.then, box, 1) and is_nonnegative(atom.otherwise, box, 1)
+            return asked.expr(atom.then) and asked.expr(atom.otherwise)
         case Const() | Unary() | Read() | Call() | Cast():
             return False
 

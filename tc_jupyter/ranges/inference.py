@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
-from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, too_much
+from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, spend, too_much, uncounted
 from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, Tensor, walk
 from tc_jupyter.syntax import elsewhere
 
@@ -223,14 +223,18 @@ def infer_ranges(program: Program) -> Ranges:
 MOST_PASSES = 8
 """How often the statements are gone through while ranges of literals are found in later statements; one pass is the rule."""
 
+STEPS_PER_STATEMENT = 150  # to solve its bounds, to look for its preconditions, and to say them
+
 
 def _statements(program: Program) -> _Inference:
     """The state after all statements, whose first one on a target may write a literal and wait for the next one's ranges."""
     given: dict[str, Box] = {}
     for number in range(MOST_PASSES):
-        state = _Inference(program, given)
+        with uncounted():  # what the signature says is known of any program
+            state = _Inference(program, given)
         for statement in program.statements:
             with state.within_limits(statement.span):
+                spend(STEPS_PER_STATEMENT)
                 state.infer(statement)
             if statement.name not in state.indices:
                 state.leave_out(statement)
