@@ -20,11 +20,6 @@ _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
 def attribute(piece: list[Token], position: int) -> Diagnostic:
     """`X.T`, `X.shape`, `X(i).sqrt()`."""
     dot, after = piece[position], piece[position + 1] if position + 1 < len(piece) else None
-    if after is not None and after.start == dot.end and after.type in ("FACTOR", "SIGN", "MINUS", "ASSIGN", "RELATION"):
-        fix = Fix("delete `.`", (Edit(dot.span, ""),))
-        message = f"there is no operator `.{after.text}`"
-        help = "a statement says what one element is: its operators need no dots"
-        return Diagnostic(codes.SYNTAX_ERROR, Span(dot.start, after.end), message, help=help, fix=fix)
     if after is None or after.type not in ("NAME", "MINMAX"):
         help = "the extent of dimension 0 of `X` is `X.0`"
         return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
@@ -142,7 +137,7 @@ def shift(piece: list[Token], position: int) -> Diagnostic:
 
 
 def where_range(piece: list[Token], position: int) -> Diagnostic | None:
-    """`i in range(N)`, `i < N`, `0 <= i < N`, `i = 0:N` and `i from 0 to N` in a `where`."""
+    """`i in range(N)`, `i < N`, `0 <= i < N`, `i = 0:N`, `i from 0 to N`, `i in 0:N:2` and a missing `,` in a `where`."""
     where = next((i for i, token in enumerate(piece) if token.type == "WHERE"), len(piece))
     pairs, cuts, i = closers(piece), [where], where + 1
     while i < len(piece):
@@ -153,7 +148,9 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     clause = piece[first : min((cut for cut in cuts if cut > first), default=len(piece))]
     if not clause:
         return None
-    edits = _counted(clause) if len(clause) > 3 and clause[2].text == "range" else _spelled(clause) or _compared(clause)
+    if (found := _without_comma(clause) or _stepped(clause)) is not None:
+        return found
+    edits = _counted(clause) if len(clause) > 3 and clause[2].text in _RANGES else _spelled(clause) or _compared(clause)
     if edits is None:
         return None
     span = Span(clause[0].start, clause[-1].end)
@@ -162,13 +159,52 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     return Diagnostic(codes.RANGE_BRACKETS, span, "a range is written `k in a:b` or `k = [a, b[`", help=help, fix=fix)
 
 
+def _without_comma(clause: list[Token]) -> Diagnostic | None:
+    """`x = 2 i in 0:3`: the next clause begins without a comma before it; `None` if this is something else."""
+    pairs, edits, i = closers(clause), list[Edit](), 0
+    begins = list[Token]()
+    while i < len(clause):
+        clause_begins = clause[i].type == "EXISTS" or (
+            clause[i].type == "NAME" and i + 1 < len(clause) and clause[i + 1].type in ("IN", "ASSIGN")
+        )
+        if i and clause_begins and clause[i - 1].type in ENDS_EXPRESSION:
+            edits.append(Edit(Span(clause[i - 1].end, clause[i - 1].end), ","))
+            begins.append(clause[i])
+        i = pairs.get(i, i) + 1
+    if not edits:
+        return None
+    message, fix = "`,` is missing between two clauses of `where`", Fix("insert `,`", tuple(edits))
+    return Diagnostic(codes.SYNTAX_ERROR, begins[0].span, message, "before this", fix=fix)
+
+
+def _stepped(clause: list[Token]) -> Diagnostic | None:
+    """`i in 0:N:2` and `i in range(0, N, 2)`; `None` if there is no step."""
+    pairs, outside, i = closers(clause), list[int](), 2
+    if len(clause) < 5 or clause[0].type != "NAME" or clause[1].type not in ("IN", "ASSIGN"):
+        return None
+    counted = clause[2].text in _RANGES and pairs.get(3) == len(clause) - 1
+    i = 4 if counted else i
+    while i < len(clause):
+        outside.append(i)
+        i = pairs.get(i, i) + 1
+    between = [i for i in outside if clause[i].type == ("COMMA" if counted else "COLON")]
+    if len(between) != 2 or any(clause[i].type == "QUESTION" for i in outside):
+        return None
+    name, place = clause[0].text, Span(clause[0].start, clause[-1].end)
+    help = f"let the index count the steps, as in `X(2 * {name}) where {name} in 0:(N + 1) / 2`"
+    return Diagnostic(codes.RANGE_BRACKETS, place, "a range has no step", help=help)
+
+
+_RANGES = frozenset({"range", "arange", "xrange", "prange"})
+
+
 def _counted(clause: list[Token]) -> list[Edit] | None:
     """Edits that make `i in range(a, b)` a range; none where it has a step, `None` if it is something else."""
     close = closers(clause).get(3)
     if clause[1].type != "IN" or close is None or close != len(clause) - 1:
         return None
     commas = [token for token in clause[4:close] if token.type == "COMMA"]
-    if len(commas) > 1 or len(clause) < 6:
+    if len(clause) < 6:
         return []
     opening = Edit(Span(clause[2].start, clause[3].end), "" if commas else "0:")
     middle = [Edit(Span(token.start, clause[clause.index(token) + 1].start), ":") for token in commas]

@@ -82,10 +82,6 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
     ends_inside = token.type in ("ASSIGN", "UPDATE", "WHERE") or (token.first and token.type == "NAME")
     if "RPAR" in accepted and opened is not None and ends_inside:
         return _unclosed_bracket(opened, token.span, before.end if before else token.start)
-    follows = piece[position + 1].type if position + 1 < len(piece) else ""
-    if before is not None and "COMMA" in accepted and token.type == "NAME" and follows == "IN":
-        fix = Fix("insert `,`", (Edit(Span(before.end, before.end), ","),))
-        return Diagnostic(codes.SYNTAX_ERROR, token.span, "`,` is missing between two ranges", "before this", fix=fix)
     if what == "statement" and before is not None and _adjacent(before, token):
         return _missing_operator(piece, position)
     if what == "parameter" and token.text in ("+", "-", "*", "/") and opened is not None:
