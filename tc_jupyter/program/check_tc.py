@@ -17,6 +17,7 @@ from typing import Protocol
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.syntax import elsewhere, in_order, tree
 
+from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, walk
 from .factoring import Factored, factored
 from .functions import FUNCTIONS
@@ -200,12 +201,18 @@ class _DefChecker:
         self.types = types
         self.adopted: dict[str, DType] = {}
         self.times_written = Counter(name for statement in node.statements for name in _targets(statement))
+        self.told = set[str]()  # numbers that are meant as elements, after a message
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
     @property
     def failed(self) -> bool:
         """Whether the def has an error."""
         return self.silent or any(item.is_error for item in self.scope.diagnostics)
+
+    @cached_property
+    def elements(self) -> Elements:
+        """Which numbers are meant as elements; asked for only where one may be."""
+        return Elements(self.node.statements, {result.name.name for result in self.node.results}, self.unit.source)
 
     def check(self) -> Program:
         """The program, as far as it has a meaning."""
@@ -811,7 +818,8 @@ class _StatementChecker:
             self.scope.report(codes.UNSUPPORTED, self.node.operator_span, message, help=help)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         if value is None or not target or not whole or any(item is None for item in exists):
-            if target and self.operator == "=" and not self.names.foreign and not self.names.whole:
+            is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
+            if target and self.operator == "=" and is_known:
                 self.operator_fits(self.written_indices(), False, False)
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
@@ -1054,6 +1062,10 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
+        if self.is_element(reduction):
+            info.dtype = info.rank = None
+            self.written()
+            return
         typos = self.likely_typos()
         inside = self.in_subscripts((value.expr, *exists)) | bounds.keys()
         alone = (
@@ -1096,6 +1108,22 @@ class _StatementChecker:
         )
         self.owner.draft.statements.append(statement)
         self.written()
+
+    def is_element(self, reduction: dict[str, Span]) -> bool:
+        """Whether `a = X(i) * 2` is read where `i` is an index, after a message about it."""
+        node, owner, name = self.node, self.owner, self.node.target.name
+        if self.operator != "=" or node.indices is not None or not reduction or name in owner.declared:
+            return False
+        fix = owner.elements.one_for_each(node, tuple(reduction))
+        if fix is None:
+            return False
+        shown = _listed([f"`{index}`" for index in reduction])
+        message = f"`{name}` is one number, but its value differs with {shown}"
+        owner.told = owner.elements.meant
+        help = f"a part of an expression has a name with `where {name} = ...`; a tensor is written with its indices"
+        labels = tuple(Label(span, f"`{index}` is not on the left") for index, span in reduction.items())
+        self.scope.report(codes.REDUCTION_MISSING, node.operator_span, message, "", labels, help, fix)
+        return True
 
     def said(self) -> list[Diagnostic]:
         """The messages about this statement so far."""
