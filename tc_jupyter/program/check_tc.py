@@ -201,6 +201,8 @@ class _DefChecker:
         self.types = types
         self.adopted: dict[str, DType] = {}
         self.times_written = Counter(name for statement in node.statements for name in _targets(statement))
+        broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
+        self.broken_targets = frozenset(target for targets in broken for target in targets)
         self.told = set[str]()  # numbers that are meant as elements, after a message
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
@@ -813,9 +815,7 @@ class _StatementChecker:
         if self.node.matched is not None:
             self.matched(self.node.matched)
         if self.node.operator in _LATER_OPERATORS:
-            help = _LATER_OPERATORS[self.node.operator]
-            message = f"the operator `{self.node.operator}` is not part of this version"
-            self.scope.report(codes.UNSUPPORTED, self.node.operator_span, message, help=help)
+            self.later_operator(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         if value is None or not target or not whole or any(item is None for item in exists):
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
@@ -825,6 +825,14 @@ class _StatementChecker:
             self.written()
             return
         self.finish(value, tuple(item for item in exists if item is not None), bounds)
+
+    def later_operator(self, value: Typed | None) -> None:
+        """Tell of `argmax=!` and the like; on truth values `any=!` is `max=!`."""
+        operator, place = self.node.operator, self.node.operator_span
+        plain = elsewhere.OPERATORS.get(operator.removesuffix("=!")) if value and value.dtype is BOOL else None
+        fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
+        message = f"the operator `{operator}` is not part of this version"
+        self.scope.report(codes.UNSUPPORTED, place, message, help=_LATER_OPERATORS[operator], fix=fix)
 
     def whole_arrays(self, count: int) -> None:
         """Tell of all tensors without indices at once; `count`: messages before this statement."""
@@ -1062,12 +1070,13 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        if self.is_element(reduction):
+        inside = self.in_subscripts((value.expr, *exists)) | bounds.keys()
+        unknown = name in self.owner.broken_targets and not inside >= set(left)  # a range is in what could not be read
+        if unknown or self.is_element(reduction):
             info.dtype = info.rank = None
             self.written()
             return
         typos = self.likely_typos()
-        inside = self.in_subscripts((value.expr, *exists)) | bounds.keys()
         alone = (
             self.names.indices.keys() - inside
         )  # TC302 says what they may be: `n` for a size `N`, a parameter that is missing

@@ -6,12 +6,13 @@ Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
-from .recovery import closers, starts_statement
+from .recovery import closers, is_command, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 
 _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
@@ -284,13 +285,66 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     return rest, Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=Fix("leave it out", tuple(edits)))
 
 
+def commanded(piece: list[Token]) -> Diagnostic | None:
+    """`print(Y)`, `assert N > 0`: what is done and gives no value; `None` if this is something else."""
+    if not is_command(piece, 0, closers(piece)):
+        return None
+    place, word = Span(piece[0].start, piece[-1].end), piece[0].text
+    help = "a def has only statements that write tensors: print and check in Python, before or after the call"
+    fix = Fix("leave it out", (Edit(place, ""),))
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"no statement begins with `{word}`", help=help, fix=fix)
+
+
+def domain(piece: list[Token], later: Sequence[list[Token]]) -> Diagnostic | None:
+    """`RDom r(0, 10)` of Halide, which gives an index the range `0:10`; `None` if this is something else."""
+    kinds = [token.type for token in piece[1:3]]
+    if piece[0].text != "RDom" or kinds != ["NAME", "LPAR"] or closers(piece).get(2) != len(piece) - 1:
+        return None
+    place, name, given = Span(piece[0].start, piece[1].end), piece[1].text, split_commas(piece[3:-1])
+    message, help = "no statement begins with `RDom`", f"the range of an index is given with `where {name} in a:b`"
+    users = [each for each in later if any(token.text == name for token in each)]
+    ranged = any(one.text == name and other.type == "IN" for each in users for one, other in pairwise(each))
+    if len(given) != 2 or not all(given) or ranged:
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
+    low, count = text_of(given[0]), text_of(given[1])
+    high = count if low == "0" else str(int(low) + int(count)) if (low + count).isdigit() else f"{low} + {count}"
+    edits = [Edit(Span(piece[0].start, piece[-1].end), "")]
+    for each in users:
+        where = next((token for token in each if token.type == "WHERE"), None)
+        end, text = each[-1].end, f" where {name} in {low}:{high}"
+        edits.append(Edit(Span(where.end, where.end), f"{text[6:]},") if where else Edit(Span(end, end), text))
+    fix = Fix("write the range where it is used", tuple(edits))
+    return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def ended(
+    body: list[Token], message: str, place: Span, start: int | None = None
+) -> tuple[list[Token], Diagnostic] | None:
+    """A body without the `end` that stands in the place of `}`, and what to say; `start`: where `{` is missing, too."""
+    if len(body) > 1 and body[-2].text == "end" and body[-1].text in _ENDED:
+        first = len(body) - 2
+    elif body and body[-1].text in ("end", "endfunction"):
+        first = len(body) - 1
+    else:
+        return None
+    if first and body[first - 1].type not in ENDS_EXPRESSION:
+        return None
+    end = Edit(Span(body[first].start, body[-1].end), "}")
+    edits = [end] if start is None else [Edit(Span(start, start), " {"), end]
+    return body[:first], Diagnostic(
+        codes.SYNTAX_ERROR,
+        place if start is not None else end.span,
+        message,
+        fix=Fix("put them in braces" if start is not None else "write `}`", tuple(edits)),
+    )
+
+
+_ENDED = frozenset({"function", "subroutine", "def", "kernel"})
 _LOOPS = (
     "there are no loops: an index runs over everything it can index; a range of its own is given with `where i in a:b`"
 )
 _CONTROL = {
-    "for": _LOOPS,
-    "do": _LOOPS,
-    "while": _LOOPS,
+    **dict.fromkeys(("for", "do", "while", "forall", "foreach", "parfor", "prange", "loop", "parallel_for"), _LOOPS),
     "if": "choose a value, as in `Y(i) = condition ? value : other`",
 }
 _NEAR = 400  # tokens in which the end of a block is looked for
@@ -305,6 +359,7 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     pairs, opened, i = closers(tokens), 0, 0
     kept: list[Token] = []
     heads: list[Span] = []
+    unended = 0  # heads without braces, each of which may have its `end`
     while i < len(tokens):
         token = tokens[i]
         end = _control_end(tokens, i, pairs)
@@ -317,14 +372,17 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
                     Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text], fix=fix)
                 )
             is_block = end < len(tokens) and tokens[end].type == "LBRACE"
+            is_line = tokens[end - 1].type == "COLON" and end < len(tokens) and not tokens[end].first
+            unended += token.text in _CONTROL and not is_block and not is_line
             opened, i = opened + is_block, end + is_block
             if i < len(tokens):
                 tokens[i].first = True
             continue
-        opened = 0 if token.type == "DEF" else opened
+        opened, unended = (0, 0) if token.type == "DEF" else (opened, unended)
         if token.type == "RBRACE" and opened:
             opened -= 1
-        elif heads and _is_end(tokens, i):
+        elif unended and _is_end(tokens, i):
+            unended -= 1
             i += 2 if token.text == "end" and i + 1 < len(tokens) and tokens[i + 1].text in _CONTROL else 1
             continue
         else:
@@ -437,11 +495,14 @@ def _control_end(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | No
         near = range(end, min(end + 40, len(tokens)))
         stops = (j for j in near if tokens[j].type in ("LBRACE", "RBRACE") or tokens[j].first)
         end = next(stops, len(tokens))
-        if end == len(tokens) or tokens[end].type == "RBRACE":  # `for i in range(N): Y(i) = X(i)` on one line
-            colons = (
-                j + 1 for j in near if j < end and tokens[j].type == "COLON" and starts_statement(tokens, j + 1, pairs)
-            )
-            end = next(colons, end)
+        inner = (  # `for i in range(N): Y(i) = X(i)` on one line
+            j + 1
+            for j in near
+            if j < end
+            and (tokens[j].type == "COLON" or (tokens[j].type in ENDS_EXPRESSION and j > i + 1))
+            and starts_statement(tokens, j + 1, pairs)
+        )
+        end = next(inner, end)
     elif tokens[end].type == "COLON":
         end += 1
     end += end + 1 < len(tokens) and tokens[end].text == "then" and tokens[end + 1].first

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
 
+from . import elsewhere
 from .sac_tree import (
     Apply,
     ArrayLiteral,
@@ -590,7 +591,7 @@ class _Parser:
             return self.alias(token)
         if token.text not in BASES:
             right = False
-            near = nearest(token.text, BASES)
+            near = elsewhere.TYPES.get(token.text) or nearest(token.text, BASES)
             help = f"did you mean `{near}`?" if near else f"types are {', '.join(BASES)}"
             if token.text == "byte":
                 help = "write `int8` or `uint8`: the sign of `byte` differs between languages"
