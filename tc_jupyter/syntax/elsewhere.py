@@ -42,7 +42,9 @@ CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
     "euler_gamma": "0.5772156649015329",
     "infinity": "inf",
     "INFINITY": "inf",
-    "Inf": "inf",
+    **dict.fromkeys(("Inf", "INF", "infty", "PINF", "HUGE_VAL", "HUGE_VALF"), "inf"),
+    "FLT_MAX": "3.40282347e38",
+    "FLT_EPSILON": "1.1920929e-7",
     "NaN": "nan",
     "NAN": "nan",
 }

@@ -189,6 +189,7 @@ def _stepped(clause: list[Token]) -> Diagnostic | None:
         outside.append(i)
         i = pairs.get(i, i) + 1
     between = [i for i in outside if clause[i].type == ("COMMA" if counted else "COLON")]
+    between += [i for i in outside[2:] if clause[i].text in ("step", "by") and clause[i - 1].type in ENDS_EXPRESSION]
     if len(between) != 2 or any(clause[i].type == "QUESTION" for i in outside):
         return None
     name, place = clause[0].text, Span(clause[0].start, clause[-1].end)
@@ -317,10 +318,8 @@ def domain(piece: list[Token], later: Sequence[list[Token]]) -> Diagnostic | Non
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
 
 
-def ended(
-    body: list[Token], message: str, place: Span, start: int | None = None
-) -> tuple[list[Token], Diagnostic] | None:
-    """A body without the `end` that stands in the place of `}`, and what to say; `start`: where `{` is missing, too."""
+def ended(body: list[Token]) -> tuple[list[Token], Edit] | None:
+    """A body without the `end` that stands in the place of `}`, and the edit that writes this; `None` if there is none."""
     if len(body) > 1 and body[-2].text == "end" and body[-1].text in _ENDED:
         first = len(body) - 2
     elif body and body[-1].text in ("end", "endfunction"):
@@ -329,14 +328,7 @@ def ended(
         return None
     if first and body[first - 1].type not in ENDS_EXPRESSION:
         return None
-    end = Edit(Span(body[first].start, body[-1].end), "}")
-    edits = [end] if start is None else [Edit(Span(start, start), " {"), end]
-    return body[:first], Diagnostic(
-        codes.SYNTAX_ERROR,
-        place if start is not None else end.span,
-        message,
-        fix=Fix("put them in braces" if start is not None else "write `}`", tuple(edits)),
-    )
+    return body[:first], Edit(Span(body[first].start, body[-1].end), "}")
 
 
 _ENDED = frozenset({"function", "subroutine", "def", "kernel"})

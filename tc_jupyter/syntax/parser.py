@@ -224,27 +224,24 @@ class _CellParser:
 
     def with_braces(self, piece: DefTokens) -> DefTokens:
         """`def f(...) -> (Y):` or `... end` and the statements between, as other languages have them, in braces after a message."""
-        if piece.closing is None and piece.body and piece.body[0].type != "COLON":
-            missing = (
-                "`{` is missing: the statements of a def stand in braces" if piece.opening is None else "`}` is missing"
-            )
-            first, last = piece.body[0], piece.body[-1]
-            start = piece.header[-1].end if piece.opening is None and piece.header else None
-            if (found := ended(piece.body, missing, first.span, start)) is not None:
-                self.diagnostics.append(found[1])
-                opening = piece.opening or Token("LBRACE", "{", first.start, first.start)
-                closing = Token("RBRACE", "}", last.start, last.end)
-                return replace(piece, opening=opening, body=found[0], closing=closing)
-        if piece.opening is not None or not piece.body or piece.body[0].type != "COLON":
+        if piece.closing is not None or not piece.body:
             return piece
-        colon, last = piece.body[0], piece.body[-1]
-        end = Span(last.end, last.end)
-        edits = Edit(colon.span, " {"), Edit(end, "\n}" if len(piece.body) > 1 and piece.body[1].first else " }")
-        message = "`{` is missing: the statements of a def stand in braces"
-        fix = Fix("put them in braces", edits)
-        self.report(codes.SYNTAX_ERROR, colon.span, message, "in place of `:`", fix=fix)
-        opening, closing = Token("LBRACE", "{", colon.start, colon.end), Token("RBRACE", "}", last.end, last.end)
-        return replace(piece, opening=opening, body=piece.body[1:], closing=closing)
+        found, colon, last = ended(piece.body), piece.body[0], piece.body[-1]
+        has_colon = piece.opening is None and colon.type == "COLON"
+        if found is None and not has_colon:
+            return piece
+        body, start = (found[0] if found else piece.body)[has_colon:], (piece.header or [piece.word])[-1].end
+        after = Edit(Span(last.end, last.end), "\n}" if body and body[0].first else " }")
+        edits = [found[1] if found else after]
+        message, place, label = "`}` is missing", edits[0].span, ""
+        if piece.opening is None:
+            opens = Edit(colon.span if has_colon else Span(start, start), " {")
+            edits, place, label = [opens, *edits], colon.span, "in place of `:`" if has_colon else ""
+            message = "`{` is missing: the statements of a def stand in braces"
+        fix = Fix("put them in braces" if piece.opening is None else "write `}`", tuple(edits))
+        self.report(codes.SYNTAX_ERROR, place, message, label, fix=fix)
+        opening = piece.opening or Token("LBRACE", "{", colon.start, colon.end if has_colon else colon.start)
+        return replace(piece, opening=opening, body=body, closing=Token("RBRACE", "}", last.end, last.end))
 
     def header(self, piece: DefTokens) -> tuple[Name, tuple[Param, ...], tuple[Result, ...]]:
         """Name, parameters and results; what cannot be read is left out or has no type."""
@@ -424,7 +421,8 @@ class _CellParser:
             self.diagnostics.append(problem)
             return self.broken(tokens)
         if (problem := commanded(tokens)) is not None:
-            self.forget(problem.span)
+            if any(token.type == "ERROR" for token in tokens):
+                self.forget(problem.span)
             self.diagnostics.append(problem)
             return self.broken([tokens[0]])
         if tokens[0].text == "return" and (len(tokens) == 1 or tokens[1].type not in ("ASSIGN", "UPDATE")):

@@ -37,9 +37,10 @@ def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Toke
     """`unsigned char` and other types of several words; one word may be a name, two in a row are none."""
     if not any(token.text in WORDS_OF_TYPES and token.type == "NAME" for token in tokens):
         return tokens
-    pairs, kept, i = closers(tokens), list[Token](), 0
+    pairs, kept, i, in_header = closers(tokens), list[Token](), 0, False
     while i < len(tokens):
         end = i
+        in_header = tokens[i].type == "DEF" or (in_header and tokens[i].type != "LBRACE")
         while end < len(tokens) and tokens[end].text in WORDS_OF_TYPES and not starts_statement(tokens, end, pairs):
             end += 1
         words = tokens[i:end]
@@ -47,7 +48,10 @@ def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Toke
             kept += tokens[i : max(end, i + 1)]
         else:
             text, shown = c_type([word.text for word in words]), " ".join(word.text for word in words[:6])
-            kept.append(_replaced(words, "SCALAR", text, f"`{shown}` is no type", diagnostics))
+            follows = tokens[end].type if end < len(tokens) else ""
+            has_message = not in_header and follows in ("RPAR", "RELATION", "NAME")  # that of a cast or a declaration
+            told = list[Diagnostic]() if has_message else diagnostics
+            kept.append(_replaced(words, "SCALAR", text, f"`{shown}` is no type", told))
         i = max(end, i + 1)
     return kept
 

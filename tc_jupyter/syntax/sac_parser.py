@@ -587,6 +587,17 @@ class _Parser:
             self.fail(f"expected a type, found {self.found()}", help="for example `float[*]`, `int[.,3]`, `double`")
         self.next()
         right = True
+        words = [token]
+        while token.text in elsewhere.WORDS_OF_TYPES and self.token.text in elsewhere.WORDS_OF_TYPES:
+            words.append(self.token)
+            self.next()
+        if len(words) > 1:
+            shown, near = " ".join(word.text for word in words[:6]), elsewhere.c_type([word.text for word in words])
+            span = token.span | words[-1].span
+            self.say(codes.BAD_TYPE, span, f"`{shown}` is not a type", help=f"did you mean `{near}`?")
+            if self.accept("["):
+                self.type_shape(token)
+            return None
         if token.text in self.types - BASES.keys():
             return self.alias(token)
         if token.text not in BASES:

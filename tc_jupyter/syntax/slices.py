@@ -108,12 +108,14 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
     edits: list[Edit] = []
     ends: dict[str, str] = {}  # the range of an index that is shifted wherever it stands
     from_0: set[str] = set()
+    read_at: set[str] = set()
     for read in reads:
         subscripts = read.axes if read.slices else []
         edits += _without_new_axes(read)
         for name, each in zip(names[count - len(subscripts) :], subscripts, strict=True):
             if _is_new_axis(each):
                 continue
+            read_at.add(name)
             shift = _shift(each, shifted)
             if shift is None:
                 return None
@@ -126,6 +128,8 @@ def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
         edits += _round(piece, read)
     for read in _reads(piece):
         edits += [] if read in reads else _round(piece, read)
+    if not read_at >= set(names[:count]):
+        return None  # an axis of extent 1 is left
     given = [end for name, end in ends.items() if name not in from_0]
     if given and any(token.type == "WHERE" for token in piece):
         return None
