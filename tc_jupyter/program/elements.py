@@ -55,7 +55,11 @@ class Elements:
                     readers[place] = reader
         if any(self.written[member.target.name] != 1 for member in group):
             return None
-        beside = [self.names[place] for place, reader in readers.items() if reader.target.name not in self.meant]
+        beside = [
+            self.names[place]
+            for place, reader in readers.items()
+            if reader.target.name not in self.meant and not reader.operator.endswith("!")
+        ]
         shared = [index for index in indices if all(index in names for names in beside)]
         names = {member.target.name for member in group}
         every = [*readers.values(), *group]
@@ -69,9 +73,10 @@ class Elements:
         if len(readers) == len(group) == 1 and len(shared) == len(indices) and self.may_move(node, one):
             return self.as_let(node, one)
         text = f"({', '.join(shared)})"
-        edits = [Edit(Span(member.target.span.end, member.target.span.end), text) for member in group]
+        edits = [Edit(member.target.span, member.target.name + text) for member in group]
         edits += [Edit(node.operator_span, "+=!")] if len(shared) < len(indices) else []
-        edits += [Edit(Span(place.end, place.end), text) for reader in every for place in _bare(reader, names)]
+        read_at = [place for reader in every for place in _bare(reader, names)]
+        edits += [Edit(place, self.source.slice(place) + text) for place in read_at]
         return Fix(f"write `{node.target.name}{text}`", tuple(edits))
 
     def is_number(self, node: tree.Comprehension) -> bool:

@@ -13,6 +13,7 @@ from .elsewhere import (
     CONSTANTS,
     INSTEAD,
     MODULES,
+    REDUCING,
     RENAMED,
     TYPES,
     WORD_OPERATORS,
@@ -283,7 +284,7 @@ def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diag
 
 def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`y(i) sum=! X(i, k)` and `y(i) or= B(i, k)`: the word with its `=` and `!` becomes one operator."""
-    if not any(token.text in WORD_OPERATORS for token in tokens):
+    if not any(token.text in WORD_OPERATORS or token.type == "BANG" for token in tokens):
         return tokens
     openings = {close: opening for opening, close in closers(tokens).items()}
     kept: list[Token] = []
@@ -291,7 +292,10 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     while i < len(tokens):
         token = tokens[i]
         end = i + 1
-        if token.text in WORD_OPERATORS and end < len(tokens) and _touches(token, tokens[end], "ASSIGN"):
+        is_word = token.text in WORD_OPERATORS or (
+            token.type == "NAME" and end + 1 < len(tokens) and _touches(tokens[end], tokens[end + 1], "BANG")
+        )
+        if is_word and end < len(tokens) and _touches(token, tokens[end], "ASSIGN"):
             end += 1 + (end + 1 < len(tokens) and _touches(tokens[end], tokens[end + 1], "BANG"))
             if _is_head(tokens, i, openings):
                 token = _operator(token, tokens[end - 1], diagnostics)
@@ -319,7 +323,8 @@ def _is_head(tokens: list[Token], end: int, openings: dict[int, int]) -> bool:
 
 
 def _operator(word: Token, last: Token, diagnostics: list[Diagnostic]) -> Token:
-    plain, help = WORD_OPERATORS[word.text]
+    instead = INSTEAD[word.text].help if word.text in INSTEAD else REDUCING.get(reducing(word.text) or "")
+    plain, help = WORD_OPERATORS.get(word.text, ("", instead))
     place = Span(word.start, last.end)
     written = f"{word.text}=" + "!" * (last.type == "BANG")
     fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None

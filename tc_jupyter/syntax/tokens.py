@@ -215,6 +215,7 @@ class _Scanner:
             case "semicolon":
                 fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
                 self.report(codes.UNKNOWN_CHARACTER, start, end, SEMICOLON, fix=fix)
+                self.first = True
             case "logical":
                 return self.logical(word, start, end)
             case "quote" if word[0] == "'" and self.is_transposed(word, start):
