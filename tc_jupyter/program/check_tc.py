@@ -18,6 +18,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import elsewhere, in_order, tree
 
+from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, walk
 from .factoring import Factored, factored
 from .functions import FUNCTIONS
@@ -201,12 +202,20 @@ class _DefChecker:
         self.types = types
         self.adopted: dict[str, DType] = {}
         self.times_written = Counter(name for statement in node.statements for name in _targets(statement))
+        broken = (each.targets for each in node.statements if isinstance(each, tree.Broken))
+        self.broken_targets = frozenset(target for targets in broken for target in targets)
+        self.told = set[str]()  # numbers that are meant as elements, after a message
         self.silent = False  # something unknown happened about which a message was given elsewhere
 
     @property
     def failed(self) -> bool:
         """Whether the def has an error."""
         return self.silent or any(item.is_error for item in self.scope.diagnostics)
+
+    @cached_property
+    def elements(self) -> Elements:
+        """Which numbers are meant as elements; asked for only where one may be."""
+        return Elements(self.node.statements, {result.name.name for result in self.node.results}, self.unit.source)
 
     def check(self) -> Program:
         """The program, as far as it has a meaning."""
@@ -821,17 +830,24 @@ class _StatementChecker:
         if self.node.matched is not None:
             self.matched(self.node.matched)
         if self.node.operator in _LATER_OPERATORS:
-            help = _LATER_OPERATORS[self.node.operator]
-            message = f"the operator `{self.node.operator}` is not part of this version"
-            self.scope.report(codes.UNSUPPORTED, self.node.operator_span, message, help=help)
+            self.later_operator(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         if value is None or not target or not whole or any(item is None for item in exists):
-            if target and self.operator == "=" and not self.names.foreign and not self.names.whole:
+            is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
+            if target and self.operator == "=" and is_known:
                 self.operator_fits(self.written_indices(), False, False)
             self.owner.unknown_tensor(self.node.target.name, self.node.target.span)
             self.written()
             return
         self.finish(value, tuple(item for item in exists if item is not None), bounds)
+
+    def later_operator(self, value: Typed | None) -> None:
+        """Tell of `argmax=!` and the like; on truth values `any=!` is `max=!`."""
+        operator, place = self.node.operator, self.node.operator_span
+        plain = elsewhere.OPERATORS.get(operator.removesuffix("=!")) if value and value.dtype is BOOL else None
+        fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
+        message = f"the operator `{operator}` is not part of this version"
+        self.scope.report(codes.UNSUPPORTED, place, message, help=_LATER_OPERATORS[operator], fix=fix)
 
     def whole_arrays(self, count: int) -> None:
         """Tell of all tensors without indices at once; `count`: messages before this statement."""
@@ -1069,8 +1085,13 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        typos = self.likely_typos()
         inside = self.in_subscripts((value.expr, *exists)) | bounds.keys()
+        unknown = name in self.owner.broken_targets and not inside >= set(left)  # a range is in what could not be read
+        if unknown or self.is_element(reduction):
+            info.dtype = info.rank = None
+            self.written()
+            return
+        typos = self.likely_typos()
         alone = (
             self.names.indices.keys() - inside
         )  # TC302 says what they may be: `n` for a size `N`, a parameter that is missing
@@ -1111,6 +1132,22 @@ class _StatementChecker:
         )
         self.owner.draft.statements.append(statement)
         self.written()
+
+    def is_element(self, reduction: dict[str, Span]) -> bool:
+        """Whether `a = X(i) * 2` is read where `i` is an index, after a message about it."""
+        node, owner, name = self.node, self.owner, self.node.target.name
+        if self.operator != "=" or node.indices is not None or not reduction or name in owner.declared:
+            return False
+        fix = owner.elements.one_for_each(node, tuple(reduction))
+        if fix is None:
+            return False
+        shown = _listed([f"`{index}`" for index in reduction])
+        message = f"`{name}` is one number, but its value differs with {shown}"
+        owner.told = owner.elements.meant
+        help = f"a part of an expression has a name with `where {name} = ...`; a tensor is written with its indices"
+        labels = tuple(Label(span, f"`{index}` is not on the left") for index, span in reduction.items())
+        self.scope.report(codes.REDUCTION_MISSING, node.operator_span, message, "", labels, help, fix)
+        return True
 
     def said(self) -> list[Diagnostic]:
         """The messages about this statement so far."""

@@ -42,7 +42,9 @@ CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
     "euler_gamma": "0.5772156649015329",
     "infinity": "inf",
     "INFINITY": "inf",
-    "Inf": "inf",
+    **dict.fromkeys(("Inf", "INF", "infty", "PINF", "HUGE_VAL", "HUGE_VALF"), "inf"),
+    "FLT_MAX": "3.40282347e38",
+    "FLT_EPSILON": "1.1920929e-7",
     "NaN": "nan",
     "NAN": "nan",
 }
@@ -95,12 +97,31 @@ TYPES = {
     "u32": "uint32",
     "uint": "uint32",
     "unsigned": "uint32",
+    "signed": "int32",
+    "ubyte": "uint8",
+    "ushort": "uint16",
+    "ulong": "uint64",
     "u64": "uint64",
     "size_t": "uint64",
     "boolean": "bool",
     "bool_": "bool",
 }
 """Types that have another name here."""
+WORDS_OF_TYPES = frozenset({"unsigned", "signed", "long", "short", "char", "int", "double"})
+"""The words of which the types of C are made."""
+
+
+def c_type(words: Sequence[str]) -> str:
+    """The type here that `unsigned char`, `long int`, `long double` and the like are.
+
+    Worked example: `c_type(["unsigned", "long", "long"])` is `"uint64"`.
+    """
+    if "double" in words:
+        return "float64"
+    bits = 8 if "char" in words else 16 if "short" in words else 64 if "long" in words else 32
+    return f"{'u' * ('unsigned' in words)}int{bits}"
+
+
 ARRAY_TYPES = frozenset({"Tensor", "tensor", "array", "Array", "ndarray", "matrix", "Matrix", "vector", "Vector"})
 
 _WORDS = "abs ceil cos erf exp exp2 floor log log10 log2 relu round sigmoid sin sqrt tan tanh"
@@ -135,8 +156,8 @@ WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("prod", "product", "mul", "times"), ("*=!", None)),
     **dict.fromkeys(("or", "any"), ("max=!", REDUCING["any"])),
     **dict.fromkeys(("and", "all"), ("min=!", REDUCING["all"])),
-    "maximum": ("max=!", None),
-    "minimum": ("min=!", None),
+    **dict.fromkeys(("maximum", "fmax", "amax"), ("max=!", None)),
+    **dict.fromkeys(("minimum", "fmin", "amin"), ("min=!", None)),
     **dict.fromkeys(("mean", "avg", "average"), ("", REDUCING["mean"])),
     "xor": ("", _COUNT),
     **dict.fromkeys(
@@ -146,9 +167,21 @@ WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
 """Words that are written before `=!` as operators are: the operator that is meant, if there is one, and a help."""
 
 
+_SAME_REDUCTIONS = {
+    "amax": "max",
+    "amin": "min",
+    "product": "prod",
+    "average": "mean",
+    "avg": "mean",
+    "nanargmax": "argmax",
+    "nanargmin": "argmin",
+}
+
+
 def reducing(name: str) -> str | None:
-    """The key of `REDUCING` for `sum`, `sum_j` and the like."""
-    word = name.partition("_")[0]
+    """The key of `REDUCING` for `sum`, `sum_j`, `amax`, `reduce_sum` and the like."""
+    word = name.removeprefix("reduce_").partition("_")[0]
+    word = _SAME_REDUCTIONS.get(word, word)
     return word if word in REDUCING else None
 
 
@@ -160,6 +193,15 @@ _FILLED = Instead(
     "a tensor is there once a statement writes it; a constant needs only a range, as in `Y(i) = 0.0 where i in 0:N`"
 )
 _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
+_WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
+_LOG_OF_SUM = Instead(
+    "find the maximum, sum the powers and take the logarithm in statements, as in `M(i) max=! X(i, j)`, then "
+    "`S(i) +=! exp(X(i, j) - M(i))`, then `Y(i) = M(i) + log(S(i))`"
+)
+_RUNNING_EXTREME = Instead(
+    "a running maximum is `Y(i) max=! j <= i ? X(j) : -inf where i in 0:N, j in 0:N`, which compares N*N times"
+)
+_COUNT_OF = Instead("count with `+=!`, as in `n(i) +=! X(i, j) != 0 ? 1 : 0`")
 _RUNNING = Instead("a running sum is `Y(i) +=! j <= i ? X(j) : 0 where i in 0:N, j in 0:N`, which adds N*N times")
 _JOINED = Instead("choose by the index, as in `Y(i) = i < N ? A(i) : B(i - N) where i in 0:N + M`")
 _RESHAPED = Instead("compute the old indices, as in `Y(i) = X(i / M, i % M) where i in 0:N * M`")
@@ -179,13 +221,26 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "dot", "einsum", "tensordot", "inner", "vdot"), _PRODUCT),
     **dict.fromkeys(("T", "transpose", "permute", "swapaxes"), _TRANSPOSE),
     **dict.fromkeys(("len", "size", "shape", "numel"), _EXTENT),
-    **dict.fromkeys(("std", "var", "variance"), _SPREAD),
+    **dict.fromkeys(("std", "var", "variance", "nanstd", "nanvar"), _SPREAD),
     **dict.fromkeys(("zeros", "ones", "full", "empty", "zeros_like", "ones_like"), _FILLED),
     **dict.fromkeys(("range", "arange", "linspace", "iota"), _COUNTED),
-    **dict.fromkeys(("cumsum", "cumprod", "scan"), _RUNNING),
+    **dict.fromkeys(("cumsum", "cumprod", "scan", "nancumsum", "cumulative_sum"), _RUNNING),
+    **dict.fromkeys(("cummax", "cummin"), _RUNNING_EXTREME),
+    **dict.fromkeys(("logsumexp", "reduce_logsumexp", "logaddexp_reduce"), _LOG_OF_SUM),
+    **dict.fromkeys(("count_nonzero", "count"), _COUNT_OF),
+    "nansum": Instead(_WITHOUT_NAN.format("+=!", "0")),
+    "nanprod": Instead(_WITHOUT_NAN.format("*=!", "1")),
+    "nanmax": Instead(_WITHOUT_NAN.format("max=!", "-inf")),
+    "nanmin": Instead(_WITHOUT_NAN.format("min=!", "inf")),
+    "nanmean": Instead("sum what is no NaN with `+=!`, count it in a second statement, and divide in a third"),
+    "ptp": Instead("find both ends with `max=!` and `min=!`, and subtract them in a later statement"),
+    "trace": Instead("a trace is `s +=! X(i, i)`"),
+    **dict.fromkeys(("diag", "diagonal"), Instead("a diagonal is read as `Y(i) = X(i, i)`")),
+    **dict.fromkeys(("flip", "reverse"), Instead("count from the end, as in `Y(i) = X(N - 1 - i)`")),
+    "diff": Instead("subtract neighbours, as in `Y(i) = X(i + 1) - X(i)`"),
     **dict.fromkeys(("concatenate", "concat", "cat", "stack"), _JOINED),
     **dict.fromkeys(("reshape", "flatten", "ravel"), _RESHAPED),
-    **dict.fromkeys(("sort", "argsort", "topk", "median"), _SORTED),
+    **dict.fromkeys(("sort", "argsort", "topk", "median", "nanmedian", "quantile", "percentile"), _SORTED),
     **dict.fromkeys(("rand", "randn", "random", "normal"), _RANDOM),
     **dict.fromkeys(("clamp", "clip"), _CLAMP),
     **dict.fromkeys(("square", "sqr"), _SQUARE),

@@ -6,12 +6,13 @@ Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
-from .recovery import closers, starts_statement
+from .recovery import closers, is_command, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 
 _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
@@ -20,11 +21,6 @@ _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
 def attribute(piece: list[Token], position: int) -> Diagnostic:
     """`X.T`, `X.shape`, `X(i).sqrt()`."""
     dot, after = piece[position], piece[position + 1] if position + 1 < len(piece) else None
-    if after is not None and after.start == dot.end and after.type in ("FACTOR", "SIGN", "MINUS", "ASSIGN", "RELATION"):
-        fix = Fix("delete `.`", (Edit(dot.span, ""),))
-        message = f"there is no operator `.{after.text}`"
-        help = "a statement says what one element is: its operators need no dots"
-        return Diagnostic(codes.SYNTAX_ERROR, Span(dot.start, after.end), message, help=help, fix=fix)
     if after is None or after.type not in ("NAME", "MINMAX"):
         help = "the extent of dimension 0 of `X` is `X.0`"
         return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
@@ -142,7 +138,7 @@ def shift(piece: list[Token], position: int) -> Diagnostic:
 
 
 def where_range(piece: list[Token], position: int) -> Diagnostic | None:
-    """`i in range(N)`, `i < N`, `0 <= i < N`, `i = 0:N` and `i from 0 to N` in a `where`."""
+    """`i in range(N)`, `i < N`, `0 <= i < N`, `i = 0:N`, `i from 0 to N`, `i in 0:N:2` and a missing `,` in a `where`."""
     where = next((i for i, token in enumerate(piece) if token.type == "WHERE"), len(piece))
     pairs, cuts, i = closers(piece), [where], where + 1
     while i < len(piece):
@@ -153,7 +149,9 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     clause = piece[first : min((cut for cut in cuts if cut > first), default=len(piece))]
     if not clause:
         return None
-    edits = _counted(clause) if len(clause) > 3 and clause[2].text == "range" else _spelled(clause) or _compared(clause)
+    if (found := _without_comma(clause) or _stepped(clause)) is not None:
+        return found
+    edits = _counted(clause) if len(clause) > 3 and clause[2].text in _RANGES else _spelled(clause) or _compared(clause)
     if edits is None:
         return None
     span = Span(clause[0].start, clause[-1].end)
@@ -162,13 +160,53 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     return Diagnostic(codes.RANGE_BRACKETS, span, "a range is written `k in a:b` or `k = [a, b[`", help=help, fix=fix)
 
 
+def _without_comma(clause: list[Token]) -> Diagnostic | None:
+    """`x = 2 i in 0:3`: the next clause begins without a comma before it; `None` if this is something else."""
+    pairs, edits, i = closers(clause), list[Edit](), 0
+    begins = list[Token]()
+    while i < len(clause):
+        clause_begins = clause[i].type == "EXISTS" or (
+            clause[i].type == "NAME" and i + 1 < len(clause) and clause[i + 1].type in ("IN", "ASSIGN")
+        )
+        if i and clause_begins and clause[i - 1].type in ENDS_EXPRESSION:
+            edits.append(Edit(Span(clause[i - 1].end, clause[i - 1].end), ","))
+            begins.append(clause[i])
+        i = pairs.get(i, i) + 1
+    if not edits:
+        return None
+    message, fix = "`,` is missing between two clauses of `where`", Fix("insert `,`", tuple(edits))
+    return Diagnostic(codes.SYNTAX_ERROR, begins[0].span, message, "before this", fix=fix)
+
+
+def _stepped(clause: list[Token]) -> Diagnostic | None:
+    """`i in 0:N:2` and `i in range(0, N, 2)`; `None` if there is no step."""
+    pairs, outside, i = closers(clause), list[int](), 2
+    if len(clause) < 5 or clause[0].type != "NAME" or clause[1].type not in ("IN", "ASSIGN"):
+        return None
+    counted = clause[2].text in _RANGES and pairs.get(3) == len(clause) - 1
+    i = 4 if counted else i
+    while i < len(clause):
+        outside.append(i)
+        i = pairs.get(i, i) + 1
+    between = [i for i in outside if clause[i].type == ("COMMA" if counted else "COLON")]
+    between += [i for i in outside[2:] if clause[i].text in ("step", "by") and clause[i - 1].type in ENDS_EXPRESSION]
+    if len(between) != 2 or any(clause[i].type == "QUESTION" for i in outside):
+        return None
+    name, place = clause[0].text, Span(clause[0].start, clause[-1].end)
+    help = f"let the index count the steps, as in `X(2 * {name}) where {name} in 0:(N + 1) / 2`"
+    return Diagnostic(codes.RANGE_BRACKETS, place, "a range has no step", help=help)
+
+
+_RANGES = frozenset({"range", "arange", "xrange", "prange"})
+
+
 def _counted(clause: list[Token]) -> list[Edit] | None:
     """Edits that make `i in range(a, b)` a range; none where it has a step, `None` if it is something else."""
     close = closers(clause).get(3)
     if clause[1].type != "IN" or close is None or close != len(clause) - 1:
         return None
     commas = [token for token in clause[4:close] if token.type == "COMMA"]
-    if len(commas) > 1 or len(clause) < 6:
+    if len(clause) < 6:
         return []
     opening = Edit(Span(clause[2].start, clause[3].end), "" if commas else "0:")
     middle = [Edit(Span(token.start, clause[clause.index(token) + 1].start), ":") for token in commas]
@@ -248,13 +286,57 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     return rest, Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=Fix("leave it out", tuple(edits)))
 
 
+def commanded(piece: list[Token]) -> Diagnostic | None:
+    """`print(Y)`, `assert N > 0`: what is done and gives no value; `None` if this is something else."""
+    if not is_command(piece, 0, closers(piece)):
+        return None
+    place, word = Span(piece[0].start, piece[-1].end), piece[0].text
+    help = "a def has only statements that write tensors: print and check in Python, before or after the call"
+    fix = Fix("leave it out", (Edit(place, ""),))
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"no statement begins with `{word}`", help=help, fix=fix)
+
+
+def domain(piece: list[Token], later: Sequence[list[Token]]) -> Diagnostic | None:
+    """`RDom r(0, 10)` of Halide, which gives an index the range `0:10`; `None` if this is something else."""
+    kinds = [token.type for token in piece[1:3]]
+    if piece[0].text != "RDom" or kinds != ["NAME", "LPAR"] or closers(piece).get(2) != len(piece) - 1:
+        return None
+    place, name, given = Span(piece[0].start, piece[1].end), piece[1].text, split_commas(piece[3:-1])
+    message, help = "no statement begins with `RDom`", f"the range of an index is given with `where {name} in a:b`"
+    users = [each for each in later if any(token.text == name for token in each)]
+    ranged = any(one.text == name and other.type == "IN" for each in users for one, other in pairwise(each))
+    if len(given) != 2 or not all(given) or ranged:
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
+    low, count = text_of(given[0]), text_of(given[1])
+    high = count if low == "0" else str(int(low) + int(count)) if (low + count).isdigit() else f"{low} + {count}"
+    edits = [Edit(Span(piece[0].start, piece[-1].end), "")]
+    for each in users:
+        where = next((token for token in each if token.type == "WHERE"), None)
+        end, text = each[-1].end, f" where {name} in {low}:{high}"
+        edits.append(Edit(Span(where.end, where.end), f"{text[6:]},") if where else Edit(Span(end, end), text))
+    fix = Fix("write the range where it is used", tuple(edits))
+    return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def ended(body: list[Token]) -> tuple[list[Token], Edit] | None:
+    """A body without the `end` that stands in the place of `}`, and the edit that writes this; `None` if there is none."""
+    if len(body) > 1 and body[-2].text == "end" and body[-1].text in _ENDED:
+        first = len(body) - 2
+    elif body and body[-1].text in ("end", "endfunction"):
+        first = len(body) - 1
+    else:
+        return None
+    if first and body[first - 1].type not in ENDS_EXPRESSION:
+        return None
+    return body[:first], Edit(Span(body[first].start, body[-1].end), "}")
+
+
+_ENDED = frozenset({"function", "subroutine", "def", "kernel"})
 _LOOPS = (
     "there are no loops: an index runs over everything it can index; a range of its own is given with `where i in a:b`"
 )
 _CONTROL = {
-    "for": _LOOPS,
-    "do": _LOOPS,
-    "while": _LOOPS,
+    **dict.fromkeys(("for", "do", "while", "forall", "foreach", "parfor", "prange", "loop", "parallel_for"), _LOOPS),
     "if": "choose a value, as in `Y(i) = condition ? value : other`",
 }
 _NEAR = 400  # tokens in which the end of a block is looked for
@@ -269,6 +351,7 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     pairs, opened, i = closers(tokens), 0, 0
     kept: list[Token] = []
     heads: list[Span] = []
+    unended = 0  # heads without braces, each of which may have its `end`
     while i < len(tokens):
         token = tokens[i]
         end = _control_end(tokens, i, pairs)
@@ -281,14 +364,17 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
                     Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text], fix=fix)
                 )
             is_block = end < len(tokens) and tokens[end].type == "LBRACE"
+            is_line = tokens[end - 1].type == "COLON" and end < len(tokens) and not tokens[end].first
+            unended += token.text in _CONTROL and not is_block and not is_line
             opened, i = opened + is_block, end + is_block
             if i < len(tokens):
                 tokens[i].first = True
             continue
-        opened = 0 if token.type == "DEF" else opened
+        opened, unended = (0, 0) if token.type == "DEF" else (opened, unended)
         if token.type == "RBRACE" and opened:
             opened -= 1
-        elif heads and _is_end(tokens, i):
+        elif unended and _is_end(tokens, i):
+            unended -= 1
             i += 2 if token.text == "end" and i + 1 < len(tokens) and tokens[i + 1].text in _CONTROL else 1
             continue
         else:
@@ -401,11 +487,14 @@ def _control_end(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | No
         near = range(end, min(end + 40, len(tokens)))
         stops = (j for j in near if tokens[j].type in ("LBRACE", "RBRACE") or tokens[j].first)
         end = next(stops, len(tokens))
-        if end == len(tokens) or tokens[end].type == "RBRACE":  # `for i in range(N): Y(i) = X(i)` on one line
-            colons = (
-                j + 1 for j in near if j < end and tokens[j].type == "COLON" and starts_statement(tokens, j + 1, pairs)
-            )
-            end = next(colons, end)
+        inner = (  # `for i in range(N): Y(i) = X(i)` on one line
+            j + 1
+            for j in near
+            if j < end
+            and (tokens[j].type == "COLON" or (tokens[j].type in ENDS_EXPRESSION and j > i + 1))
+            and starts_statement(tokens, j + 1, pairs)
+        )
+        end = next(inner, end)
     elif tokens[end].type == "COLON":
         end += 1
     end += end + 1 < len(tokens) and tokens[end].text == "then" and tokens[end + 1].first

@@ -82,10 +82,6 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
     ends_inside = token.type in ("ASSIGN", "UPDATE", "WHERE") or (token.first and token.type == "NAME")
     if "RPAR" in accepted and opened is not None and ends_inside:
         return _unclosed_bracket(opened, token.span, before.end if before else token.start)
-    follows = piece[position + 1].type if position + 1 < len(piece) else ""
-    if before is not None and "COMMA" in accepted and token.type == "NAME" and follows == "IN":
-        fix = Fix("insert `,`", (Edit(Span(before.end, before.end), ","),))
-        return Diagnostic(codes.SYNTAX_ERROR, token.span, "`,` is missing between two ranges", "before this", fix=fix)
     if what == "statement" and before is not None and _adjacent(before, token):
         return _missing_operator(piece, position)
     if what == "parameter" and token.text in ("+", "-", "*", "/") and opened is not None:
@@ -200,6 +196,10 @@ def _symbol(
         return _no_update(piece, position)
     if what == "statement" and "ASSIGN" in accepted and (found := _other_assignment(token, after)):
         return found
+    if what == "statement" and "ASSIGN" in accepted and (found := _other_update(piece, position)):
+        return found
+    if what == "statement" and "ASSIGN" not in accepted and (found := _other_comparison(piece, position)):
+        return found
     if token.type == "LSQB" and what == "statement" and before is not None and before.type == "RPAR":
         help = "all indices of a tensor stand in one pair of round brackets, as in `X(i, j)`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "an element has no elements", help=help)
@@ -233,14 +233,84 @@ def _symbol(
 
 
 def _other_assignment(token: Token, after: Token | None) -> Diagnostic | None:
-    """`Y(i) := X(i)`, `Y(i) <- X(i)` and `Y(i) == X(i)`."""
-    two = after is not None and after.start == token.end and token.text + after.text in (":=", "<-")
+    """`Y(i) := X(i)`, `Y(i) <- X(i)`, `Y(i) == X(i)` and `Y(i) === X(i)`."""
+    two = after is not None and after.start == token.end and token.text + after.text in (":=", "<-", "===")
     if not two and token.text != "==":
         return None
     place = Span(token.start, after.end) if two and after is not None else token.span
-    text = ":=" if token.text == ":" else "<-" if two else "=="
+    text = token.text + (after.text[:1] if two and after is not None else "")
     fix = Fix("replace it by `=`", (Edit(place, "="),))
     return Diagnostic(codes.SYNTAX_ERROR, place, f"`{text}` assigns nothing", help="an assignment is `=`", fix=fix)
+
+
+_SYMBOLS_OF_UPDATES = (
+    "BANG",
+    "UPDATE",
+    "ASSIGN",
+    "AND",
+    "OR",
+    "EQUALITY",
+    "RELATION",
+    "SIGN",
+    "MINUS",
+    "FACTOR",
+    "MINMAX",
+)
+
+
+def _other_update(piece: list[Token], position: int) -> Diagnostic | None:
+    """`y !+= x`, `y ||=! x` and `y max != x`; `None` if no operator that assigns stands here."""
+    end = position + 1
+    while (
+        end < len(piece)
+        and end < position + 5
+        and piece[end].start == piece[end - 1].end
+        and piece[end].type in _SYMBOLS_OF_UPDATES
+    ):
+        end += 1
+    while end > position + 1 and piece[end - 1].type == "MINUS":
+        end -= 1  # the sign of the value
+    text = "".join(token.text for token in piece[position:end])
+    if piece[position].type not in _SYMBOLS_OF_UPDATES or "=" not in text or end - position < 2:
+        return None
+    operators = {"||": "max=", "&&": "min=", "max": "max=", "min": "min=", "+": "+=", "*": "*="}
+    found = [plain for symbol, plain in operators.items() if symbol in text]
+    place, plain = Span(piece[position].start, piece[end - 1].end), found[0] + "!" * ("!" in text) if found else ""
+    fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if len(found) == 1 else None
+    help = "`=`, `+=`, `*=`, `min=`, `max=` exist, each but the first one also with `!`"
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{text}`", help=help, fix=fix)
+
+
+def _other_comparison(piece: list[Token], position: int) -> Diagnostic | None:
+    """`<>`, `===`, `!==` and `/=` between values, and `:=`, which names one; `None` if this is something else."""
+    token, before = piece[position], piece[position - 1]
+    after = piece[position + 1] if position + 1 < len(piece) else None
+    if token.type == "COLON" and after is not None and after.type == "ASSIGN" and after.start == token.end:
+        return _named(piece, position)
+    text = before.text + token.text
+    if before.end != token.start or text not in ("<>", "===", "!==", "/="):
+        return None
+    plain, place = "==" if text == "===" else "!=", Span(before.start, token.end)
+    fix = Fix(f"replace it by `{plain}`", (Edit(place, plain),))
+    return Diagnostic(
+        codes.PYTHON_OPERATOR, place, f"there is no operator `{text}`", help="`==` and `!=` compare", fix=fix
+    )
+
+
+def _named(piece: list[Token], position: int) -> Diagnostic:
+    """`(x := X(i)) * x`, which is `x * x where x = X(i)`."""
+    place = Span(piece[position].start, piece[position + 1].end)
+    pairs, fix = closers(piece), None
+    close = pairs.get(position - 2)
+    if close is not None and piece[position - 1].type == "NAME" and close > position + 2:
+        name, value = piece[position - 1].text, text_of(piece[position + 2 : close])
+        where = next((token for token in piece if token.type == "WHERE"), None)
+        end = piece[-1].end
+        let = Edit(Span(where.end, where.end), f" {name} = {value},") if where else None
+        let = let or Edit(Span(end, end), f" where {name} = {value}")
+        fix = Fix(f"write `where {name} = ...`", (Edit(Span(piece[position - 2].start, piece[close].end), name), let))
+    help = "a part of an expression has a name with `where x = ...`"
+    return Diagnostic(codes.SYNTAX_ERROR, place, "`:=` assigns nothing", help=help, fix=fix)
 
 
 def _swapped(piece: list[Token], position: int) -> Diagnostic:
@@ -533,7 +603,8 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
         )
     if token.text == "end" and position + 1 == len(piece):
         help = "a def ends with `}`"
-        return Diagnostic(codes.SYNTAX_ERROR, token.span, "there is no `end`", help=help)
+        fix = Fix("delete it", (Edit(token.span, ""),))
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, "there is no `end`", help=help, fix=fix)
     if token.text == "xor" and position + 1 < len(piece):
         fix = Fix("compare with `!=`", (Edit(token.span, "!="),))
         message = "there is no operator `xor`"

@@ -18,7 +18,7 @@ from typing import Any
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .build import CHAIN, BadRange, Build
-from .foreign import declared, without_control
+from .foreign import commanded, declared, domain, ended, without_control
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements, written
 from .repairs import repaired
@@ -56,6 +56,9 @@ MAX_TOKENS = 20_000
 """Tokens of one statement."""
 MOST_MESSAGES = 1000
 """Messages about one cell."""
+
+_NEAR = 20
+"""Statements after a declaration in which its use is looked for."""
 
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
@@ -204,7 +207,10 @@ class _CellParser:
             last = (piece.body or [piece.opening])[-1]
             fix = Fix("insert `}`", (Edit(Span(last.end, last.end), " }"),))
             self.report(codes.SYNTAX_ERROR, last.span, "`}` is missing", "after this", labels, fix=fix)
-        statements = tuple(self.statement(tokens) for tokens in split_statements(piece.body))
+        pieces = split_statements(piece.body)
+        statements = tuple(
+            self.statement(tokens, pieces[place + 1 : place + _NEAR]) for place, tokens in enumerate(pieces)
+        )
         if piece.rest:
             self.stray(piece.rest, has_defs=True)
         wrong = any(item.is_error for item in self.diagnostics[count:]) or any(
@@ -217,17 +223,25 @@ class _CellParser:
         )
 
     def with_braces(self, piece: DefTokens) -> DefTokens:
-        """`def f(...) -> (Y):` and the statements below it, as Python has them, in braces after a message."""
-        if piece.opening is not None or not piece.body or piece.body[0].type != "COLON":
+        """`def f(...) -> (Y):` or `... end` and the statements between, as other languages have them, in braces after a message."""
+        if piece.closing is not None or not piece.body:
             return piece
-        colon, last = piece.body[0], piece.body[-1]
-        end = Span(last.end, last.end)
-        edits = Edit(colon.span, " {"), Edit(end, "\n}" if len(piece.body) > 1 and piece.body[1].first else " }")
-        message = "`{` is missing: the statements of a def stand in braces"
-        fix = Fix("put them in braces", edits)
-        self.report(codes.SYNTAX_ERROR, colon.span, message, "in place of `:`", fix=fix)
-        opening, closing = Token("LBRACE", "{", colon.start, colon.end), Token("RBRACE", "}", last.end, last.end)
-        return replace(piece, opening=opening, body=piece.body[1:], closing=closing)
+        found, colon, last = ended(piece.body), piece.body[0], piece.body[-1]
+        has_colon = piece.opening is None and colon.type == "COLON"
+        if found is None and not has_colon:
+            return piece
+        body, start = (found[0] if found else piece.body)[has_colon:], (piece.header or [piece.word])[-1].end
+        after = Edit(Span(last.end, last.end), "\n}" if body and body[0].first else " }")
+        edits = [found[1] if found else after]
+        message, place, label = "`}` is missing", edits[0].span, ""
+        if piece.opening is None:
+            opens = Edit(colon.span if has_colon else Span(start, start), " {")
+            edits, place, label = [opens, *edits], colon.span, "in place of `:`" if has_colon else ""
+            message = "`{` is missing: the statements of a def stand in braces"
+        fix = Fix("put them in braces" if piece.opening is None else "write `}`", tuple(edits))
+        self.report(codes.SYNTAX_ERROR, place, message, label, fix=fix)
+        opening = piece.opening or Token("LBRACE", "{", colon.start, colon.end if has_colon else colon.start)
+        return replace(piece, opening=opening, body=body, closing=Token("RBRACE", "}", last.end, last.end))
 
     def header(self, piece: DefTokens) -> tuple[Name, tuple[Param, ...], tuple[Result, ...]]:
         """Name, parameters and results; what cannot be read is left out or has no type."""
@@ -400,9 +414,17 @@ class _CellParser:
             self.diagnostics.append(problem)
         return node
 
-    def statement(self, tokens: list[Token]) -> TcStatement:
+    def statement(self, tokens: list[Token], later: list[list[Token]]) -> TcStatement:
         if not self.fits(tokens):
             return self.broken(tokens)
+        if (problem := domain(tokens, later)) is not None:
+            self.diagnostics.append(problem)
+            return self.broken(tokens)
+        if (problem := commanded(tokens)) is not None:
+            if any(token.type == "ERROR" for token in tokens):
+                self.forget(problem.span)
+            self.diagnostics.append(problem)
+            return self.broken([tokens[0]])
         if tokens[0].text == "return" and (len(tokens) == 1 or tokens[1].type not in ("ASSIGN", "UPDATE")):
             self.returned(tokens)
             return self.broken(tokens)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .tokens import ENDS_EXPRESSION, Token
+from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 
 _ASSIGN = ("ASSIGN", "UPDATE")
 _NAMES = ("NAME", "DIGIT_NAME")
@@ -144,7 +144,7 @@ def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> b
     if token.type not in _NAMES:
         return token.first and depth == 0 and _ends(tokens, i - 1) and starts_statement(tokens, i, pairs)
     if depth == 0 and _ends(tokens, i - 1):
-        return token.first or starts_statement(tokens, i, pairs)
+        return token.first or is_command(tokens, i, pairs) or starts_statement(tokens, i, pairs)
     if (
         before.type in ("COMMA", "WHERE", "EXISTS")
         and depth == 0
@@ -152,6 +152,21 @@ def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> b
     ):
         return False  # a clause; only `T(i) =` cannot be one
     return token.first and starts_statement(tokens, i, pairs)
+
+
+_COMMAND_WORDS = """
+    print println printf cout echo assert static_assert require raise throw import using include break continue
+    del global nonlocal yield with try __syncthreads delete free call goto stop
+"""
+_COMMANDS = frozenset(_COMMAND_WORDS.split())
+
+
+def is_command(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
+    """Whether `print(...)`, `assert ...` or the like stands at `i`, which no language has as a part of an expression."""
+    if tokens[i].text not in _COMMANDS or starts_statement(tokens, i, pairs):
+        return False
+    follows = tokens[i + 1].type if i + 1 < len(tokens) else "END"
+    return follows in (*STARTS_EXPRESSION, "ERROR", "END", "BANG", "MINUS", "FACTOR")
 
 
 def _ends(tokens: list[Token], i: int) -> bool:
@@ -189,7 +204,11 @@ def starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool
 
 
 def _is_other_assignment(tokens: list[Token], i: int) -> bool:
-    """`/=`, `-=` or `:=`, which no expression has in it."""
+    """`/=`, `-=`, `||=`, `<<=` or `:=`, which no expression has in it."""
     two = tokens[i : i + 2]
-    is_operator = len(two) == 2 and two[0].type in ("FACTOR", "MINUS", "COLON") and two[1].type == "ASSIGN"
-    return is_operator and two[0].end == two[1].start
+    touching = len(two) == 2 and two[0].end == two[1].start
+    is_operator = touching and two[0].type in _BEFORE_ASSIGN and two[1].type == "ASSIGN"
+    return is_operator or (touching and two[0].text + two[1].text in ("<<=", ">>=", "!+=", "!*="))
+
+
+_BEFORE_ASSIGN = ("FACTOR", "MINUS", "COLON", "AND", "OR")

@@ -9,19 +9,116 @@ from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
-from .elsewhere import CONSTANTS, INSTEAD, MODULES, RENAMED, WORD_OPERATORS, reducing
+from .elsewhere import (
+    CONSTANTS,
+    INSTEAD,
+    MODULES,
+    REDUCING,
+    RENAMED,
+    TYPES,
+    WORD_OPERATORS,
+    WORDS_OF_TYPES,
+    c_type,
+    reducing,
+)
 from .recovery import closers, starts_statement
 from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
-    tokens = _dotted_words(tokens, diagnostics)
+    tokens = _types_of_c(_dotted_words(tokens, diagnostics), diagnostics)
+    tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _negated_comparisons(tokens, diagnostics)
     return _word_operators(_without_modules(tokens, diagnostics), diagnostics)
 
 
+def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`unsigned char` and other types of several words; one word may be a name, two in a row are none."""
+    if not any(token.text in WORDS_OF_TYPES and token.type == "NAME" for token in tokens):
+        return tokens
+    pairs, kept, i, in_header = closers(tokens), list[Token](), 0, False
+    while i < len(tokens):
+        end = i
+        in_header = tokens[i].type == "DEF" or (in_header and tokens[i].type != "LBRACE")
+        while end < len(tokens) and tokens[end].text in WORDS_OF_TYPES and not starts_statement(tokens, end, pairs):
+            end += 1
+        words = tokens[i:end]
+        if len(words) < 2 or all(word.type == "SCALAR" for word in words):
+            kept += tokens[i : max(end, i + 1)]
+        else:
+            text, shown = c_type([word.text for word in words]), " ".join(word.text for word in words[:6])
+            follows = tokens[end].type if end < len(tokens) else ""
+            has_message = not in_header and follows in ("RPAR", "RELATION", "NAME")  # that of a cast or a declaration
+            told = list[Diagnostic]() if has_message else diagnostics
+            kept.append(_replaced(words, "SCALAR", text, f"`{shown}` is no type", told))
+        i = max(end, i + 1)
+    return kept
+
+
+def _replaced(
+    tokens: list[Token],
+    kind: str,
+    text: str,
+    message: str,
+    diagnostics: list[Diagnostic],
+    help: str | None = None,
+    code: codes.Code = codes.SYNTAX_ERROR,
+) -> Token:
+    """The token that stands for several ones, after a message whose fix writes it."""
+    place = Span(tokens[0].start, tokens[-1].end)
+    fix = Fix(f"replace it by `{text}`", (Edit(place, text),))
+    diagnostics.append(Diagnostic(code, place, message, help=help, fix=fix))
+    return Token(kind, text, place.start, place.end, tokens[0].first)
+
+
+_BEHIND_DOTS = ("FACTOR", "SIGN", "MINUS", "ASSIGN", "RELATION", "EQUALITY")
+
+
+def _without_dots(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`A .* B` and `exp.(A)`, where a dot says that elements are meant."""
+    kept: list[Token] = []
+    for token, after in pairwise([*tokens, Token("END", "", -1, -1)]):
+        if token.type != "DOT" or after.start != token.end:
+            kept.append(token)
+            continue
+        help = "a statement says what one element is: its operators and functions need no dots"
+        called = after.type == "LPAR" and kept and kept[-1].end == token.start and kept[-1].type in _NAMES
+        if called or after.type in _BEHIND_DOTS:
+            what = "function" if called else "operator"
+            message = f"there is no {what} `{kept[-1].text if called else ''}.{'' if called else after.text}`"
+            fix = Fix("delete `.`", (Edit(token.span, ""),))
+            place = Span(token.start, token.end if called else after.end)
+            diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
+            after.first = after.first or token.first
+        else:
+            kept.append(token)
+    return kept
+
+
+def _casts(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`static_cast<float>(x)`."""
+    kept: list[Token] = []
+    i = 0
+    while i < len(tokens):
+        four = tokens[i : i + 5]
+        if [token.type for token in four[1:]] == ["RELATION", "SCALAR", "RELATION", "LPAR"] or (
+            [token.type for token in four[1:]] == ["RELATION", "NAME", "RELATION", "LPAR"] and four[2].text in TYPES
+        ):
+            is_cast = four[0].type == "NAME" and four[0].text.endswith(_CASTS) and four[1].text + four[3].text == "<>"
+            if is_cast:
+                kind = TYPES.get(four[2].text, four[2].text)
+                message = f"a cast is written like a call, as in `{kind}(x)`"
+                kept.append(_replaced(four[:4], "SCALAR", kind, message, diagnostics))
+                i += 4
+                continue
+        kept.append(tokens[i])
+        i += 1
+    return kept
+
+
+_CASTS = ("cast", "convert", "astype", "as_type", "as")
 _DOTTED = {
     "and": ("AND", "&&"),
     "or": ("OR", "||"),
@@ -130,11 +227,13 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
     i = 0
     while i < len(tokens):
         token, last = tokens[i], i
-        while last + 2 < len(tokens) and tokens[last + 1].type == "DOT" and tokens[last + 2].type in _NAMES:
+        while last + 2 < len(tokens) and tokens[last + 1].type == "DOT" and _is_word(tokens[last + 2]):
             last += 2
         if token.text in MODULES and [each.type for each in tokens[i + 1 : i + 4]] == ["DOT", "WHERE", "LPAR"]:
             kept.append(Token("NAME", "np.where", token.start, tokens[i + 2].end, token.first))
             last = i + 2
+        elif token.text in MODULES and last > i and tokens[last].text == "newaxis":
+            kept.append(Token("NAME", "newaxis", token.start, tokens[last].end, token.first))  # told with the slices
         elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
             kept.append(_plain_name(token, tokens[last], is_call and tokens[last].text not in known, diagnostics))
@@ -159,14 +258,25 @@ def _known(tokens: list[Token]) -> set[str]:
 _NAMES = ("NAME", "MINMAX", "SCALAR")
 
 
+def _is_word(token: Token) -> bool:
+    """Whether a token is a word, `inf` and `nan` included."""
+    return token.type in _NAMES or (token.type == "NUMBER" and token.text.isalpha())
+
+
 def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> Token:
     """The token that stands for `np.name`; `called`: it is called, and the cell gives nothing that name."""
     if called and (reducing(name.text) is not None or name.text in INSTEAD):
         return Token("NAME", name.text, module.start, name.end, module.first)
-    number = CONSTANTS.get(name.text)
+    number = name.text if name.type == "NUMBER" else CONSTANTS.get(name.text)
     text = number or RENAMED.get(name.text, name.text)
     fix = Fix(f"write `{text}`", (Edit(Span(module.start, name.end), text),))
-    help = "numbers are written out" if number else "functions have their plain names"
+    help = (
+        "numbers are written out"
+        if number and not number.isalpha()
+        else None
+        if number
+        else "functions have their plain names"
+    )
     place = Span(module.start, name.start)
     diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, "there are no modules", help=help, fix=fix))
     return Token("NUMBER" if number else KEYWORDS.get(text, "NAME"), text, module.start, name.end, module.first)
@@ -174,7 +284,7 @@ def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diag
 
 def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """`y(i) sum=! X(i, k)` and `y(i) or= B(i, k)`: the word with its `=` and `!` becomes one operator."""
-    if not any(token.text in WORD_OPERATORS for token in tokens):
+    if not any(token.text in WORD_OPERATORS or token.type == "BANG" for token in tokens):
         return tokens
     openings = {close: opening for opening, close in closers(tokens).items()}
     kept: list[Token] = []
@@ -182,7 +292,10 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
     while i < len(tokens):
         token = tokens[i]
         end = i + 1
-        if token.text in WORD_OPERATORS and end < len(tokens) and _touches(token, tokens[end], "ASSIGN"):
+        is_word = token.text in WORD_OPERATORS or (
+            token.type == "NAME" and end + 1 < len(tokens) and _touches(tokens[end], tokens[end + 1], "BANG")
+        )
+        if is_word and end < len(tokens) and _touches(token, tokens[end], "ASSIGN"):
             end += 1 + (end + 1 < len(tokens) and _touches(tokens[end], tokens[end + 1], "BANG"))
             if _is_head(tokens, i, openings):
                 token = _operator(token, tokens[end - 1], diagnostics)
@@ -210,7 +323,8 @@ def _is_head(tokens: list[Token], end: int, openings: dict[int, int]) -> bool:
 
 
 def _operator(word: Token, last: Token, diagnostics: list[Diagnostic]) -> Token:
-    plain, help = WORD_OPERATORS[word.text]
+    instead = INSTEAD[word.text].help if word.text in INSTEAD else REDUCING.get(reducing(word.text) or "")
+    plain, help = WORD_OPERATORS.get(word.text, ("", instead))
     place = Span(word.start, last.end)
     written = f"{word.text}=" + "!" * (last.type == "BANG")
     fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None

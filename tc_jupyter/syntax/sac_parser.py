@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
 
+from . import elsewhere
 from .sac_tree import (
     Apply,
     ArrayLiteral,
@@ -586,11 +587,22 @@ class _Parser:
             self.fail(f"expected a type, found {self.found()}", help="for example `float[*]`, `int[.,3]`, `double`")
         self.next()
         right = True
+        words = [token]
+        while token.text in elsewhere.WORDS_OF_TYPES and self.token.text in elsewhere.WORDS_OF_TYPES:
+            words.append(self.token)
+            self.next()
+        if len(words) > 1:
+            shown, near = " ".join(word.text for word in words[:6]), elsewhere.c_type([word.text for word in words])
+            span = token.span | words[-1].span
+            self.say(codes.BAD_TYPE, span, f"`{shown}` is not a type", help=f"did you mean `{near}`?")
+            if self.accept("["):
+                self.type_shape(token)
+            return None
         if token.text in self.types - BASES.keys():
             return self.alias(token)
         if token.text not in BASES:
             right = False
-            near = nearest(token.text, BASES)
+            near = elsewhere.TYPES.get(token.text) or nearest(token.text, BASES)
             help = f"did you mean `{near}`?" if near else f"types are {', '.join(BASES)}"
             if token.text == "byte":
                 help = "write `int8` or `uint8`: the sign of `byte` differs between languages"

@@ -1,4 +1,4 @@
-"""Slices of array libraries: `X(i, :)`, `X[1:] - X[:-1]`, `X(i, ...)`.
+"""Slices of array libraries: `X(i, :)`, `X[1:] - X[:-1]`, `X[:, None]`, `X(i, ...)`.
 
 Worked example: `Y(i) = X[i, :]` is told once, and the fix writes `Y(i, j) = X(i, j)`.
 """
@@ -30,15 +30,21 @@ class _Read:
         """The subscripts that are slices."""
         return [each for each in self.subscripts if _is_slice(each)]
 
+    @property
+    def axes(self) -> list[tuple[Token, ...]]:
+        """The slices, and each `None`, which makes an axis of extent 1."""
+        return [each for each in self.subscripts if _is_slice(each) or _is_new_axis(each)]
+
 
 def sliced(piece: list[Token]) -> Diagnostic | None:
     """The message about the slices of a statement; `None` if it has none, or another mistake was told already."""
-    if not any(token.type in ("COLON", "DOTS") for token in piece) or any(token.type == "ERROR" for token in piece):
+    sliced = any(token.type in ("COLON", "DOTS") or token.text in _NEW_AXES for token in piece)
+    if not sliced or any(token.type == "ERROR" for token in piece):
         return None
-    reads = [read for read in _reads(piece) if read.slices]
+    reads = [read for read in _reads(piece) if read.slices or (read.axes and piece[read.opening].type == "LSQB")]
     if not reads:
         return None
-    first = reads[0].slices[0]
+    first = reads[0].axes[0]
     place = Span(first[0].start, first[-1].end)
     if any(token.type == "DOTS" for read in reads for each in read.slices for token in each):
         help = "write one index per dimension, as in `X(i, j)`"
@@ -46,9 +52,18 @@ def sliced(piece: list[Token]) -> Diagnostic | None:
     help = "an index runs over everything it can index: write one for `:`, as in `X(i, j)`"
     if any(len(each) > 1 for read in reads for each in read.slices):
         help = "shift the index, as in `X(i + 1)`; where it runs over less, give its range: `where i in a:b`"
+    if any(_is_new_axis(each) for read in reads for each in read.axes):
+        help = "each tensor has only its own indices, as in `T(i, j) = A(i) * B(j)`: it is repeated over the others"
     edits = _edits(piece, reads)
     fix = Fix("write indices", tuple(edits)) if edits else None
     return Diagnostic(codes.SYNTAX_ERROR, place, "there are no slices", help=help, fix=fix)
+
+
+_NEW_AXES = frozenset({"None", "newaxis"})
+
+
+def _is_new_axis(subscript: tuple[Token, ...]) -> bool:
+    return len(subscript) == 1 and subscript[0].text in _NEW_AXES
 
 
 def _is_slice(subscript: tuple[Token, ...]) -> bool:
@@ -80,38 +95,72 @@ def _reads(piece: list[Token]) -> list[_Read]:
 def _edits(piece: list[Token], reads: list[_Read]) -> list[Edit] | None:
     """Indices in place of the slices; `None` where that does not say what was meant."""
     place = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), None)
-    count = max(len(read.slices) for read in reads)
+    count = max(len(read.axes) if read.slices else 0 for read in reads)
     used = {token.text for token in piece}
     names = [letter for letter in _LETTERS if letter not in used][:count]
     if place is None or piece[0].type != "NAME":
         return None
     unread = _unread(piece, place)
     names = unread if len(unread) == count else names
-    if len(names) < count or any(token.type == "DOT" for token in piece):
+    if len(names) < count or any(token.type == "DOT" for token in piece) or _is_repeated_whole(piece, place, reads):
         return None
     shifted = any(len(each) == 2 and each[0].type != "COLON" for read in reads for each in read.slices)
     edits: list[Edit] = []
     ends: dict[str, str] = {}  # the range of an index that is shifted wherever it stands
     from_0: set[str] = set()
+    read_at: set[str] = set()
     for read in reads:
-        for name, each in zip(names[count - len(read.slices) :], read.slices, strict=True):
+        subscripts = read.axes if read.slices else []
+        edits += _without_new_axes(read)
+        for name, each in zip(names[count - len(subscripts) :], subscripts, strict=True):
+            if _is_new_axis(each):
+                continue
+            read_at.add(name)
             shift = _shift(each, shifted)
             if shift is None:
                 return None
-            extent = f"{piece[read.opening - 1].text}.{read.subscripts.index(each)}"
+            own = [other for other in read.subscripts if not _is_new_axis(other)]
+            extent = f"{piece[read.opening - 1].text}.{own.index(each)}"
             ends.setdefault(name, f"{name} in 0:{extent} - {shift}")
             if not shift:
                 from_0.add(name)
             edits.append(Edit(Span(each[0].start, each[-1].end), f"{name} + {shift}" if shift else name))
         edits += _round(piece, read)
     for read in _reads(piece):
-        edits += [] if read.slices else _round(piece, read)
+        edits += [] if read in reads else _round(piece, read)
+    if not read_at >= set(names[:count]):
+        return None  # an axis of extent 1 is left
     given = [end for name, end in ends.items() if name not in from_0]
     if given and any(token.type == "WHERE" for token in piece):
         return None
     if given:
         edits.append(Edit(Span(piece[-1].end, piece[-1].end), f" where {', '.join(given)}"))
     return [*edits, *([] if names is unread else _left(piece, place, reads, names))]
+
+
+def _is_repeated_whole(piece: list[Token], place: int, reads: list[_Read]) -> bool:
+    """Whether axes are new, and a tensor without indices may be beside them, as in `A[:, None] - B` and `A[None]`."""
+    if not any(_is_new_axis(each) for read in reads for each in read.axes):
+        return False
+    inside = {i for read in _reads(piece) for i in range(read.opening - 1, read.closing)}
+    alone = (i for i in range(place, len(piece)) if piece[i].type == "NAME" and i not in inside)
+    return next(alone, None) is not None or any(
+        len(read.axes) == len(read.subscripts) > len(read.slices) == 0 for read in reads
+    )
+
+
+def _without_new_axes(read: _Read) -> list[Edit]:
+    """Leave out each `None` with a comma beside it."""
+    edits: list[Edit] = []
+    kept = False  # a subscript before it stays
+    for k, each in enumerate(read.subscripts):
+        if not _is_new_axis(each):
+            kept = True
+        elif kept:
+            edits.append(Edit(Span(read.subscripts[k - 1][-1].end, each[0].end), ""))
+        elif k + 1 < len(read.subscripts):
+            edits.append(Edit(Span(each[0].start, read.subscripts[k + 1][0].start), ""))
+    return edits
 
 
 def _unread(piece: list[Token], place: int) -> list[str]:

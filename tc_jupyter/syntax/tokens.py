@@ -70,7 +70,7 @@ _SYMBOLS = {
 }
 
 _TOKEN = re.compile(
-    r"""
+    r'''
     (?P<space>[ \t\r\n\f\v]+)
   | (?P<comment>\#[^\n]*)
   | (?P<block>/\*(?s:.*?)(?:\*/|\Z))
@@ -83,16 +83,17 @@ _TOKEN = re.compile(
       | [0-9]\w*)
   | (?P<python>=<|=>|\*\*)
   | (?P<symbol><=>|->|<=|>=|==|!=|&&|\|\||\.\.\.?|[-+*/%()\[\]{},:?=<>!.])
-  | (?P<quote>"[^"\n]*"?|'[^'\n]*'?)
+  | (?P<quote>"""(?s:.*?)(?:"""|\Z)|'{3}(?s:.*?)(?:'{3}|\Z)|"[^"\n]*"?|'[^'\n]*'?)
   | (?P<semicolon>;)
   | (?P<logical>[&|])
   | (?P<unknown>[^\sA-Za-z0-9_\#+*/%()\[\]{},:?=<>!.;&|"'-]+|[^\S\ \t\r\n\f\v]+)
-    """,
+    ''',
     re.VERBOSE | re.ASCII,
 )
 _INTEGER = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?:u|l|ll|ul|ull)?", re.IGNORECASE)
 _FLOAT = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?[fF]?")
 _HEX_FLOAT = re.compile(r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fF]?")
+_INFINITE = re.compile(r"""["']\s*([-+]?)(inf|nan)(?:inity)?\s*["']""", re.IGNORECASE)
 _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"[A-Za-z]{2,}[ \t]+[A-Za-z]{2,}")
 _GREEK = {
@@ -214,6 +215,7 @@ class _Scanner:
             case "semicolon":
                 fix = Fix("delete `;`", (Edit(Span(start, end), ""),))
                 self.report(codes.UNKNOWN_CHARACTER, start, end, SEMICOLON, fix=fix)
+                self.first = True
             case "logical":
                 return self.logical(word, start, end)
             case "quote" if word[0] == "'" and self.is_transposed(word, start):
@@ -221,6 +223,10 @@ class _Scanner:
                 self.report(codes.UNKNOWN_CHARACTER, start, start + 1, "`'` is not part of the language", help)
                 self.add("ERROR", "'", start, start + 1)
                 return start + 1
+            case "quote" if self.begins_statement():
+                self.documented(word, start, end)
+            case "quote" if (after := self.infinite(word, start, end)) is not None:
+                return after
             case "quote":
                 help, fix = self.quoted(word, end)
                 self.report(codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", help, fix)
@@ -239,6 +245,44 @@ class _Scanner:
         last = self.tokens[-1] if self.tokens else None
         alone = len(word) == 1 or word[-1] != "'"
         return alone and last is not None and last.end == start and last.type in ENDS_EXPRESSION
+
+    def begins_statement(self) -> bool:
+        """Whether the next token is the first of a def or of a statement on a new line."""
+        last = self.tokens[-1].type if self.tokens else "RBRACE"
+        return last in ("LBRACE", "RBRACE") or (self.first and last in ENDS_EXPRESSION)
+
+    def documented(self, word: str, start: int, end: int) -> None:
+        """A text in quotes where a statement may begin: what Python has as documentation is a comment here."""
+        mark = word[:3] if word[:3] == word[0] * 3 and len(word) > 2 else word[0]
+        lines = [line.strip() for line in word[len(mark) :].removesuffix(mark).strip().splitlines()]
+        stop = self.text.find("\n", end)
+        if self.text[end : stop if stop >= 0 else len(self.text)].strip():
+            fix = Fix("leave it out", (Edit(Span(start, end), ""),))
+        else:
+            line = self.text[self.text.rfind("\n", 0, start) + 1 : start]
+            between = "\n" + line[: len(line) - len(line.lstrip())]
+            comment = between.join(f"# {each}".rstrip() for each in lines or [""])
+            fix = Fix("start the comment with `#`", (Edit(Span(start, end), comment),))
+        message, help = "the language has no text in quotes", "a comment starts with `#` and ends with its line"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
+        self.first = self.first or "\n" in word
+
+    def infinite(self, word: str, start: int, end: int) -> int | None:
+        """`float("inf")`: where to go on from; `None` if this is something else."""
+        number = _INFINITE.fullmatch(word)
+        close = re.compile(r"[ \t]*\)").match(self.text, end)
+        if number is None or close is None or [token.type for token in self.tokens[-2:]] != ["SCALAR", "LPAR"]:
+            return None
+        kind = self.tokens[-2]
+        del self.tokens[-2:]
+        text = ("-" if number.group(1) == "-" else "") + number.group(2).lower()
+        fix = Fix(f"write `{text}`", (Edit(Span(kind.start, close.end()), text),))
+        help = "`inf` and `nan` are numbers"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, "the language has no text in quotes", help, fix)
+        if text[0] == "-":
+            self.tokens.append(Token("MINUS", "-", kind.start, kind.start, kind.first))
+        self.tokens.append(Token("NUMBER", text.lstrip("-"), kind.start, close.end(), kind.first and text[0] != "-"))
+        return close.end()
 
     def quoted(self, word: str, end: int) -> tuple[str, Fix | None]:
         """What to say about a text in quotes, which may be that of `C = einsum("ik,kj->ij", A, B)`."""
@@ -272,8 +316,16 @@ class _Scanner:
             fix = Fix("leave it out", (Edit(Span(start, end), ""),))
             self.report(codes.UNKNOWN_CHARACTER, start, end, "there are no references", fix=fix)
             return end
-        if before == "INTEGER" or re.match(r"[ \t]*\d", self.text[end : end + 80]):
+        is_compared = self.type_of(-2) in ("RELATION", "EQUALITY")
+        if (before == "INTEGER" and not is_compared) or re.match(r"[ \t]*\d", self.text[end : end + 80]):
             help = "there are no operators on bits; `x % 2` is the last one, `x / 2` what stands before it"
+            self.report(codes.UNKNOWN_CHARACTER, start, end, message, help)
+            self.add("ERROR", word, start, end)
+            return end
+        if self.is_number_before():
+            help = (
+                f"`{word * 2}` joins two conditions; a choice is `condition ? value : other`, a range `where i in a:b`"
+            )
             self.report(codes.UNKNOWN_CHARACTER, start, end, message, help)
             self.add("ERROR", word, start, end)
             return end
@@ -281,6 +333,21 @@ class _Scanner:
         self.report(codes.UNKNOWN_CHARACTER, start, end, message, f"`{word * 2}` is the logical operator", fix)
         self.add("AND" if word == "&" else "OR", word * 2, start, end)
         return end
+
+    def is_number_before(self) -> bool:
+        """Whether what stands before an operator is a parameter that is no `bool`, and not compared with anything."""
+        left = self.operand()
+        place = next((i for i in range(len(self.tokens) - 1, -1, -1) if self.tokens[i].start == left), 0)
+        kind = self.declared().get(self.tokens[place].text, ("bool", 0))[0] if left is not None else "bool"
+        return kind != "bool" and self.tokens[place - 1].type in (
+            "ASSIGN",
+            "UPDATE",
+            "LPAR",
+            "AND",
+            "OR",
+            "FACTOR",
+            "SIGN",
+        )
 
     def update(self, word: str, start: int, end: int) -> None:
         """`|=` and `&=`, with or without a `!`."""
