@@ -257,7 +257,7 @@ class Function:
         return self._stale
 
     @property
-    def known_functions(self) -> dict[str, Function]:
+    def _followed(self) -> dict[str, Function]:
         """The functions of earlier cells that the text may call and that it follows when they are defined again."""
         known = self._options.known or {} if self._options.follows else {}
         return {name: each for name, each in known.items() if isinstance(each, Function)}
@@ -275,7 +275,7 @@ class Function:
 
     def _follow(self) -> None:
         """Be told when a function is defined again that this one calls."""
-        for callee in self.known_functions.values():
+        for callee in self._followed.values():
             callee._callers.add(self)
 
     def _relink(self, successors: Mapping[Function, Function]) -> None:
@@ -814,7 +814,7 @@ def redefine(
     successors = {
         callee: new[name]
         for caller in _with_callees([*old.values(), *made])
-        for name, callee in caller.known_functions.items()
+        for name, callee in caller._followed.items()  # pyright: ignore[reportPrivateUsage]
         if name in new and new[name] is not callee
     }
     changed = {each for each, now in successors.items() if not _is_same(each, now)}
@@ -853,7 +853,7 @@ def _with_callees(functions: Iterable[Function]) -> dict[Function, None]:
         function = waiting.pop()
         if function not in found:
             found[function] = None
-            waiting += function.known_functions.values()
+            waiting += function._followed.values()  # pyright: ignore[reportPrivateUsage]
     return found
 
 
