@@ -270,13 +270,9 @@ def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diag
     number = name.text if name.type == "NUMBER" else CONSTANTS.get(name.text)
     text = number or RENAMED.get(name.text, name.text)
     fix = Fix(f"write `{text}`", (Edit(Span(module.start, name.end), text),))
-    help = (
-        "numbers are written out"
-        if number and not number.isalpha()
-        else None
-        if number
-        else "functions have their plain names"
-    )
+    help = "functions have their plain names"
+    if number:
+        help = None if number.isalpha() else "numbers are written out"
     place = Span(module.start, name.start)
     diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, "there are no modules", help=help, fix=fix))
     return Token("NUMBER" if number else KEYWORDS.get(text, "NAME"), text, module.start, name.end, module.first)
