@@ -119,7 +119,11 @@ export class CardRenderer extends Panel implements IRenderMime.IRenderer {
 
   private mount(): void {
     const id = this.modelId;
-    if (id === null || this.panel === null || this.model === null || this.live !== null || !(this.manager?.has_model(id) ?? false)) {
+    // the models of widgets are read from any notebook; what is not trusted may say nothing but a card
+    if (id === null || this.panel === null || this.model === null || !this.model.trusted) {
+      return;
+    }
+    if (this.live !== null || !(this.manager?.has_model(id) ?? false)) {
       return;
     }
     const renderer = this.panel.content.rendermime.createRenderer(WIDGET_MIME);
