@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tc_jupyter.diagnostics import codes
+from tc_jupyter.program import IndexVar, Read
 from tc_jupyter.ranges import Unknown
 
 from .intrinsics import step_problem
 from .legality import Problem, Witness, find_conflict, outside_read, result_read
-from .stage import Attach, Stage, StageGraph
+from .stage import Attach, Fuse, Split, Stage, StageGraph
 
 MOST_POINTS = 8
 """Legal places that a message lists."""
@@ -123,7 +124,67 @@ def _stage_problem(graph: StageGraph, stage: Stage) -> Problem | None:
         problem = _read_too_late(graph, stage, graph.runs_in(place))
         if problem is not None:
             return problem
+    return _written_meanwhile(graph, stage)
+
+
+def _written_meanwhile(graph: StageGraph, stage: Stage) -> Problem | None:
+    """Why a stage cannot be made again in every visit of the loops around it: one of them writes what it reads.
+
+    It may where each iteration of these loops reads and writes rows of its own: `S(n) +=! Y(n, d)` at `n` of `Y(n, d) /= S(n)`.
+    """
+    around: dict[str, set[str]] = {}
+    inner = [stage]
+    if stage.attach.kind == "inline":
+        inner = list(final_users(graph, graph.stages_on(stage.target)[0].name))
+        around |= {user.name: set(user.leaves) for user in inner}
+    for each in inner:  # loops that are shared are another matter: their order is checked
+        while each.attach.kind == "at":
+            owner = graph.stage(each.attach.stage)
+            around.setdefault(owner.name, set()).update(owner.leaves[: owner.leaves.index(each.attach.axis) + 1])
+            each = owner
+    for owner, leaves in around.items():
+        writer = graph.stage(owner)
+        storage = graph.storage_name(writer.target)
+        if storage == graph.storage_name(stage.target) or storage not in graph.reads(stage):
+            continue
+        if not all(_same_row(graph, stage, writer, root) for root in _roots_of(writer, leaves)):
+            reason = f"`{owner}` writes `{storage}`, which it reads, and makes it again afterwards"
+            return _problem(reason, "`compute_root` it")
     return None
+
+
+def _roots_of(stage: Stage, leaves: set[str]) -> set[str]:
+    """The indices that differ between iterations of some loops."""
+    from_roots = {root.name: {root.name} for root in stage.roots}
+    for relation in stage.relations:
+        match relation:
+            case Split():
+                from_roots[relation.outer] = from_roots[relation.inner] = from_roots[relation.parent]
+            case Fuse():
+                from_roots[relation.fused] = from_roots[relation.outer] | from_roots[relation.inner]
+    return {root for leaf in leaves for root in from_roots[leaf]}
+
+
+def _same_row(graph: StageGraph, stage: Stage, writer: Stage, root: str) -> bool:
+    """Whether a stage whose only reader is `writer` reads, in a row of an index of it, what only that row writes."""
+    if [user.name for user in graph.consumers(graph.stages_on(stage.target)[0].name)] != [writer.name]:
+        return False
+    places = [at for at, index in enumerate(writer.statement.output_indices) if index.name == root]
+    own = {index.name: at for at, index in enumerate(stage.statement.output_indices)}
+    storage = graph.storage_name(writer.target)
+    reads = [read for read in stage.statement.reads() if graph.storage_name(read.tensor) == storage]
+    uses = [read for read in writer.statement.reads() if read.tensor == stage.target]
+
+    def follows(read: Read, place: int) -> bool:
+        """Whether the subscript is an index of the stage, for which the writer puts in its own index."""
+        index = read.indices[place]
+        at = own.get(index.name) if isinstance(index, IndexVar) else None
+        if at is None or read.tensor != writer.target:
+            return False
+        given = [use.indices[at] for use in uses]
+        return all(isinstance(each, IndexVar) and each.name == root for each in given)
+
+    return any(all(follows(read, place) for read in reads) for place in places)
 
 
 def _overwritten(graph: StageGraph, stage: Stage) -> Problem | None:

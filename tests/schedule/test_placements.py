@@ -7,13 +7,14 @@ run, and give what the program gives.
 """
 
 from collections import Counter
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 
+import tc_jupyter as tc
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.schedule import Attach, schedule_of
 from tc_jupyter.schedule.inline import inject_inline
@@ -227,3 +228,38 @@ def test_an_inlined_stage_that_nobody_reads_keeps_no_producer_out_of_a_loop():
 def test_refused_places_were_illegal_many():
     measured = measure(range(1000, 3250))
     assert measured["refused: None"] <= 1, measured
+
+
+NORMALISED = "def f(int(N, D) X) -> (Y) { Y(n, d) = X(n, d)  S(n) +=! Y(n, d)  Y(n, d) = Y(n, d) * 100 - S(n) }"
+CENTRED = "def f(int(N) X) -> (O) { O(i) = X(i)  S +=! O(i)  T(i) = O(i) - S  O(i) = O(i) * T(i) }"
+TWICE = """def f(int(N) X) -> (O) {
+    O(i) = X(i)  U(i) = O(i) + O((N - 1) - i) where i in 0:N
+    V(i) = U(i) * 2  O(i) += V(i)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "moves", "legal"),
+    [
+        (NORMALISED, [("compute_at", "S", "Y#2", "n")], True),
+        (NORMALISED, [("compute_at", "S", "Y#2", "d")], False),
+        (NORMALISED, [("split", "Y#2", "n", 2), ("compute_at", "S", "Y#2", "n.outer")], True),
+        (NORMALISED, [("reorder", "Y#2", "d", "n"), ("compute_at", "S", "Y#2", "d")], False),
+        (CENTRED, [("compute_inline", "T")], True),
+        (CENTRED, [("compute_at", "T", "O#2", "i")], True),
+        (CENTRED, [("compute_at", "T", "O#2", "i"), ("compute_at", "S", "T", "i")], False),
+        (CENTRED, [("compute_inline", "T"), ("compute_at", "S", "O#2", "i")], False),
+        (TWICE, [("compute_inline", "V")], True),
+        (TWICE, [("compute_inline", "U"), ("compute_inline", "V")], False),
+        (TWICE, [("compute_at", "V", "O#2", "i"), ("compute_at", "U", "V", "i")], False),
+    ],
+)
+def test_what_a_loop_overwrites_is_not_read_again_in_it(text, moves, legal):
+    """What is made in every visit must not read what earlier visits have written."""
+    f = tc.compile(text, target="cpu").f
+    with nullcontext() if legal else pytest.raises(CompileError, match="TC40[17]"):
+        schedule = f.schedule()
+        for name, *arguments in moves:
+            schedule = getattr(schedule, name)(*arguments)
+        x = np.arange(12, dtype=np.int32)[::-1].reshape((3, 4) if text is NORMALISED else 12).copy()
+        np.testing.assert_array_equal(f.with_schedule(schedule)(x), f(x))
