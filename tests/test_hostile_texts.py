@@ -24,6 +24,7 @@ KNOWN = [
     "60 sizes in subscript",
     "60 sizes in exists",
     "125 quotients in min of an end",
+    "condition 30 deep in condition",
     "square 60 deep in first of two",
     "abs 60 deep in first of two",
     "60 products of indices in subscript beside i",

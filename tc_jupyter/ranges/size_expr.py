@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, TypeAlias, assert_never
 
 from tc_jupyter.diagnostics.work import WORK, TooMuchWork, bounded
@@ -884,6 +885,7 @@ def has_data(e: SizeExpr) -> bool:
     return any(isinstance(atom, Datum | Opaque) for atom in e.atoms())
 
 
+@lru_cache(maxsize=1 << 12)  # a condition inside of conditions is asked for by each of them
 def is_known_at_call(e: SizeExpr) -> bool:
     """Whether sizes, integer scalars and indices give the value: no element of a tensor, nothing without an integer form."""
     choices = (atom for atom in e.atoms() if isinstance(atom, Choice))
