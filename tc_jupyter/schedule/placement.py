@@ -20,7 +20,7 @@ from tc_jupyter.ranges import Unknown
 
 from .intrinsics import step_problem
 from .legality import Problem, Witness, find_conflict, outside_read, result_read
-from .stage import Attach, Fuse, Split, Stage, StageGraph
+from .stage import Attach, Stage, StageGraph, children_of, parents_of
 
 MOST_POINTS = 8
 """Legal places that a message lists."""
@@ -157,11 +157,8 @@ def _roots_of(stage: Stage, leaves: set[str]) -> set[str]:
     """The indices that differ between iterations of some loops."""
     from_roots = {root.name: {root.name} for root in stage.roots}
     for relation in stage.relations:
-        match relation:
-            case Split():
-                from_roots[relation.outer] = from_roots[relation.inner] = from_roots[relation.parent]
-            case Fuse():
-                from_roots[relation.fused] = from_roots[relation.outer] | from_roots[relation.inner]
+        roots = {root for parent in parents_of(relation) for root in from_roots[parent]}
+        from_roots |= dict.fromkeys(children_of(relation), roots)
     return {root for leaf in leaves for root in from_roots[leaf]}
 
 

@@ -114,12 +114,10 @@ def split(graph: StageGraph, stage: str, axis: str, factor: int | None = None, n
     most = LARGEST_STEP // _step(old, axis)
     integer = isinstance(number, int) and not isinstance(number, bool)
     if (factor is None) == (nparts is None) or number is None or not integer or not 1 <= number <= most:
-        given = (
-            f"factor={shown_value(factor)}`, `nparts={shown_value(nparts)}"
-            if nparts is not None
-            else shown_value(factor)
-        )
-        message = f"`{stage}[{axis}]` cannot be split by `{given}`"
+        given = f"`{shown_value(factor)}`"
+        if nparts is not None:
+            given = f"`factor={shown_value(factor)}`, `nparts={shown_value(nparts)}`"
+        message = f"`{stage}[{axis}]` cannot be split by {given}"
         help = "give one of `factor` and `nparts`, an integer of 1 or more"
         too_large = integer and number is not None and number > most
         raise refuse(graph, codes.BAD_FACTOR, old, message, f"{help}, at most {most}" if too_large else help)

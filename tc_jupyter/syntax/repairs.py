@@ -102,20 +102,21 @@ def _casts(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     kept: list[Token] = []
     i = 0
     while i < len(tokens):
-        four = tokens[i : i + 5]
-        if [token.type for token in four[1:]] == ["RELATION", "SCALAR", "RELATION", "LPAR"] or (
-            [token.type for token in four[1:]] == ["RELATION", "NAME", "RELATION", "LPAR"] and four[2].text in TYPES
-        ):
-            is_cast = four[0].type == "NAME" and four[0].text.endswith(_CASTS) and four[1].text + four[3].text == "<>"
-            if is_cast:
-                kind = TYPES.get(four[2].text, four[2].text)
-                message = f"a cast is written like a call, as in `{kind}(x)`"
-                kept.append(_replaced(four[:4], "SCALAR", kind, message, diagnostics))
-                i += 4
-                continue
-        kept.append(tokens[i])
-        i += 1
+        cast = tokens[i : i + 4]
+        if len(tokens) > i + 4 and tokens[i + 4].type == "LPAR" and _is_cast(*cast):
+            kind = TYPES.get(cast[2].text, cast[2].text)
+            message = f"a cast is written like a call, as in `{kind}(x)`"
+            kept.append(_replaced(cast, "SCALAR", kind, message, diagnostics))
+            i += 4
+        else:
+            kept.append(tokens[i])
+            i += 1
     return kept
+
+
+def _is_cast(word: Token, before: Token, kind: Token, after: Token) -> bool:
+    is_type = kind.type == "SCALAR" or (kind.type == "NAME" and kind.text in TYPES)
+    return word.type == "NAME" and word.text.endswith(_CASTS) and is_type and before.text + after.text == "<>"
 
 
 _CASTS = ("cast", "convert", "astype", "as_type", "as")
