@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -102,14 +103,19 @@ def run_suite(
     if suite == "plain":
         return plain_suite.run(json_file, only or "", thread_count)
     if libraries.slowed():
-        return _run_unslowed(suite, json_file, only)
+        return _run_unslowed(suite, json_file, only, compiled)
     print(
         f"{platform.platform()}, Python {platform.python_version()}, NumPy {np.__version__}, {time.strftime('%Y-%m-%d')}"
     )
     print(f"kernels: {'; '.join(libraries.kernels())}")
     print(f"{'':44}  {'best':>8}  {'median':>8}  {'p10':>8}  {'p90':>8}")
     found: list[Entry] = []
-    suites = {"compile": _compile_suite, "tuning": _tuning_suite, "gpu": _gpu_suite, "sac": _sac_suite}
+    suites = {
+        "compile": _compile_suite,
+        "tuning": _tuning_suite,
+        "gpu": partial(_gpu_suite, compiled),
+        "sac": _sac_suite,
+    }
     for make in suites[suite]():
         for entry in make(only or ""):
             found.append(entry)
@@ -123,11 +129,10 @@ def run_suite(
     return 1 if any(row.agrees is False for entry in found for row in entry.peers) else 0
 
 
-def _run_unslowed(suite: str, json_file: str | None, only: str | None) -> int:
+def _run_unslowed(suite: str, json_file: str | None, only: str | None, compiled: bool) -> int:
     """The suite in a process whose libraries choose their kernels themselves; theirs are loaded here already."""
-    code = (
-        f"import sys; from tc_jupyter.bench import run_suite; sys.exit(run_suite({suite!r}, {json_file!r}, {only!r}))"
-    )
+    arguments = f"{suite!r}, {json_file!r}, {only!r}, compiled={compiled}"
+    code = f"import sys; from tc_jupyter.bench import run_suite; sys.exit(run_suite({arguments}))"
     path = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.run([sys.executable, "-c", code], env={**libraries.unslowed(), "PYTHONPATH": path}).returncode
 
@@ -335,12 +340,12 @@ def _call_overhead(only: str) -> list[Entry]:
 # workloads -----------------------------------------------------------------------------------------------------------------------
 
 
-def _gpu_suite() -> tuple[Measure, ...]:
+def _gpu_suite(compiled: bool) -> tuple[Measure, ...]:
     def measure(workload: Workload, only: str) -> list[Entry]:
         if only not in workload.name:
             return []
         (function,) = compile(workload.text, target="cuda", allow=QUIET).values()
-        return [measure_workload(workload, function, sizes, "gpu", None) for sizes in workload.sizes]
+        return [measure_workload(workload, function, sizes, None, compiled) for sizes in workload.sizes]
 
     return tuple(lambda only, workload=workload: measure(workload, only) for workload in workloads("gpu"))
 
@@ -422,9 +427,13 @@ def tuning_gain(workload: Workload, seconds: float) -> dict[str, Any]:
 
 
 def measure_workload(
-    workload: Workload, function: Function, sizes: Mapping[str, int], suite: str, limits: Limits | None
+    workload: Workload, function: Function, sizes: Mapping[str, int], limits: Limits | None, compiled: bool
 ) -> Entry:
-    """Time one workload at one set of sizes on a GPU against its peers."""
+    """Time one workload at one set of sizes on a GPU against its peers.
+
+    Args:
+        compiled: `torch.compile` is a peer too.
+    """
     arrays = make_data(workload, function, sizes)
     own = moved(arrays, "cupy")
     candidates: dict[str, Callable[[], Any]] = {"tc_jupyter": lambda: function(*own.values())}
@@ -436,7 +445,7 @@ def measure_workload(
         peer = peer_call(library, workload.peers[library], moved(arrays, library))
         candidates[library] = peer
         agrees[library] = judge(expected, peer())
-        if library == "torch":
+        if compiled and library == "torch":
             fast = import_module("torch").compile(peer)
             candidates["torch.compile"] = fast
             agrees["torch.compile"] = judge(expected, fast())

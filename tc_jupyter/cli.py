@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         "--threads", type=int, metavar="N", help="suites cpu, borders, operands and plain: only with N threads"
     )
     bench.add_argument(
-        "--compiled", action="store_true", help="suites cpu, borders and operands: measure torch.compile too"
+        "--compiled", action="store_true", help="suites cpu, borders, operands and gpu: measure torch.compile too"
     )
 
     gpu = commands.add_parser("gpu-check", help="everything that only a GPU can show (from a checkout)")

@@ -4,7 +4,7 @@ Each stage runs in a process of its own, because an illegal access poisons the c
 written after every row, and rows that a file already holds are not measured again. Needs NumPy, lark and CuPy; what else is missing
 (compute-sanitizer, PyTorch, llvmlite) is named and left out.
 
-    python tests/gpu/check.py --seconds 540 --json results.json
+    python tests/gpu/check.py --seconds 540 --json results.json --jobs 12
     python tests/gpu/check.py --dry-run        # needs NVRTC only
 
 Exit status: 0 everything agreed, 1 something differed or failed, 2 there is no GPU.
@@ -13,14 +13,18 @@ Exit status: 0 everything agreed, 1 something differed or failed, 2 there is no 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
+import os
 import platform
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +40,14 @@ from tc_jupyter.runtime import cubin, nvrtc  # noqa: E402
 from tc_jupyter.runtime.arguments import parameters_of  # noqa: E402
 from tc_jupyter.runtime.arrays import numpy_dtype  # noqa: E402
 from tests.gpu.cases import ARCHITECTURES, CASES, kernels, scheduled  # noqa: E402
+from tests.gpu.device import called_on_gpu, on_gpu  # noqa: E402
 from tests.running import number  # noqa: E402
 
 EXTENTS = (1, 31, 32, 33, 127, 128, 129, 211)
 """Below, at and above the edges of tiles, and a prime."""
 SMALL = (1, 33)
+BATCHES, DRAWS = 48, 40
+"""Seeds of random programs, and how many programs hypothesis draws for each."""
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 QUIET = tuple(f"TC{code}" for code in (231, 232, 234, 235, 237, *range(321, 331)))
 Row = dict[str, Any]
@@ -51,8 +58,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 1) - 4)))
+    parser.add_argument("--compiled", action="store_true", help="time torch.compile too")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--stage", choices=[*STAGES, "small"], default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--share", type=int, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.dry_run:
         return static_table()
@@ -64,40 +74,87 @@ def main() -> int:
     if options.stage == "small":
         return _small()
     if options.stage is not None:
-        return run_stage(options.stage, file, options.seconds)
-    return run_all(file, options.seconds)
+        share = None if options.share is None else Share(options.share, options.jobs)
+        return run_stage(options.stage, file, options.seconds, share, options.compiled)
+    return run_all(file, options.seconds, options.jobs, options.compiled)
 
 
-def run_all(file: Path, seconds: float) -> int:
-    """Every stage in a process of its own, while time is left; then the table."""
+@dataclass(frozen=True)
+class Share:
+    """Every `count`-th row of a stage, from row `first` on; its results are in a file of its own until the stage has ended."""
+
+    first: int
+    count: int
+
+    def has(self, row: int) -> bool:
+        """Whether the row with this number is in the share."""
+        return row % self.count == self.first
+
+    def file(self, file: Path) -> Path:
+        """Where the share writes its rows."""
+        return file.with_suffix(f".{self.first}.json")
+
+
+def run_all(file: Path, seconds: float, jobs: int = 1, compiled: bool = False) -> int:
+    """Every stage in processes of its own, while time is left; then the table.
+
+    Args:
+        jobs: how many processes share a stage that times nothing.
+        compiled: time `torch.compile` too.
+    """
     end = time.monotonic() + seconds
     file.parent.mkdir(parents=True, exist_ok=True)
-    status = 0
     for stage in STAGES:
         left = end - time.monotonic()
         if left < 5:
             print(f"{stage}: no time left")
             continue
+        shares = [Share(first, jobs) for first in range(jobs)] if stage in SHARED else []
         command = [sys.executable, __file__, "--stage", stage, "--json", str(file), "--seconds", str(left)]
-        try:
-            status = max(status, subprocess.run(command, check=False, timeout=left + 30).returncode != 0)
-        except subprocess.TimeoutExpired:
+        command += ["--jobs", str(jobs)] + ["--compiled"] * compiled
+        commands = [[*command, "--share", str(share.first)] for share in shares] or [command]
+        started = [subprocess.Popen(each) for each in commands]
+        status = [_status(process, end + 30) for process in started]
+        _collect(file, shares)
+        if None in status:
             print(f"{stage}: stopped, out of time")
+        elif any(status) and not any(row.get("ok") is False for row in _read(file) if row["stage"] == stage):
+            _write(file, [*_read(file), {"stage": stage, "name": "process", "ok": False, "error": f"status {status}"}])
     rows = _read(file)
     table = file.with_suffix(".md")
     table.write_text(markdown(rows))
     print(f"\n{len(rows)} rows in {file}, table in {table}")
-    return int(status or any(row.get("ok") is False for row in rows))
+    return int(any(row.get("ok") is False for row in rows))
 
 
-def run_stage(name: str, file: Path, seconds: float) -> int:
-    """The rows of one stage that the file does not hold yet; written one by one."""
+def _status(process: subprocess.Popen[bytes], end: float) -> int | None:
+    """The exit status of a process; `None` if it had to be killed at `end`."""
+    try:
+        return process.wait(max(0.1, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
+
+
+def _collect(file: Path, shares: list[Share]) -> None:
+    """Put the rows of the shares into the file."""
+    for share in shares:
+        rows = _read(share.file(file))
+        new = {(row["stage"], row["name"]) for row in rows}
+        _write(file, [*(row for row in _read(file) if (row["stage"], row["name"]) not in new), *rows])
+        share.file(file).unlink(missing_ok=True)
+
+
+def run_stage(name: str, file: Path, seconds: float, share: Share | None = None, compiled: bool = False) -> int:
+    """The rows of one stage that the file does not hold yet, or a share of them; written one by one."""
     end = time.monotonic() + seconds
-    rows = _read(file)
-    known = {(row["stage"], row["name"]) for row in rows if row.get("ok") is not False}
+    known = {(row["stage"], row["name"]) for row in _read(file) if row.get("ok") is not False}
+    target = file if share is None else share.file(file)
+    rows = _read(target)
     failed = False
-    for label, measure in STAGES[name]():
-        if (name, label) in known:
+    for place, (label, measure) in enumerate(STAGES[name](compiled)):
+        if (name, label) in known or not (share is None or share.has(place)):
             continue
         if time.monotonic() > end:
             print(f"{name}: no time left")
@@ -109,15 +166,29 @@ def run_stage(name: str, file: Path, seconds: float) -> int:
             row |= {"ok": False, "error": f"{type(problem).__name__}: {problem}"[:400]}
         failed |= row.get("ok") is False
         rows = [old for old in rows if (old["stage"], old["name"]) != (name, label)] + [row]
-        file.write_text(json.dumps(rows, indent=1))
+        _write(target, rows)
         print(f"{name:10} {label:48} {_shown(row)}", flush=True)
+        if _poisoned():
+            print(f"{name}: the context of this process is lost; call gpu-check again to go on")
+            break
     return int(failed)
+
+
+def _poisoned() -> bool:
+    """Whether a kernel has accessed memory that it must not: nothing that this process asks of the GPU works any more."""
+    import cupy
+
+    try:
+        cupy.cuda.Device().synchronize()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return True
+    return False
 
 
 # --- stages: (name of the row, what measures it) ---------------------------------------------------------------------
 
 
-def record() -> Iterator[tuple[str, Callable[[], Row]]]:
+def record(compiled: bool = False) -> Iterator[tuple[str, Callable[[], Row]]]:
     """What the numbers belong to."""
 
     def machine() -> Row:
@@ -141,7 +212,7 @@ def record() -> Iterator[tuple[str, Callable[[], Row]]]:
     yield "machine", machine
 
 
-def parity() -> Iterator[tuple[str, Callable[[], Row]]]:
+def parity(compiled: bool = False) -> Iterator[tuple[str, Callable[[], Row]]]:
     """Every template at extents around its tiles, against the interpreter or the CPU engine."""
     for name, case in CASES.items():
         letters = sorted({letter for sizes in case.sizes for letter in sizes})
@@ -153,7 +224,13 @@ def parity() -> Iterator[tuple[str, Callable[[], Row]]]:
             yield label, lambda name=name, sizes=sizes: compare(CASES[name].text, sizes)
 
 
-def sanitizer() -> Iterator[tuple[str, Callable[[], Row]]]:
+def programs(compiled: bool = False) -> Iterator[tuple[str, Callable[[], Row]]]:
+    """Random programs of the campaign `--simulate`, called on the GPU instead; each row draws from a seed of its own."""
+    for seed in range(BATCHES):
+        yield f"seed {seed}", lambda seed=seed: drawn_programs(seed)
+
+
+def sanitizer(compiled: bool = False) -> Iterator[tuple[str, Callable[[], Row]]]:
     """The templates on small arrays under each tool of compute-sanitizer; a planted bug shows that the tool works."""
     path = shutil.which("compute-sanitizer")
 
@@ -184,7 +261,7 @@ cupy.cuda.Device().synchronize()
 """
 
 
-def ceilings() -> Iterator[tuple[str, Callable[[], Row]]]:
+def ceilings(compiled: bool = False) -> Iterator[tuple[str, Callable[[], Row]]]:
     """What the device can do: a large copy, large products of the vendor's library."""
 
     def copy() -> Row:
@@ -207,21 +284,24 @@ def ceilings() -> Iterator[tuple[str, Callable[[], Row]]]:
         yield f"product {dtype}", lambda dtype=dtype: product(dtype)
 
 
-def timings() -> Iterator[tuple[str, Callable[[], Row]]]:
+def timings(compiled: bool = False) -> Iterator[tuple[str, Callable[[], Row]]]:
     """The GPU suite against CuPy, PyTorch and `torch.compile` where installed, interleaved in one process."""
     for workload in bench.workloads("gpu"):
         for sizes in workload.sizes:
             label = f"{workload.name} {' '.join(f'{k}={v}' for k, v in sizes.items())}"
-            yield label, lambda workload=workload, sizes=sizes: _against_peers(workload, sizes)
+            yield label, lambda workload=workload, sizes=sizes: _against_peers(workload, sizes, compiled)
 
 
-STAGES: dict[str, Callable[[], Iterator[tuple[str, Callable[[], Row]]]]] = {
+STAGES: dict[str, Callable[[bool], Iterator[tuple[str, Callable[[], Row]]]]] = {
     "record": record,
     "parity": parity,
-    "sanitizer": sanitizer,
+    "programs": programs,
     "ceilings": ceilings,
     "timings": timings,
+    "sanitizer": sanitizer,
 }
+SHARED = ("parity", "programs", "sanitizer")
+"""Stages that time nothing: several processes share them."""
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
@@ -251,20 +331,16 @@ def arguments_for(text: str, sizes: dict[str, int], seed: int = 0) -> dict[str, 
 
 def compare(text: str, sizes: dict[str, int]) -> Row:
     """One call on the GPU against the CPU; the error relative to the norm."""
-    import cupy
-
     arrays = arguments_for(text, sizes, seed=int(time.time()))
     (expected_of,) = compile(text, target=_host_engine(), allow=QUIET).values()
-    (function,) = compile(text, target="cuda", allow=QUIET).values()
     try:
         expected = expected_of(*arrays.values())
     except CallError as problem:
         return {"left_out": str(problem).splitlines()[0]}  # no size for this def
-    moved = [cupy.asarray(value) if isinstance(value, np.ndarray) else value for value in arrays.values()]
-    actual = function(*moved)
+    actual = on_gpu(compile(text, target="cuda", allow=QUIET), arrays)
     worst, limit = 0.0, 1e-5
-    for got, want in zip(_several(actual), _several(expected), strict=True):
-        host, reference = cupy.asnumpy(got).astype(np.float64), np.asarray(want).astype(np.float64)
+    for got, want in zip(actual, _several(expected), strict=True):
+        host, reference = got.astype(np.float64), np.asarray(want).astype(np.float64)
         limit = max(limit, 1e-2 if np.asarray(want).dtype.itemsize == 2 else 1e-5)
         scale = float(np.linalg.norm(reference)) or 1.0
         worst = max(worst, float(np.linalg.norm(host - reference)) / scale)
@@ -276,13 +352,47 @@ def _small() -> int:
     for case in CASES.values():
         letters = sorted({letter for sizes in case.sizes for letter in sizes})
         for extent in SMALL:
-            compare(case.text, {letter: _extent(letter, extent, len(letters)) for letter in letters})
+            with contextlib.suppress(CallError):  # no size for this def
+                sizes = {letter: _extent(letter, extent, len(letters)) for letter in letters}
+                on_gpu(compile(case.text, target="cuda", allow=QUIET), arguments_for(case.text, sizes))
     return 0
 
 
-def _against_peers(workload: bench.Workload, sizes: dict[str, int]) -> Row:
+def drawn_programs(number: int) -> Row:
+    """The random programs of one seed, against the loop interpreter; those that fail are in the row."""
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+    from hypothesis import strategies as st
+    from hypothesis.errors import UnsatisfiedAssumption
+
+    from tests.simulator.test_programs import PROGRAMS, SIZES, through
+
+    outcomes: Counter[str] = Counter()
+    failures: list[str] = []
+
+    @seed(number)
+    @settings(
+        max_examples=DRAWS,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(PROGRAMS, SIZES, st.integers(0, 1000))
+    def each(text: str, numbers: dict[str, int], data: int) -> None:
+        try:
+            outcomes[through(text, numbers, data, called_on_gpu)] += 1
+        except UnsatisfiedAssumption:
+            outcomes["refused when compiled"] += 1
+        except Exception as problem:
+            failures.append(f"{text!r}, {numbers}, {data}: {type(problem).__name__}: {problem}"[:1500])
+
+    each()
+    return {"ok": not failures, **outcomes, **({"failures": failures} if failures else {})}
+
+
+def _against_peers(workload: bench.Workload, sizes: Mapping[str, int], compiled: bool) -> Row:
     (function,) = compile(workload.text, target="cuda", allow=QUIET).values()
-    entry = bench.measure_workload(workload, function, sizes, "gpu", None)
+    entry = bench.measure_workload(workload, function, sizes, None, compiled)
     peers = {row.name: row.median for row in entry.peers}
     agrees = all(row.agrees is not False for row in entry.peers)
     return {"ok": agrees, "seconds": entry.median, "ratio": entry.ratio, "detail": entry.detail, "peers": peers}
@@ -381,6 +491,10 @@ def _short(value: Any) -> str:
 
 def _read(file: Path) -> list[Row]:
     return json.loads(file.read_text()) if file.exists() else []
+
+
+def _write(file: Path, rows: list[Row]) -> None:
+    file.write_text(json.dumps(rows, indent=1))
 
 
 def _file_name() -> str:

@@ -34,7 +34,7 @@ def test_the_table_names_every_template_and_nothing_spills(names, capsys, monkey
 def test_a_stage_writes_every_row_and_goes_on(monkeypatch, tmp_path):
     calls: list[str] = []
 
-    def rows():
+    def rows(compiled):
         def good():
             calls.append("good")
             return {"ok": True, "error": 0.0}
@@ -46,6 +46,7 @@ def test_a_stage_writes_every_row_and_goes_on(monkeypatch, tmp_path):
         yield "good", good
         yield "bad", bad
 
+    monkeypatch.setattr(check, "_poisoned", lambda: False)
     monkeypatch.setitem(check.STAGES, "parity", rows)
     file = tmp_path / "rows.json"
     assert check.run_stage("parity", file, 60.0) == 1
@@ -55,6 +56,28 @@ def test_a_stage_writes_every_row_and_goes_on(monkeypatch, tmp_path):
     check.run_stage("parity", file, 60.0)
     assert calls == ["good", "bad", "bad"]
     assert "FAILED" in check.markdown(found)
+
+
+def test_shares_of_a_stage_are_all_its_rows_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(check, "_poisoned", lambda: False)
+    monkeypatch.setitem(
+        check.STAGES, "parity", lambda compiled: ((str(place), lambda: {"ok": True}) for place in range(7))
+    )
+    file, shares = tmp_path / "rows.json", [check.Share(first, 3) for first in range(3)]
+    for share in shares:
+        assert check.run_stage("parity", file, 60.0, share) == 0
+    check._collect(file, shares)
+    assert sorted(row["name"] for row in json.loads(file.read_text())) == [str(place) for place in range(7)]
+    assert [each.name for each in tmp_path.iterdir()] == ["rows.json"]
+
+
+def test_nothing_is_asked_of_a_lost_context(monkeypatch, tmp_path):
+    monkeypatch.setattr(check, "_poisoned", lambda: True)
+    monkeypatch.setitem(
+        check.STAGES, "parity", lambda compiled: ((str(place), lambda: {"ok": False}) for place in range(7))
+    )
+    assert check.run_stage("parity", tmp_path / "rows.json", 60.0) == 1
+    assert [row["name"] for row in json.loads((tmp_path / "rows.json").read_text())] == ["0"]
 
 
 def test_parity_covers_every_template_at_the_edges_of_tiles():
