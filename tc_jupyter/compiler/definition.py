@@ -51,6 +51,7 @@ from tc_jupyter.runtime.kernel import (
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
 from tc_jupyter.runtime.recent import RecentCalls
+from tc_jupyter.runtime.repeated import MOST_REPEATED, Likeness, RepeatedCall, likeness, repeated
 from tc_jupyter.runtime.within import comparable
 from tc_jupyter.schedule import (
     INTERPRETER,
@@ -129,6 +130,7 @@ class Definition:
         self.recent = RecentCalls(tuple(dict.fromkeys(sizes)))
         self._ready: dict[tuple[str, Layout], BoundKernel] = {}
         self._classes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+        self._repeated: dict[Likeness, RepeatedCall] = {}
         self._lock = threading.Lock()
 
     @property
@@ -153,8 +155,11 @@ class Definition:
         """
         return read_inputs(self.program, self.parameters, self.positional(values, {}))
 
-    def call(self, values: Sequence[object], out: object) -> Any:
+    def call(self, values: Sequence[object], out: object, like: Likeness | None = None) -> Any:
         """One call by the general path: any array library, any layout.
+
+        Args:
+            like: what calls have in common that may repeat this one.
 
         Raises:
             CallError: the arguments do not fit.
@@ -171,12 +176,15 @@ class Definition:
         engine = self._engine(inputs.device)
         layout = self.layout(inputs, outputs, numbers, engine)
         try:
-            views = self.ready(engine, layout).run(inputs, numbers, outputs, self.options.check)
+            bound = self.ready(engine, layout)
+            views, storage = bound.run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
             raise call_error(error.diagnostic, self.program.source) from error
-        self.recent.note(tuple(inputs.sizes[name] for name in self.recent.names))
+        self._note(inputs.sizes)
         if out is not None:
             return out
+        if like is not None and self.verify is None:
+            self._remember(like, repeated(bound, inputs, numbers, storage, self.parameters, values))
         results = tuple(inputs.library.finish(view) for view in views)
         return results[0] if len(results) == 1 else results
 
@@ -357,8 +365,30 @@ class Definition:
         return self._short(lambda values: always(*values), False) or always
 
     def general(self, *args: Any) -> Any:
-        """A call with positional arguments only, by the general path."""
-        return self.call(self.positional(args, {}), None)
+        """A call with positional arguments only: as an earlier one on a GPU that it repeats, else by the general path."""
+        like = likeness(args)
+        again = None if like is None else self._repeated.get(like)
+        if again is None:
+            return self.call(self.positional(args, {}), None, like)
+        try:
+            found = again(args, self.options.check)
+        except nvrtc.BackendError as error:
+            raise call_error(error.diagnostic, self.program.source) from error
+        except MemoryError:
+            return self.call(args, None)  # which says what does not fit
+        self._note(again.numbers.sizes)
+        return found
+
+    def _note(self, sizes: Mapping[str, int]) -> None:
+        values = tuple([sizes[name] for name in self.recent.names])
+        if values != self.recent.last:
+            self.recent.note(values)
+
+    def _remember(self, like: Likeness, call: RepeatedCall | None) -> None:
+        if len(self._repeated) >= MOST_REPEATED:
+            self._repeated.clear()
+        if call is not None:
+            self._repeated[like] = call
 
     def writer(self, general: Callable[[Sequence[Any], object], Any] | None = None) -> Callable[..., Any]:
         """As `dispatcher`, for calls with `out=`: a function of the positional arguments and that object, which it returns."""

@@ -70,6 +70,21 @@ class ArrayView:
     library: Library
     native: bool = True
 
+    def moved(self, address: int, owner: object) -> ArrayView:
+        """The view of another array that is like this one but for its address."""
+        return ArrayView(
+            address,
+            self.shape,
+            self.strides,
+            self.dtype,
+            self.dtype_name,
+            self.device,
+            self.writable,
+            owner,
+            self.library,
+            self.native,
+        )
+
     @property
     def elements(self) -> int:
         """Number of elements."""
@@ -111,6 +126,8 @@ class Library:
         allocate: (shape, dtype, device) -> view of a fresh row-major array.
         finish: what was allocated and filled -> the array that the caller of a function gets.
         stream: device -> handle of the CUDA stream that the library works on, 0 for the default stream.
+        fresh: (shape, dtype, device) -> a fresh row-major array on a GPU, which is the current device.
+        address: an array that is like one whose view is known -> its address.
     """
 
     name: str
@@ -118,6 +135,8 @@ class Library:
     allocate: Callable[[tuple[int, ...], DType, str], ArrayView]
     finish: Callable[[ArrayView], Any]
     stream: Callable[[str], int]
+    fresh: Callable[[tuple[int, ...], DType, str], Any] | None = None
+    address: Callable[[Any], int] | None = None
 
 
 class DeviceMemory(Protocol):
@@ -361,10 +380,18 @@ def _torch_view(tensor: Any) -> ArrayView:
     )
 
 
-def _torch_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
+def _torch_fresh(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     torch = sys.modules["torch"]
+    return torch.empty(shape, dtype=getattr(torch, dtype.value), device=device)
+
+
+def _torch_address(tensor: Any) -> int:
+    return tensor.data_ptr()
+
+
+def _torch_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayView:
     try:
-        return _torch_view(torch.empty(shape, dtype=getattr(torch, dtype.value), device=device))
+        return _torch_view(_torch_fresh(shape, dtype, device))
     except RuntimeError as error:  # PyTorch reports both kinds of memory by RuntimeError
         raise MemoryError(str(error)) from error
 
@@ -374,7 +401,7 @@ def _torch_stream(device: str) -> int:
     return int(torch.cuda.current_stream(device).cuda_stream) if device != "cpu" else 0
 
 
-TORCH = Library("torch", _torch_view, _torch_allocate, _owner, _torch_stream)
+TORCH = Library("torch", _torch_view, _torch_allocate, _owner, _torch_stream, _torch_fresh, _torch_address)
 
 
 def lent(value: Any, written: bool) -> NDArray | None:
@@ -450,7 +477,16 @@ def _cupy_stream(device: str) -> int:
     return int(cupy.cuda.get_current_stream().ptr) if cupy is not None else 0
 
 
-CUPY = Library("cupy", _cupy_view, _cupy_allocate, _owner, _cupy_stream)
+def _cupy_fresh(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
+    del device  # CuPy makes arrays on the current one
+    return sys.modules["cupy"].empty(shape, storage_dtype(dtype))
+
+
+def _cupy_address(array: Any) -> int:
+    return array.data.ptr
+
+
+CUPY = Library("cupy", _cupy_view, _cupy_allocate, _owner, _cupy_stream, _cupy_fresh, _cupy_address)
 
 
 # JAX -------------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ from .arguments import Number
 from .arrays import ArrayView, as_numpy, storage_dtype, use_device_memory
 from .cache import DiskCache, key_of
 from .cubin import MAX_STATIC_SHARED, multiprocessor
-from .launch import RECORD, Failure, bfloat16_bits, failure_of, integers, values_of_checks
+from .launch import RECORD, Failure, Runner, bfloat16_bits, failure_of, integers, values_of_checks
 from .nvrtc import BackendError, Compiled
 
 # detection -----------------------------------------------------------------------------------------------------------------------
@@ -430,20 +430,36 @@ class CudaRunner:
     def _run(
         self, own: Mapping[str, ArrayView], sizes: Mapping[str, int], scalars: Mapping[str, Number]
     ) -> Failure | None:
-        cupy = _cupy()
         device = _device_of(own)
-        with cupy.cuda.Device(device):
-            plan = self._plan(device, own, sizes)
-            if min(plan.grid) <= 0:
-                return None
-            main, others = _streams(self.kernel, own)
-            if not others and int(cupy.cuda.get_current_stream().ptr) == main:
-                return self._start(cupy, device, plan, plan.gather(own, sizes, scalars))
-            with cupy.cuda.ExternalStream(main):
-                _order(cupy, others, main)
-                failure = self._start(cupy, device, plan, plan.gather(own, sizes, scalars))
-                _order(cupy, (main,), *others)
-                return failure
+        with _cupy().cuda.Device(device):
+            return self._launch(device, self._plan(device, own, sizes), own, sizes, scalars)
+
+    def planned(self, storage: Mapping[str, ArrayView], sizes: Mapping[str, int]) -> Runner:
+        """What launches at these sizes, on arrays with these strides and this alignment; their device must be current."""
+        own = {buffer.name: storage[buffer.name] for buffer in self.kernel.buffers}
+        device = _device_of(own)
+        return partial(self._launch, device, self._plan(device, own, sizes))
+
+    def _launch(
+        self,
+        device: int,
+        plan: _Plan,
+        own: Mapping[str, ArrayView],
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, Number],
+    ) -> Failure | None:
+        """Launch on the stream of the library of the first output; `own` may hold more than the buffers of this kernel."""
+        if min(plan.grid) <= 0:
+            return None
+        cupy = _cupy()
+        main, others = _streams(self.kernel, own)
+        if not others and int(cupy.cuda.get_current_stream().ptr) == main:
+            return self._start(cupy, device, plan, plan.gather(own, sizes, scalars))
+        with cupy.cuda.ExternalStream(main):
+            _order(cupy, others, main)
+            failure = self._start(cupy, device, plan, plan.gather(own, sizes, scalars))
+            _order(cupy, (main,), *others)
+            return failure
 
     def _start(self, cupy: Any, device: int, plan: _Plan, arguments: tuple[Any, ...]) -> Failure | None:
         """Launch on the current stream; workspace comes from its pool, so it may be used again as soon as the launch is over."""
@@ -623,13 +639,19 @@ def _device_of(own: Mapping[str, ArrayView]) -> int:
     return 0
 
 
+def on_device_of(view: ArrayView) -> Any:
+    """A context in which the device of an array is the current one."""
+    return _cupy().cuda.Device(int(view.device.removeprefix("cuda:")))
+
+
 def _streams(kernel: Kernel, own: Mapping[str, ArrayView]) -> tuple[int, tuple[int, ...]]:
     """The stream of the launch (of the library of the first output) and the others on which arguments are in use."""
-    first = next((own[buffer.name] for buffer in kernel.buffers if buffer.role != "input"), None)
+    views = [own[buffer.name] for buffer in kernel.buffers]
+    first = next((view for view, buffer in zip(views, kernel.buffers, strict=True) if buffer.role != "input"), None)
     if first is None:
         return 0, ()
     main = first.library.stream(first.device)
-    others = {view.library.stream(view.device) for view in own.values() if view.library is not first.library}
+    others = {view.library.stream(view.device) for view in views if view.library is not first.library}
     return main, tuple(others - {main})
 
 
@@ -712,6 +734,18 @@ def device_copy(
     cupy = _cupy()
     with cupy.cuda.Device(int(device.removeprefix("cuda:"))):
         return cupy.ascontiguousarray(_wrapped(address, shape, strides, dtype, device, owner)).copy()
+
+
+def device_extremes(view: ArrayView, region: tuple[slice, ...]) -> tuple[float, float] | None:
+    """The smallest and the largest element of a part of an array on the GPU, found there; `None` where there is no element."""
+    assert view.dtype is not None
+    with on_device_of(view):
+        array = _wrapped(view.address, view.shape, view.strides, view.dtype, view.device, view.owner)
+        part = array[region]
+        if part.size == 0:
+            return None
+        low, high = part.min(), part.max()  # both are launched before the first is waited for
+        return low.item(), high.item()
 
 
 def device_copy_into(target: ArrayView, source: ArrayView) -> None:

@@ -282,8 +282,8 @@ class BoundKernel:
 
     def run(
         self, inputs: Inputs, numbers: Numbers, outputs: Mapping[str, ArrayView], check: str
-    ) -> tuple[ArrayView, ...]:
-        """Allocate, launch, and return the results in order.
+    ) -> tuple[tuple[ArrayView, ...], Mapping[str, ArrayView]]:
+        """Allocate, launch, and return the results in order, and where every buffer was.
 
         Args:
             outputs: the arrays of `out=` by result, or nothing.
@@ -300,16 +300,36 @@ class BoundKernel:
         storage.update({root_of(program, name): view for name, view in results.items()})
         self._temporaries(storage, {**numbers.sizes, **inputs.scalars}, inputs.device)
         for step in self.steps:
-            if check == "all":
-                self._scan(step, numbers, storage, inputs.scalars)
-            try:
-                failure = step.run(storage, numbers.sizes, inputs.scalars)
-            except MemoryError:
-                message = f"`{step.kernel.name}` needs working memory of the threads, which this device does not have"
-                fail(codes.OUT_OF_MEMORY, message, program.source, program.span)
-            if failure is not None and check == "all":
-                raise call_error(self.numbers.point(failure), program.source)
-        return tuple(self._finished(name, results, outputs) for name in program.results)
+            self.start(step, step.run, numbers, storage, inputs.scalars, check)
+        return tuple(self._finished(name, results, outputs) for name in program.results), storage
+
+    def start(
+        self,
+        step: Step,
+        run: Runner,
+        numbers: Numbers,
+        storage: Mapping[str, ArrayView],
+        scalars: Mapping[str, Number],
+        check: str,
+    ) -> None:
+        """Look at the data that a step relies on, and launch it.
+
+        Args:
+            run: of the step, or one that has its launch at these sizes ready.
+            check: `all`, `sizes` or `none`.
+
+        Raises:
+            CallError: TC502, TC604.
+        """
+        if check == "all":
+            self._scan(step, numbers, storage, scalars)
+        try:
+            failure = run(storage, numbers.sizes, scalars)
+        except MemoryError:
+            message = f"`{step.kernel.name}` needs working memory of the threads, which this device does not have"
+            fail(codes.OUT_OF_MEMORY, message, self.program.source, self.program.span)
+        if failure is not None and check == "all":
+            raise call_error(self.numbers.point(failure), self.program.source)
 
     def _prepared(self, name: str, view: ArrayView) -> ArrayView:
         if view.usable and (view.contiguous or name in self.layout.strided):

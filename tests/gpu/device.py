@@ -21,10 +21,14 @@ def on_gpu(functions: Mapping[str, Function], arrays: Mapping[str, Any]) -> list
 
 
 def called_on_gpu(function: Function, arrays: list[Any]) -> list[np.ndarray]:
-    """The results of one call. CuPy has no `bfloat16`; a def with such a tensor is called with tensors of PyTorch."""
+    """The results of the second of two calls, which repeats the first (see `runtime.repeated`).
+
+    CuPy has no `bfloat16`; a def with such a tensor is called with tensors of PyTorch.
+    """
     dtypes = [tensor.dtype for tensor in function.program.tensors]
     to, back = (_torch, _from_torch) if DType.BFLOAT16 in dtypes else (_cupy, _from_cupy)
-    found = function(*(to(each) if isinstance(each, np.ndarray) and each.ndim else each for each in arrays))
+    for _ in range(2):
+        found = function(*(to(each) if isinstance(each, np.ndarray) and each.ndim else each for each in arrays))
     return [back(each) for each in (found if isinstance(found, tuple) else (found,))]
 
 

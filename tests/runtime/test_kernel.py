@@ -100,7 +100,7 @@ def call(prog, numbers, kernels, *values, out=None, check="all", engine_layout=N
         "interpreter",
         [tuple(range(len(numbers.scans)))] * len(fit),
     )
-    views = kernel.run(inputs, bound, outputs, check)
+    views, _ = kernel.run(inputs, bound, outputs, check)
     return tuple(inputs.library.finish(view) for view in views)
 
 
@@ -325,7 +325,7 @@ def test_bfloat16_results_of_numpy_need_ml_dtypes(monkeypatch):
         prog, numbers, list(map(launch_info, kernels)), [lambda *_: None], Layout(frozenset(), 32), "cpu"
     )
     inputs = read_inputs(prog, parameters_of(prog), (x,))
-    (y,) = spied.run(inputs, numbers.bind(inputs.sizes, True), {}, "all")
+    (y,), _ = spied.run(inputs, numbers.bind(inputs.sizes, True), {}, "all")
     assert y.owner.dtype == ml_dtypes.bfloat16
     monkeypatch.setattr("tc_jupyter.runtime.arrays.numpy_dtype", lambda dtype: None)
     with pytest.raises(CallError, match=r"TC504.*bfloat16"):
