@@ -22,6 +22,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tc_jupyter.program import LARGEST_ARRAY, array_bytes
+
 from .address import numpy_address
 
 SMALL_BYTES = 256 << 10
@@ -218,10 +220,12 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     nbytes = dtype.itemsize
     for extent in shape:
         nbytes *= extent
-    if nbytes < SMALL_BYTES:
+    if 0 < nbytes < SMALL_BYTES:
         return np.empty(shape, dtype)
-    if nbytes > _MAX_BYTES:
-        raise MemoryError(f"{nbytes} bytes")
+    if nbytes > _MAX_BYTES or (nbytes == 0 and array_bytes(shape, dtype.itemsize) > LARGEST_ARRAY):
+        raise MemoryError(f"an array of shape {shape}")
+    if nbytes <= 0:
+        return np.empty(shape, dtype)  # which refuses negative extents
     return np.ndarray(shape, dtype, POOL.take(nbytes))
 
 
@@ -238,7 +242,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> n
         nbytes *= extent
     if SMALL_BYTES <= nbytes <= _MAX_BYTES:
         return np.ndarray(shape, dtype, POOL.take(nbytes, whole=True))
-    if nbytes >= SMALL_BYTES or align <= 8:
+    if nbytes >= SMALL_BYTES or nbytes <= 0 or align <= 8:
         return empty(shape, dtype)
     block = np.empty(nbytes + align, np.uint8)
     skip = -numpy_address(block) % align
