@@ -222,11 +222,18 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         nbytes *= extent
     if 0 < nbytes < SMALL_BYTES:
         return np.empty(shape, dtype)
-    if nbytes > _MAX_BYTES or (nbytes == 0 and array_bytes(shape, dtype.itemsize) > LARGEST_ARRAY):
-        raise MemoryError(f"an array of shape {shape}")
+    if nbytes > _MAX_BYTES:
+        raise MemoryError(f"{nbytes} bytes")
     if nbytes <= 0:
+        _refuse_unreachable(shape, dtype)
         return np.empty(shape, dtype)  # which refuses negative extents
     return np.ndarray(shape, dtype, POOL.take(nbytes))
+
+
+def _refuse_unreachable(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise `MemoryError` for an array without elements that NumPy does not make."""
+    if array_bytes(shape, dtype.itemsize) > LARGEST_ARRAY:
+        raise MemoryError(f"an array of shape {shape}")
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> np.ndarray[Any, Any]:
@@ -242,8 +249,10 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> n
         nbytes *= extent
     if SMALL_BYTES <= nbytes <= _MAX_BYTES:
         return np.ndarray(shape, dtype, POOL.take(nbytes, whole=True))
-    if nbytes >= SMALL_BYTES or nbytes <= 0 or align <= 8:
+    if nbytes >= SMALL_BYTES or align <= 8:
         return empty(shape, dtype)
+    if nbytes <= 0:
+        _refuse_unreachable(shape, dtype)
     block = np.empty(nbytes + align, np.uint8)
     skip = -numpy_address(block) % align
     return np.ndarray(shape, dtype, block, skip)
