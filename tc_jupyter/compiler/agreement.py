@@ -143,6 +143,9 @@ def allowances(
 def largest(value: Any) -> float:
     """The absolute value of the largest element of an argument, infinities left out."""
     array = np.asarray(host_array(value) if getattr(value, "ndim", 0) else value)
+    array = array[
+        (..., *[slice(None) if stride else slice(1) for stride in array.strides])
+    ]  # what is repeated counts once
     if array.dtype.kind not in "fiub":
         array = array.astype(np.float32)
     if array.dtype.kind != "f":

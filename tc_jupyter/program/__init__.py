@@ -8,6 +8,7 @@ from .check_sac import CheckedFunction, CheckedSac, SacCall, Signature, Speciali
 from .check_tc import Callee, Checked, check_tc, python_name
 from .expr import (
     COMPARISONS,
+    LARGEST_ARRAY,
     LOGICAL,
     Binary,
     Call,
@@ -20,6 +21,7 @@ from .expr import (
     Select,
     Size,
     Unary,
+    array_bytes,
     children,
     int64,
     rebuild,
@@ -63,6 +65,7 @@ __all__ = [
     "Equality",
     "Expr",
     "Index",
+    "LARGEST_ARRAY",
     "LARGEST_POSITION",
     "IndexVar",
     "Partition",
@@ -84,4 +87,5 @@ __all__ = [
     "rebuild",
     "rewrite",
     "walk",
+    "array_bytes",
 ]
