@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
-from .recovery import closers, is_command, split_commas, starts_statement
+from .recovery import DECLARING, closers, is_command, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 
 _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
@@ -257,13 +258,10 @@ def _one_more(bound: list[Token]) -> Edit:
     return Edit(Span(bound[-1].end, bound[-1].end), " + 1")
 
 
-_DECLARING = frozenset({"let", "var", "val", "auto", "const", "Var", "RVar", "RDom", "Func"})
-
-
 def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     """The tokens after `let` or a type at the start of a statement, which none has, and what to say; `None` if there are none."""
     count = 0
-    while count < len(piece) and (piece[count].text in _DECLARING or piece[count].type == "SCALAR"):
+    while count < len(piece) and (piece[count].text in DECLARING or piece[count].type == "SCALAR"):
         count += 1
     rest = piece[count:]
     if not count or (rest and rest[0].type != "NAME"):
@@ -274,6 +272,10 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
         fix = Fix("leave it out", (Edit(Span(piece[0].start, piece[-1].end), ""),))
         help = "indices and tensors need no declaration"
         return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+    if len(split_commas(rest)) > 1:
+        help = "one statement writes each of them, and needs no declaration"
+        message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
+        return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     edits = [Edit(Span(place.start, rest[0].start if rest else place.end), "")]
     kind, value = piece[count - 1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
     if kind.type == "SCALAR" and value and all(token.type != "WHERE" for token in value):
@@ -284,6 +286,36 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     help = "what is assigned is a tensor of the type of its value; without indices it is a number"
     message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
     return rest, Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=Fix("leave it out", tuple(edits)))
+
+
+def chained(piece: list[Token], known: AbstractSet[str]) -> tuple[tuple[str, ...], Diagnostic] | None:
+    """`A(i) = B(i) = X(i)`, which writes two tensors; `None` if this is something else.
+
+    Args:
+        known: words among which are the parameters, which no statement writes.
+
+    Returns:
+        The tensors, and what to say.
+    """
+    pairs, places, start = closers(piece), list[int](), 0
+    while start < len(piece) and piece[start].type in ("NAME", "DIGIT_NAME"):
+        after = start + 1
+        after = pairs.get(after, after) + (after in pairs)
+        if after >= len(piece) or piece[after].type != "ASSIGN":
+            break
+        places.append(after)
+        start = after + 1
+    starts = [0, *(place + 1 for place in places[:-1])]
+    targets = tuple(piece[first].text for first in starts)
+    if len(places) < 2 or len(set(targets)) < len(targets) or set(targets[1:]) & known:
+        return None
+    lefts = [text_of(piece[first:place]) for first, place in zip(starts, places, strict=True)]
+    last, end = piece[starts[-1]].start, piece[-1].end
+    more = "".join(f" {left} = {lefts[-1]}" for left in reversed(lefts[:-1]))
+    edits = Edit(Span(piece[0].start, last), ""), Edit(Span(end, end), more)
+    fix = Fix("write one statement for each", edits)
+    message, help = "a second `=` in one statement", "a statement writes one tensor; a comparison is `==`"
+    return targets, Diagnostic(codes.SYNTAX_ERROR, piece[places[1]].span, message, help=help, fix=fix)
 
 
 def commanded(piece: list[Token]) -> Diagnostic | None:
@@ -455,8 +487,12 @@ def _branch(tokens: list[Token], start: int, pairs: dict[int, int]) -> tuple[lis
 
 def text_of(tokens: list[Token]) -> str:
     """Tokens as a text, with one blank wherever there was space."""
-    pairs = pairwise(tokens)
-    return tokens[0].text + "".join(" " * (other.start > one.end) + other.text for one, other in pairs)
+    return tokens[0].text + "".join(" " * _apart(one, other) + other.text for one, other in pairwise(tokens))
+
+
+def _apart(one: Token, other: Token) -> bool:
+    """Whether space stood between two tokens, or must, as between the words that a fix has written."""
+    return other.start > one.end or (one.text[-1].isalnum() and other.text[0].isalnum())
 
 
 def _is_end(tokens: list[Token], i: int) -> bool:

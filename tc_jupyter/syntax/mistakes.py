@@ -324,27 +324,38 @@ def _swapped(piece: list[Token], position: int) -> Diagnostic:
 
 
 def _no_update(piece: list[Token], position: int) -> Diagnostic:
-    """`y(i) -= X(i)` and `y(i) /= X(i)`, with or without a `!`."""
+    """`y(i) -= X(i)`, `y(i) /= X(i)`, `y(i) %= 2` and the like, with or without a `!`."""
     token, last = piece[position], position + 1
     last += last + 1 < len(piece) and piece[last + 1].type == "BANG" and piece[last + 1].start == piece[last].end
     place, mark = Span(token.start, piece[last].end), "!" * (piece[last].type == "BANG")
-    help, fix = "`=`, `+=`, `*=`, `min=`, `max=` exist", None
-    value = piece[last + 1 :]
-    stop = next((i for i, each in enumerate(value) if each.type in ("WHERE", "MATCH")), len(value))
-    if token.text in ("-", "/") and stop:
-        plain, inverse = ("+=" + mark, "-(") if token.text == "-" else ("*=" + mark, "1.0 / (")
-        help = f"accumulate the {'negated value' if token.text == '-' else 'reciprocal'} with `{plain}`"
-        left, right = piece[:position], value[:stop]
-        each_once = not mark and _subscripts(right) <= _subscripts(left)
-        if token.text == "/" and each_once:  # which integers may do, too
-            plain, inverse, help = "=", f"{text_of(left)} / (", "divide in a statement of its own"
-        bare = operand_end(right, 0) == len(right)
-        start, end = right[0].start, right[-1].end
-        opening, closing = (inverse[:-1], "") if bare else (inverse, ")")
-        edits = Edit(place, plain), Edit(Span(start, start), opening), Edit(Span(end, end), closing)
-        fix = Fix(f"use `{plain}`", edits if closing else edits[:2])
-    message = f"there is no operator `{token.text}={mark}`"
+    left, right = piece[:position], piece[last + 1 :]
+    right = right[: next((i for i, each in enumerate(right) if each.type in ("WHERE", "MATCH")), len(right))]
+    message, help = f"there is no operator `{token.text}={mark}`", "`=`, `+=`, `*=`, `min=`, `max=` exist"
+    wrapped = _accumulated(token.text, mark, left, right) if right else None
+    if wrapped is None:
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
+    plain, opening, closing, help = wrapped
+    if opening[-1] == "(" and operand_end(right, 0) == len(right):
+        opening, closing = opening[:-1], ""
+    start, end = right[0].start, right[-1].end
+    edits = Edit(place, plain), Edit(Span(start, start), opening), Edit(Span(end, end), closing)
+    fix = Fix(f"use `{plain}`", edits if closing else edits[:2])
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) -> tuple[str, str, str, str] | None:
+    """The operator to write for `-=` and the like, what to write around the value, and a help; `None` if there is none."""
+    each_once = not mark and _subscripts(right) <= _subscripts(left)
+    own = "{} in a statement of its own"
+    if symbol == "-":
+        return f"+={mark}", "-(", ")", f"accumulate the negated value with `+={mark}`"
+    if symbol == "/" and not each_once:
+        return f"*={mark}", "1.0 / (", ")", f"accumulate the reciprocal with `*={mark}`"
+    if symbol in ("/", "%") and each_once:
+        return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
+    if symbol == "**" and each_once:
+        return "=", f"pow({text_of(left)}, ", ")", own.format("raise it")
+    return None
 
 
 def _subscripts(tokens: list[Token]) -> set[str]:
@@ -395,7 +406,8 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
     opened: list[tuple[int, bool]] = []  # places of `[`, and whether one stands after a tensor
     for place, token in enumerate(piece):
         if token.type == "LSQB":
-            opened.append((place, place > 0 and (piece[place - 1].type == "NAME" or place - 1 in mended)))
+            named = place > 0 and piece[place - 1].type == "NAME" and piece[place - 2].type != "DOT"
+            opened.append((place, named or place - 1 in mended))
         elif token.type == "RELATION" and opened:
             chosen = True
         elif token.type == "RSQB" and opened:

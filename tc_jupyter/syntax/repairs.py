@@ -30,7 +30,7 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     tokens = _types_of_c(_dotted_words(tokens, diagnostics), diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
-    tokens = _negated_comparisons(tokens, diagnostics)
+    tokens = _incremented(_negated_comparisons(tokens, diagnostics), diagnostics)
     return _word_operators(_without_modules(tokens, diagnostics), diagnostics)
 
 
@@ -73,7 +73,7 @@ def _replaced(
     return Token(kind, text, place.start, place.end, tokens[0].first)
 
 
-_BEHIND_DOTS = ("FACTOR", "SIGN", "MINUS", "ASSIGN", "RELATION", "EQUALITY")
+_BEHIND_DOTS = ("FACTOR", "SIGN", "MINUS", "ASSIGN", "UPDATE", "RELATION", "EQUALITY")
 
 
 def _without_dots(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -302,6 +302,29 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         kept.append(token)
         i += 1
     return kept
+
+
+def _incremented(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`n(i)++` and `n(i)--` as a statement become `n(i) += 1` and `n(i) += -1`."""
+    places = [i for i, (one, other) in enumerate(pairwise(tokens)) if one.text in "+-" and _repeats(one, other)]
+    if not places:
+        return tokens
+    openings, kept, done = {close: opening for opening, close in closers(tokens).items()}, list[Token](), 0
+    for i in places:
+        follows = tokens[i + 2].type if i + 2 < len(tokens) else "RBRACE"
+        if i < done or follows not in ("RBRACE", "NAME", "SCALAR") or not _is_head(tokens, i, openings):
+            continue
+        sign, place = tokens[i].text, Span(tokens[i].start, tokens[i + 1].end)
+        written = [("UPDATE", "+="), *([("MINUS", "-")] if sign == "-" else []), ("INTEGER", "1")]
+        fix = Fix("write `+=`", (Edit(place, f" += {'-' * (sign == '-')}1"),))
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{sign * 2}`", fix=fix))
+        kept += [*tokens[done:i], *(Token(kind, text, place.start, place.end) for kind, text in written)]
+        done = i + 2
+    return [*kept, *tokens[done:]]
+
+
+def _repeats(one: Token, other: Token) -> bool:
+    return other.text == one.text and other.start == one.end
 
 
 def _touches(one: Token, other: Token, kind: str) -> bool:

@@ -393,6 +393,9 @@ class _Scanner:
         """`//` is meant as floor division between two operands, else as a comment."""
         stop = self.text.find("\n", end)
         rest = self.text[end : stop if stop >= 0 else len(self.text)]
+        if self.assigns(end) and end - start == 2:
+            self.add("FACTOR", "//", start, end)
+            return end
         before = self.tokens[-1].type if self.tokens and not self.first else ""
         operand = (
             before in ENDS_EXPRESSION
@@ -418,6 +421,9 @@ class _Scanner:
         return end + len(rest)
 
     def python(self, word: str, start: int, end: int) -> None:
+        if word == "**" and self.assigns(end):
+            self.add("FACTOR", word, start, end)
+            return
         if word == "**":
             self.report(
                 codes.PYTHON_OPERATOR,
@@ -438,6 +444,11 @@ class _Scanner:
         fix = Fix(f"replace `{word}` by `{right}`", (Edit(Span(start, end), right),))
         self.report(codes.PYTHON_OPERATOR, start, end, f"there is no operator `{word}`", fix=fix)
         self.add("RELATION", right, start, end)
+
+    def assigns(self, end: int) -> bool:
+        """Whether an operator that ends here is the first part of one that assigns: `//=`, `**=`."""
+        before = self.tokens[-1].type if self.tokens else ""
+        return before in ENDS_EXPRESSION and re.match(r"=(?!=)", self.text[end : end + 2]) is not None
 
     def in_header(self) -> bool:
         """Whether the last thing was the parameters of a def."""
