@@ -37,18 +37,79 @@ MODULES = frozenset(
 )
 """Names that stand before `.` in other languages."""
 
+_FLOATS = {  # the largest number, the smallest normal one, and the distance from 1 to the next one
+    "float16": ("65504.0", "6.103515625e-05", "0.0009765625"),
+    "bfloat16": ("3.3895314e+38", "1.1754944e-38", "0.0078125"),
+    "float32": ("3.4028235e+38", "1.1754944e-38", "1.1920929e-07"),
+    "float64": ("1.7976931348623157e+308", "2.2250738585072014e-308", "2.220446049250313e-16"),
+}
+_INTEGER_TYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+_LARGEST = {name: str((1 << int(name.strip("uint")) - (name[0] != "u")) - 1) for name in _INTEGER_TYPES}
+_SMALLEST = {name: "0" if name[0] == "u" else f"-{int(_LARGEST[name]) + 1}" for name in _INTEGER_TYPES}
+_NAMES_OF_LIMITS = {
+    **dict.fromkeys(("max", "typemax", "MAX", "intmax", "floatmax", "realmax", "max_value"), "max"),
+    **dict.fromkeys(("lowest", "min", "intmin", "MIN"), "lowest"),
+    **dict.fromkeys(("tiny", "smallest_normal", "floatmin", "realmin", "min_positive"), "tiny"),
+    **dict.fromkeys(("eps", "epsilon", "EPSILON", "resolution"), "eps"),
+    **dict.fromkeys(("infinity", "inf"), "inf"),
+    **dict.fromkeys(("quiet_NaN", "signaling_NaN", "nan"), "nan"),
+    "typemin": "typemin",
+}
+
+
+def limit(name: str, kind: str) -> str | None:
+    """The number that `numeric_limits`, `finfo` and the like name for a type; `None` where they name none.
+
+    Worked example: `limit("lowest", "int8")` is `"-128"`, and `limit("eps", "float16")` is `"0.0009765625"`.
+    """
+    which, known = _NAMES_OF_LIMITS.get(name), _FLOATS.get(kind)
+    if known is None:
+        return {"max": _LARGEST, "lowest": _SMALLEST, "typemin": _SMALLEST}.get(which or "", {}).get(kind)
+    if name in ("typemax", "typemin"):
+        return "inf" if name == "typemax" else "-inf"
+    numbers = {"max": known[0], "lowest": f"-{known[0]}", "tiny": known[1], "eps": known[2], "inf": "inf", "nan": "nan"}
+    return numbers.get(which or "")
+
+
+LIMITS = frozenset({"numeric_limits", "finfo", "iinfo"})
+"""What gives the limits of a type."""
+FUNCTIONS_OF_TYPES = frozenset(
+    {"typemin", "typemax", "floatmax", "floatmin", "eps", "intmax", "intmin", "realmax", "realmin"}
+)
+"""Functions of Julia and MATLAB that do, too."""
+
+
+_OF_C = {
+    "FLT": "float32",
+    "DBL": "float64",
+    **{"SCHAR": "int8", "SHRT": "int16", "INT": "int32", "LONG": "int64", "LLONG": "int64"},
+    **{"UCHAR": "uint8", "USHRT": "uint16", "UINT": "uint32", "ULONG": "uint64", "ULLONG": "uint64"},
+    **{name.upper(): name for name in _INTEGER_TYPES},
+}
+_C_LIMITS = {
+    f"{prefix}_{end}": number
+    for prefix, kind in _OF_C.items()
+    for end, name in (("MAX", "max"), ("MIN", "tiny" if "float" in kind else "lowest"), ("EPSILON", "eps"))
+    if (number := limit(name, kind)) is not None
+}
 CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
     "M_E": "2.718281828459045",
     "euler_gamma": "0.5772156649015329",
-    "infinity": "inf",
-    "INFINITY": "inf",
-    **dict.fromkeys(("Inf", "INF", "infty", "PINF", "HUGE_VAL", "HUGE_VALF"), "inf"),
-    "FLT_MAX": "3.40282347e38",
-    "FLT_EPSILON": "1.1920929e-7",
-    "NaN": "nan",
-    "NAN": "nan",
+    "M_PI_2": "1.5707963267948966",
+    "M_PI_F": "3.141592653589793",
+    "M_SQRT2": "1.4142135623730951",
+    "M_LN2": "0.6931471805599453",
+    **dict.fromkeys(("Inf", "INF", "infty", "infinity", "INFINITY", "PINF", "HUGE_VAL", "HUGE_VALF"), "inf"),
+    **dict.fromkeys(("Inf32", "Inf64", "Inf16", "CUDART_INF_F", "CUDART_INF"), "inf"),
+    "NINF": "-inf",
+    **dict.fromkeys(("NaN", "NAN", "NaN32", "NaN64", "CUDART_NAN_F", "CUDART_NAN"), "nan"),
+    "realmax": _FLOATS["float64"][0],
+    "realmin": _FLOATS["float64"][1],
+    **_C_LIMITS,
 }
 """Numbers that have a name elsewhere."""
+OF_MODULES = {"e": "2.718281828459045", "tau": "6.283185307179586"}
+"""Numbers that have one only behind the name of a module, as in `math.e`."""
 
 RENAMED = {
     "ln": "log",

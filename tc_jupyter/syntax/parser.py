@@ -19,7 +19,8 @@ from typing import Any
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .build import CHAIN, BadRange, Build
-from .foreign import chained, commanded, declared, domain, ended, without_control
+from .control import without_control
+from .foreign import chained, commanded, declared, domain, ended
 from .mended import mended
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
@@ -88,7 +89,7 @@ def parse_tc(source: SourceText) -> Parsed:
     scanned = tokenize(source)
     parser = _CellParser(source, scanned.diagnostics)
     tokens = repaired(scanned.tokens, parser.diagnostics)
-    before, pieces = split_defs(without_control(tokens, parser.diagnostics))
+    before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
     if before or not pieces:

@@ -11,14 +11,18 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import (
     CONSTANTS,
+    FUNCTIONS_OF_TYPES,
     INSTEAD,
+    LIMITS,
     MODULES,
+    OF_MODULES,
     REDUCING,
     RENAMED,
     TYPES,
     WORD_OPERATORS,
     WORDS_OF_TYPES,
     c_type,
+    limit,
     reducing,
 )
 from .recovery import closers, starts_statement
@@ -27,7 +31,7 @@ from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
-    tokens = _types_of_c(_dotted_words(tokens, diagnostics), diagnostics)
+    tokens = _limits(_types_of_c(_dotted_words(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _incremented(_negated_comparisons(tokens, diagnostics), diagnostics)
@@ -237,7 +241,7 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
             kept.append(Token("NAME", "newaxis", token.start, tokens[last].end, token.first))  # told with the slices
         elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
-            kept.append(_plain_name(token, tokens[last], is_call and tokens[last].text not in known, diagnostics))
+            kept += _plain_name(token, tokens[last], is_call and tokens[last].text not in known, diagnostics)
         else:
             kept += tokens[i : last + 1]
         i = last + 1
@@ -259,24 +263,100 @@ def _known(tokens: list[Token]) -> set[str]:
 _NAMES = ("NAME", "MINMAX", "SCALAR")
 
 
+_OF_C = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "byte": "uint8"}
+_OF_PYTHON = {"float": "float64", "int": "int64"}
+
+
+def _limits(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`std::numeric_limits<float>::max()`, `np.finfo(np.float32).max` and `typemax(Float32)` become numbers."""
+    if not any(token.text in LIMITS or token.text in FUNCTIONS_OF_TYPES for token in tokens):
+        return tokens
+    kept, i = list[Token](), 0
+    while i < len(tokens):
+        found = _limit(tokens, i) if tokens[i].text in LIMITS or tokens[i].text in FUNCTIONS_OF_TYPES else None
+        if found is None:
+            kept.append(tokens[i])
+            i += 1
+            continue
+        number, end = found
+        first = tokens[i]
+        while (count := _module_before(kept)) > 0:
+            first = kept[-count]
+            del kept[-count:]
+        place = Span(first.start, tokens[end - 1].end)
+        inside = (each for each in diagnostics if place.start <= each.span.start < place.end)
+        for each in list(inside):  # about quotes
+            diagnostics.remove(each)
+        fix, message = Fix(f"write `{number}`", (Edit(place, number),)), "the limits of a type have no names"
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help="numbers are written out", fix=fix))
+        kept += _number(number, place, first.first)
+        i = end
+    return kept
+
+
+def _module_before(tokens: list[Token]) -> int:
+    """How many tokens at the end are `np.` or `std::`."""
+    kinds = [token.type for token in tokens[-3:]]
+    count = 2 if kinds[-2:] == ["NAME", "DOT"] else 3 if kinds == ["NAME", "COLON", "COLON"] else 0
+    return count if count and tokens[-count].text in MODULES else 0
+
+
+def _limit(tokens: list[Token], i: int) -> tuple[str, int] | None:
+    """The number that the tokens at `i` name, and where they end."""
+    opening = tokens[i + 1 : i + 2]
+    if not opening or (opening[0].type != "LPAR" and opening[0].text != "<"):
+        return None
+    j = i + 2
+    while j + 1 < len(tokens) and tokens[j].text in MODULES and tokens[j + 1].type in ("DOT", "COLON"):
+        j += 3 if tokens[j + 2].type == "COLON" else 2
+    if j + 1 >= len(tokens) or tokens[j + 1].text != (")" if opening[0].type == "LPAR" else ">"):
+        return None
+    name, kind = tokens[i].text, tokens[j].text.strip("\"'").lower()
+    is_python = name in ("finfo", "iinfo")
+    kind = TYPES.get(kind, kind) if not is_python else _OF_PYTHON.get(kind, kind)
+    kind = _OF_C.get(kind, kind)
+    j += 2
+    if name in LIMITS:
+        rest = tokens[j : j + 3]
+        j += 1 if rest and rest[0].type == "DOT" else 2
+        if not rest or rest[0].type not in ("DOT", "COLON") or j >= len(tokens):
+            return None
+        name = tokens[j].text
+        called = [token.type for token in tokens[j + 1 : j + 3]] == ["LPAR", "RPAR"]
+        if rest[0].type == "COLON" and name == "min" and kind.startswith(("float", "bfloat")):
+            name = "tiny"  # as C++ has it
+        j += 3 if called else 1
+    number = limit(name, kind)
+    return None if number is None else (number, j)
+
+
 def _is_word(token: Token) -> bool:
     """Whether a token is a word, `inf` and `nan` included."""
     return token.type in _NAMES or (token.type == "NUMBER" and token.text.isalpha())
 
 
-def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> Token:
-    """The token that stands for `np.name`; `called`: it is called, and the cell gives nothing that name."""
+def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> list[Token]:
+    """The tokens that stand for `np.name`; `called`: it is called, and the cell gives nothing that name."""
     if called and (reducing(name.text) is not None or name.text in INSTEAD):
-        return Token("NAME", name.text, module.start, name.end, module.first)
-    number = name.text if name.type == "NUMBER" else CONSTANTS.get(name.text)
+        return [Token("NAME", name.text, module.start, name.end, module.first)]
+    number = name.text if name.type == "NUMBER" else CONSTANTS.get(name.text) or OF_MODULES.get(name.text)
     text = number or RENAMED.get(name.text, name.text)
     fix = Fix(f"write `{text}`", (Edit(Span(module.start, name.end), text),))
     help = "functions have their plain names"
     if number:
-        help = None if number.isalpha() else "numbers are written out"
+        help = None if number.strip("-").isalpha() else "numbers are written out"
     place = Span(module.start, name.start)
     diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, "there are no modules", help=help, fix=fix))
-    return Token("NUMBER" if number else KEYWORDS.get(text, "NAME"), text, module.start, name.end, module.first)
+    if number:
+        return _number(number, place | name.span, module.first)
+    return [Token(KEYWORDS.get(text, "NAME"), text, module.start, name.end, module.first)]
+
+
+def _number(text: str, place: Span, first: bool) -> list[Token]:
+    """The tokens of a number, which may have a sign."""
+    plain = text.removeprefix("-")
+    sign = [Token("MINUS", "-", place.start, place.end, first)] if text[0] == "-" else []
+    return [*sign, Token("INTEGER" if plain.isdigit() else "NUMBER", plain, place.start, place.end, first and not sign)]
 
 
 def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
