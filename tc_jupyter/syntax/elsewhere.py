@@ -255,6 +255,7 @@ _FILLED = Instead(
 )
 _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
+_OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
 _LOG_OF_SUM = Instead(
     "find the maximum, sum the powers and take the logarithm in statements, as in `M(i) max=! X(i, j)`, then "
     "`S(i) +=! exp(X(i, j) - M(i))`, then `Y(i) = M(i) + log(S(i))`"
@@ -289,10 +290,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("cummax", "cummin"), _RUNNING_EXTREME),
     **dict.fromkeys(("logsumexp", "reduce_logsumexp", "logaddexp_reduce"), _LOG_OF_SUM),
     **dict.fromkeys(("count_nonzero", "count"), _COUNT_OF),
-    "nansum": Instead(_WITHOUT_NAN.format("+=!", "0")),
-    "nanprod": Instead(_WITHOUT_NAN.format("*=!", "1")),
-    "nanmax": Instead(_WITHOUT_NAN.format("max=!", "-inf")),
-    "nanmin": Instead(_WITHOUT_NAN.format("min=!", "inf")),
+    **{name: Instead(_WITHOUT_NAN.format(operator, other)) for name, (operator, other) in _OF_NUMBERS.items()},
     "nanmean": Instead("sum what is no NaN with `+=!`, count it in a second statement, and divide in a third"),
     "ptp": Instead("find both ends with `max=!` and `min=!`, and subtract them in a later statement"),
     "trace": Instead("a trace is `s +=! X(i, i)`"),
@@ -326,6 +324,14 @@ INSTEAD: dict[str, Instead] = {
     "logical_not": Instead("a truth value is negated with `!`", 1, "!{1}"),
 }
 """Functions that are an expression, a statement, or nothing here."""
+REDUCED = {
+    **{name: (operator, "{0}") for name, operator in OPERATORS.items()},
+    **{name: (operator, f"isnan({{0}}) ? {other} : {{0}}") for name, (operator, other) in _OF_NUMBERS.items()},
+    **dict.fromkeys(("count_nonzero", "count"), ("+=!", "{1} != 0 ? 1 : 0")),
+}
+"""Functions that are one statement: its operator, and its value for an argument, without and with brackets."""
+LOGS_OF_SUMS = frozenset({"logsumexp", "reduce_logsumexp"})
+"""Those that are three statements."""
 
 
 def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:
