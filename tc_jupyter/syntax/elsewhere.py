@@ -277,6 +277,7 @@ _XOR = Instead("of truth values it is `a != b`; there are no operators on bits",
 POINTERS = ("load", "store", "deref")
 """Functions that take an address."""
 _POINTER = Instead("an element is read as `X(i)`; the ranges of the indices take the place of pointers and masks")
+_ELEMENTS = Instead("a statement says what one element is, as in `Y(i) = exp(X(i))`")
 _THREAD = Instead("an index runs over everything it can index; which thread computes what is said by a schedule")
 _REMAINDER = Instead("a remainder is `a % b`", 2, "({2} % {3})")
 INSTEAD: dict[str, Instead] = {
@@ -309,6 +310,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
     **dict.fromkeys(POINTERS, _POINTER),
     **dict.fromkeys(("program_id", "num_programs", "get_global_id"), _THREAD),
+    **dict.fromkeys(("map", "vmap", "vectorize", "apply", "compute", "foreach", "pmap"), _ELEMENTS),
     "norm": Instead("sum the squares with `S +=! X(i) * X(i)`, and write `sqrt(S)` in a later statement"),
     "outer": Instead("write both indices, as in `C(i, j) = A(i) * B(j)`"),
     "eye": Instead("choose by the indices, as in `Y(i, j) = i == j ? 1.0 : 0.0 where i in 0:N, j in 0:N`"),

@@ -21,10 +21,12 @@ _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
 def attribute(piece: list[Token], position: int) -> Diagnostic:
     """`X.T`, `X.shape`, `X(i).sqrt()`."""
     dot, after = piece[position], piece[position + 1] if position + 1 < len(piece) else None
+    start, kinds = _operand_start(piece, position), [token.type for token in piece[position + 2 : position + 5]]
+    if after is not None and after.type == "SCALAR" and start is not None and kinds[:2] == ["LPAR", "RPAR"]:
+        return _method_cast(piece, position, start, after.text, position + 3)
     if after is None or after.type not in ("NAME", "MINMAX"):
         help = "the extent of dimension 0 of `X` is `X.0`"
         return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
-    start, kinds = _operand_start(piece, position), [token.type for token in piece[position + 2 : position + 5]]
     fix, word, place = None, reducing(after.text), Span(dot.start, after.end)
     help = REDUCING[word] if word else INSTEAD[after.text].help if after.text in INSTEAD else None
     if help is None and kinds[:2] == ["LPAR", "RPAR"] and start is not None:
@@ -32,13 +34,8 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         opening, closing = (name, "") if piece[start].type == "LPAR" else (f"{name}(", ")")
         first = Edit(Span(piece[start].start, piece[start].start), opening)
         fix = Fix(f"write `{name}(...)`", (first, Edit(Span(dot.start, piece[position + 3].end), closing)))
-    elif after.text == "astype" and kinds[:3] == ["LPAR", "SCALAR", "RPAR"] and start is not None:
-        kind, opening = piece[position + 3].text, piece[start].type == "LPAR"
-        first = Edit(Span(piece[start].start, piece[start].start), kind if opening else f"{kind}(")
-        fix = Fix(
-            f"write `{kind}(...)`", (first, Edit(Span(dot.start, piece[position + 4].end), "" if opening else ")"))
-        )
-        help = f"a cast is written like a call, as in `{kind}(x)`"
+    elif after.text in ("astype", "to", "type") and kinds[:3] == ["LPAR", "SCALAR", "RPAR"] and start is not None:
+        return _method_cast(piece, position, start, piece[position + 3].text, position + 4)
     elif after.text == "shape" and kinds == ["LSQB", "INTEGER", "RSQB"]:
         dimension = piece[position + 3].text
         fix = Fix(f"write `.{dimension}`", (Edit(Span(dot.start, piece[position + 4].end), f".{dimension}"),))
@@ -48,6 +45,15 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         fix = Fix(f"write `{text}`", (edit,))
     help = help or f"there are no methods: write `{after.text}(x)`"
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{after.text[:40]}`", help=help, fix=fix)
+
+
+def _method_cast(piece: list[Token], position: int, start: int, kind: str, end: int) -> Diagnostic:
+    """`X(i).astype(float)` and `X(i).float()`."""
+    dot, opening = piece[position], piece[start].type == "LPAR"
+    first = Edit(Span(piece[start].start, piece[start].start), kind if opening else f"{kind}(")
+    fix = Fix(f"write `{kind}(...)`", (first, Edit(Span(dot.start, piece[end].end), "" if opening else ")")))
+    help, place = f"a cast is written like a call, as in `{kind}(x)`", Span(dot.start, piece[position + 1].end)
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{piece[position + 1].text}`", help=help, fix=fix)
 
 
 def _operand_start(piece: list[Token], end: int) -> int | None:
@@ -149,8 +155,11 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     clause = piece[first : min((cut for cut in cuts if cut > first), default=len(piece))]
     if not clause:
         return None
-    if (found := _without_comma(clause) or _stepped(piece, clause)) is not None:
+    found = _without_comma(clause) or _bracketed(clause) or _stepped(piece, clause) or _condition(piece, where, clause)
+    if found is not None:
         return found
+    if where < len(piece) and _orders_indices(piece[:where], clause):
+        return chosen(piece, where, clause, "a condition is no clause of `where`")
     edits = _counted(clause) if len(clause) > 3 and clause[2].text in RANGES else _spelled(clause) or _compared(clause)
     if edits is None:
         return None
@@ -168,7 +177,11 @@ def _without_comma(clause: list[Token]) -> Diagnostic | None:
         clause_begins = clause[i].type == "EXISTS" or (
             clause[i].type == "NAME" and i + 1 < len(clause) and clause[i + 1].type in ("IN", "ASSIGN")
         )
-        if i and clause_begins and clause[i - 1].type in ENDS_EXPRESSION:
+        joined = i > 1 and (clause[i - 1].type == "AND" or clause[i - 1].text == "and")
+        if clause_begins and joined:
+            edits.append(Edit(Span(clause[i - 2].end, clause[i - 1].end), ","))
+            begins.append(clause[i - 1])
+        elif i and clause_begins and clause[i - 1].type in ENDS_EXPRESSION:
             edits.append(Edit(Span(clause[i - 1].end, clause[i - 1].end), ","))
             begins.append(clause[i])
         i = pairs.get(i, i) + 1
@@ -176,6 +189,99 @@ def _without_comma(clause: list[Token]) -> Diagnostic | None:
         return None
     message, fix = "`,` is missing between two clauses of `where`", Fix("insert `,`", tuple(edits))
     return Diagnostic(codes.SYNTAX_ERROR, begins[0].span, message, "before this", fix=fix)
+
+
+def _bracketed(clause: list[Token]) -> Diagnostic | None:
+    """`(i in 0:N)` and `i in [0:N]`; `None` if this is something else."""
+    kinds, pairs = [token.type for token in clause], closers(clause)
+    start = 2 if kinds[1:2] == ["IN"] else 0
+    inside = clause[start + 1 : -1]
+    if pairs.get(start) != len(clause) - 1 or not inside or kinds[start] not in ("LPAR", "LSQB"):
+        return None
+    if [token.type for token in inside].count("COLON") != 1 or any(
+        token.type in ("QUESTION", "COMMA") for token in inside
+    ):
+        return None
+    if not start and [token.type for token in inside[:2]] != ["NAME", "IN"]:
+        return None
+    edits = Edit(clause[start].span, ""), Edit(clause[-1].span, "")
+    message = "a range is written `k in a:b` or `k = [a, b[`"
+    place = Span(clause[0].start, clause[-1].end)
+    return Diagnostic(codes.RANGE_BRACKETS, place, message, fix=Fix("leave out the brackets", edits))
+
+
+_NEUTRAL = {"+=!": "0", "+=": "0", "*=!": "1", "*=": "1"}  # those of minima and maxima depend on the type
+
+
+def _orders_indices(before: list[Token], clause: list[Token]) -> bool:
+    """Whether `i < j` compares two indices, which stand alone in subscripts before it."""
+    indices = {
+        subscript[0].text
+        for opening, close in closers(before).items()
+        for subscript in split_commas(before[opening + 1 : close])
+        if len(subscript) == 1 and subscript[0].type == "NAME"
+    }
+    compared = any(token.type == "RELATION" for token in clause)
+    return compared and len({token.text for token in clause if token.type == "NAME"} & indices) > 1
+
+
+def _condition(piece: list[Token], where: int, clause: list[Token]) -> Diagnostic | None:
+    """`where X(i) > 0` and `where j != 0`, which choose values; `None` if this is something else."""
+    begins = clause[1:2] and clause[1].type in ("IN", "ASSIGN", "RELATION")
+    pairs, compared, i = closers(clause), False, 0
+    while i < len(clause):
+        compared = compared or clause[i].type in ("RELATION", "EQUALITY")
+        i = pairs.get(i, i) + 1
+    if (
+        begins
+        or not compared
+        or any(token.type in ("QUESTION", "COLON") for token in clause)
+        or clause[0].type == "EXISTS"
+    ):
+        return None
+    if clause[0].type == "INTEGER" and clause[1].type == "RELATION" and clause[2].type == "NAME" and len(clause) < 6:
+        return None  # `0 <= i < N`
+    return chosen(piece, where, clause, "a condition is no clause of `where`")
+
+
+def chosen(piece: list[Token], word: int, condition: list[Token], message: str) -> Diagnostic:
+    """A condition behind a value, after `where` or `if` at `word`: the fix puts it before the value."""
+    assign = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
+    other = _NEUTRAL.get(piece[assign].text) if assign + 1 < word else None
+    alone = condition[-1] is piece[-1] and condition[0] is piece[word + 1]
+    help, fix = "a choice is written `condition ? value : other`", None
+    if other is not None and alone:
+        value = piece[assign + 1 : word]
+        before = Edit(Span(value[0].start, value[0].start), f"{text_of(condition)} ? ")
+        fix = Fix("write it with `? :`", (before, Edit(Span(value[-1].end, condition[-1].end), f" : {other}")))
+    place = Span(condition[0].start, condition[-1].end) if piece[word].type == "WHERE" else piece[word].span
+    return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def behind(piece: list[Token], position: int) -> Diagnostic | None:
+    """`X(i, j) for j in 0:M` and `X(i, j), j in 0:M`, where `where` is missing, and `X(i) if X(i) > 0`; `None` otherwise."""
+    token, rest = piece[position], piece[position + 1 :]
+    if (
+        any(each.type == "WHERE" for each in piece)
+        or not rest
+        or closers(piece[:position]).keys()
+        != {i for i, each in enumerate(piece[:position]) if each.type in ("LPAR", "LSQB")}
+    ):
+        return None
+    if token.text == "if" and all(each.text != "else" for each in rest):
+        return chosen(piece, position, rest, "unexpected `if`")
+    ranged = [each.type for each in rest[:2]] == ["NAME", "IN"]
+    if not ranged or not (token.type == "COMMA" or token.text in ("for", "over", "forall")):
+        return None
+    place = Span(piece[position - 1].end, token.end)
+    edits = [Edit(place, " where")]
+    clause = rest
+    if (counted := _counted(clause) if clause[2:3] and clause[2].text in RANGES else None) is not None:
+        edits += counted
+    help = "a range is given with `where k in a:b`"
+    return Diagnostic(
+        codes.SYNTAX_ERROR, token.span, f"unexpected `{token.text}`", help=help, fix=Fix("write `where`", tuple(edits))
+    )
 
 
 def _stepped(piece: list[Token], clause: list[Token]) -> Diagnostic | None:

@@ -12,7 +12,17 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
 from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TYPES, reducing
-from .foreign import attribute, operand_end, prefix_cast, prefix_choice, shift, suffix_cast, text_of, where_range
+from .foreign import (
+    attribute,
+    behind,
+    operand_end,
+    prefix_cast,
+    prefix_choice,
+    shift,
+    suffix_cast,
+    text_of,
+    where_range,
+)
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
@@ -72,6 +82,8 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         help = "a choice is written `condition ? value : other`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
     if token.text == "if" and (found := _choice(piece, position)):
+        return found
+    if what == "statement" and before is not None and (found := behind(piece, position)):
         return found
     if what == "statement" and (found := prefix_choice(piece, position)):
         return found
@@ -219,6 +231,11 @@ def _symbol(
         return _swapped(piece, position)
     if token.type == "DOT":
         return attribute(piece, position)
+    if token.type == "RPAR" and before is not None and before.type == "COMMA" and what == "statement":
+        fix = Fix("delete `,`", (Edit(before.span, ""),))
+        return Diagnostic(codes.SYNTAX_ERROR, before.span, "something is missing after `,`", fix=fix)
+    if token.type == "LSQB" and "LPAR" in accepted and what == "statement":
+        return _grouped(piece, position)
     if (
         token.type == "RPAR"
         and position > 1
@@ -311,6 +328,21 @@ def _named(piece: list[Token], position: int) -> Diagnostic:
         fix = Fix(f"write `where {name} = ...`", (Edit(Span(piece[position - 2].start, piece[close].end), name), let))
     help = "a part of an expression has a name with `where x = ...`"
     return Diagnostic(codes.SYNTAX_ERROR, place, "`:=` assigns nothing", help=help, fix=fix)
+
+
+def _grouped(piece: list[Token], position: int) -> Diagnostic:
+    """`[X(i) + 1] * 2`, and `[X(i) for i in range(N)]`, which is a list."""
+    close = closers(piece).get(position)
+    inside = piece[position + 1 : close]
+    is_list = (
+        close is None or not inside or len(split_commas(inside)) > 1 or any(token.text == "for" for token in inside)
+    )
+    if is_list or close is None:
+        help = "a statement says what one element is, as in `Y(i) = 2 * X(i)`"
+        return Diagnostic(codes.SYNTAX_ERROR, piece[position].span, "there are no lists", help=help)
+    fix = Fix("use round brackets", (Edit(piece[position].span, "("), Edit(piece[close].span, ")")))
+    message = "expressions are grouped with round brackets"
+    return Diagnostic(codes.SYNTAX_ERROR, piece[position].span, message, fix=fix)
 
 
 def _swapped(piece: list[Token], position: int) -> Diagnostic:
@@ -624,7 +656,8 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
     if token.text == "as" and position + 1 < len(piece) and piece[position + 1].type == "SCALAR":
         return suffix_cast(piece, position)
     fix = None
-    if before.type in ("INTEGER", "NUMBER") or token.type == "LPAR":
+    touching = token.start == before.end > before.start
+    if before.type in ("INTEGER", "NUMBER") or token.type == "LPAR" or touching:
         fix = Fix("multiply", (Edit(Span(before.end, before.end), " *" if token.start > before.end else " * "),))
     message = f"an operator is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
     help = "a product is written with `*`"

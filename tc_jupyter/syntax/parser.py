@@ -475,7 +475,7 @@ class _CellParser:
 
     def read(self, tokens: list[Token]) -> tuple[Any, list[Token]]:
         """The node of a statement, and its tokens; after a message whose fix is known, those that the fix makes of them."""
-        given = tokens
+        given, written = tokens, tuple[Edit, ...]()
         for _ in range(_MOST_MENDED):
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, sliced(tokens)
@@ -485,11 +485,14 @@ class _CellParser:
                     return node, tokens
                 if tokens is not given and len(split_statements(tokens)) > 1:
                     break  # the fix makes several statements, which are not those of the text
+                if any(edit.span == problem.span for edit in written):  # of what a fix has written
+                    self.diagnostics[-1] = replace(self.diagnostics[-1], fix=None)
+                    break
                 self.diagnostics.append(problem)
             after = mended(tokens, problem.fix) if problem.fix is not None and problem.code in _MENDED else None
             if after is None:
                 break
-            tokens = after
+            tokens, written = after, problem.fix.edits if problem.fix else ()
         return None, tokens
 
     def of_character(self, tokens: list[Token]) -> Diagnostic | None:

@@ -35,7 +35,7 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _incremented(_negated_comparisons(tokens, diagnostics), diagnostics)
-    return _word_operators(_without_modules(tokens, diagnostics), diagnostics)
+    return _last_elements(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
 
 
 def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -172,6 +172,8 @@ def _logical_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
             continue
         if follows.type == "LPAR" and binary and token.first:
             continue
+        if follows.type == "NAME" and i + 2 < len(tokens) and tokens[i + 2].type == "IN":
+            continue  # it stands between two clauses
         if not binary:
             token.type = "NOT"
             continue
@@ -401,6 +403,31 @@ def _incremented(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Tok
         kept += [*tokens[done:i], *(Token(kind, text, place.start, place.end) for kind, text in written)]
         done = i + 2
     return [*kept, *tokens[done:]]
+
+
+def _last_elements(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`X(end)` and `X(end - 1)` of MATLAB and Julia, in which `end` becomes the last index; a cell may have such a name."""
+    known = _known(tokens) if any(token.text == "end" for token in tokens) else set[str]()
+    found: dict[int, list[Token]] = {}
+    for opening, close in closers(tokens).items() if known else ():
+        named = opening and tokens[opening - 1].type == "NAME" and tokens[opening - 1].end == tokens[opening].start
+        named = named and close + 1 < len(tokens) and tokens[close + 1].type not in ("ASSIGN", "UPDATE")
+        commas = 0
+        for i in range(opening + 1, close if named else 0):
+            commas += tokens[i].type == "COMMA"
+            begins, ends = tokens[i - 1].type in ("LPAR", "LSQB", "COMMA"), tokens[i + 1].type in _BEHIND_END
+            if tokens[i].text != "end" or not begins or not ends or i in found:
+                continue
+            place, name = tokens[i].span, tokens[opening - 1].text
+            text = f"{name}.{commas} - 1"
+            fix, help = Fix(f"write `{text}`", (Edit(place, text),)), "the first element is number 0"
+            diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, "there is no `end`", help=help, fix=fix))
+            kinds = (("NAME", name), ("DIMENSION", f".{commas}"), ("MINUS", "-"), ("INTEGER", "1"))
+            found[i] = [Token(kind, each, place.start, place.end) for kind, each in kinds]
+    return [each for i, token in enumerate(tokens) for each in found.get(i, [token])]
+
+
+_BEHIND_END = ("RPAR", "RSQB", "COMMA", "MINUS", "SIGN")
 
 
 def _repeats(one: Token, other: Token) -> bool:
