@@ -227,7 +227,8 @@ def _orders_indices(before: list[Token], clause: list[Token]) -> bool:
 
 def _condition(piece: list[Token], where: int, clause: list[Token]) -> Diagnostic | None:
     """`where X(i) > 0` and `where j != 0`, which choose values; `None` if this is something else."""
-    begins = clause[1:2] and clause[1].type in ("IN", "ASSIGN", "RELATION")
+    joined = any(token.type in ("AND", "OR") for token in clause)
+    begins = clause[1:2] and clause[1].type in ("IN", "ASSIGN", *(() if joined else ("RELATION",)))
     pairs, compared, i = closers(clause), False, 0
     while i < len(clause):
         compared = compared or clause[i].type in ("RELATION", "EQUALITY")

@@ -7,6 +7,8 @@ Worked example: `Y(i) = X(i) <> (float)2`; after the message about `<>` there is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tc_jupyter.diagnostics import Edit, Fix, SourceText
 
 from .tokens import Token, tokenize
@@ -21,6 +23,16 @@ def mended(tokens: list[Token], fix: Fix) -> list[Token] | None:
             return None
         found = after
     return found if found and found != tokens else None
+
+
+def writes_over(fix: Fix, written: Iterable[Edit]) -> bool:
+    """Whether a fix changes, or stands beside, what other edits write, where the places of single words are not known."""
+    return any(
+        max(edit.span.start, other.span.start) < min(edit.span.end, other.span.end)
+        or (len(other.text.split()) > 1 and other.span.start <= edit.span.start <= edit.span.end <= other.span.end)
+        for other in written
+        for edit in fix.edits
+    )
 
 
 def _edited(tokens: list[Token], edit: Edit) -> list[Token] | None:

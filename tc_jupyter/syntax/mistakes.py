@@ -450,7 +450,12 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
                 mended |= {start: "(", place: ")"}
     is_empty = any(one.type == "LSQB" and other.type == "RSQB" for one, other in pairwise(piece))
     edits = tuple(Edit(piece[place].span, text) for place, text in sorted(mended.items()))
-    number = any(one.type in ("LSQB", "COMMA") and other.type == "INTEGER" for one, other in pairwise(piece[position:]))
+    pairs = closers(piece)
+    inside = {i for i in pairs if piece[i].type == "LSQB" for i in range(i, pairs[i])}
+    number = any(
+        i in inside and one.type in ("LSQB", "COMMA") and other.type == "INTEGER"
+        for i, (one, other) in enumerate(pairwise(piece))
+    )
     return Diagnostic(
         codes.SYNTAX_ERROR,
         piece[position].span,
@@ -567,9 +572,13 @@ def suggested_sizes(body: list[Token], taken: set[str]) -> dict[str, list[str]]:
     letters = iter([letter for letter in "NMKLPQRSTUVW" if letter not in taken])
     pairs, known, found = closers(body), dict[str, str](), dict[str, list[str]]()
     for i, token in enumerate(body[:-1]):
-        if token.type != "NAME" or body[i + 1].type != "LPAR" or token.text in found or i + 1 not in pairs:
+        opening, subscripts = i + 1, list[list[Token]]()
+        is_read = token.type == "NAME" and body[opening].type in ("LPAR", "LSQB") and opening in pairs
+        if not is_read or token.text in found:
             continue
-        subscripts = split_commas(body[i + 2 : pairs[i + 1]])
+        while opening in pairs and (opening == i + 1 or body[opening].type == "LSQB"):  # `X[i][j]`
+            subscripts += split_commas(body[opening + 1 : pairs[opening]])
+            opening = pairs[opening] + 1
         keys = [part[0].text if len(part) == 1 else f"{token.text}.{k}" for k, part in enumerate(subscripts)]
         for key in keys:
             known[key] = known.get(key) or next(letters, "")

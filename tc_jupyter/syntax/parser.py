@@ -21,7 +21,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from .build import CHAIN, BadRange, Build
 from .control import without_control
 from .foreign import chained, commanded, declared, domain, ended
-from .mended import mended
+from .mended import mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
     DefTokens,
@@ -475,7 +475,7 @@ class _CellParser:
 
     def read(self, tokens: list[Token]) -> tuple[Any, list[Token]]:
         """The node of a statement, and its tokens; after a message whose fix is known, those that the fix makes of them."""
-        given, written = tokens, tuple[Edit, ...]()
+        given, written, regions = tokens, tuple[Edit, ...](), list[Edit]()
         for _ in range(_MOST_MENDED):
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, sliced(tokens)
@@ -488,11 +488,14 @@ class _CellParser:
                 if any(edit.span == problem.span for edit in written):  # of what a fix has written
                     self.diagnostics[-1] = replace(self.diagnostics[-1], fix=None)
                     break
+                if problem.fix is not None and writes_over(problem.fix, regions):
+                    problem = replace(problem, fix=None)  # there is one after the other fix
                 self.diagnostics.append(problem)
             after = mended(tokens, problem.fix) if problem.fix is not None and problem.code in _MENDED else None
             if after is None:
                 break
             tokens, written = after, problem.fix.edits if problem.fix else ()
+            regions += written
         return None, tokens
 
     def of_character(self, tokens: list[Token]) -> Diagnostic | None:

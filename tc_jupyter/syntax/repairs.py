@@ -25,7 +25,7 @@ from .elsewhere import (
     limit,
     reducing,
 )
-from .recovery import closers, starts_statement
+from .recovery import closers, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
 
 
@@ -234,8 +234,8 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
     i = 0
     while i < len(tokens):
         token, last = tokens[i], i
-        while last + 2 < len(tokens) and tokens[last + 1].type == "DOT" and _is_word(tokens[last + 2]):
-            last += 2
+        while (after := _behind_module(tokens, last)) is not None:
+            last = after
         if token.text in MODULES and [each.type for each in tokens[i + 1 : i + 4]] == ["DOT", "WHERE", "LPAR"]:
             kept.append(Token("NAME", "np.where", token.start, tokens[i + 2].end, token.first))
             last = i + 2
@@ -243,11 +243,34 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
             kept.append(Token("NAME", "newaxis", token.start, tokens[last].end, token.first))  # told with the slices
         elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
-            kept += _plain_name(token, tokens[last], is_call and tokens[last].text not in known, diagnostics)
+            of_two = tokens[last].type == "MINMAX" and _takes_several(tokens, last + 1)  # `std::max(a, b)`
+            kept += _plain_name(
+                token, tokens[last], is_call and tokens[last].text not in known and not of_two, diagnostics
+            )
         else:
             kept += tokens[i : last + 1]
         i = last + 1
     return kept
+
+
+def _takes_several(tokens: list[Token], opening: int) -> bool:
+    """Whether several values stand in the brackets of a call; `axis=0` is none."""
+    near = tokens[opening : opening + 200]
+    values = split_commas(near[1 : closers(near).get(0, 1)])
+    return len(values) > 1 and all(len(value) < 2 or value[1].type != "ASSIGN" for value in values)
+
+
+def _behind_module(tokens: list[Token], place: int) -> int | None:
+    """The place of the word behind `np.` or `std::`."""
+    kinds = [token.type for token in tokens[place + 1 : place + 3]]
+    is_scope = (
+        kinds == ["COLON", "COLON"]
+        and tokens[place].text in MODULES
+        and tokens[place + 1].end == tokens[place + 2].start
+    )
+    after = place + (3 if is_scope else 2)
+    found = (is_scope or kinds[:1] == ["DOT"]) and after < len(tokens) and _is_word(tokens[after])
+    return after if found else None
 
 
 def _known(tokens: list[Token]) -> set[str]:

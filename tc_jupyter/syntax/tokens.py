@@ -584,8 +584,8 @@ class _Scanner:
         if exponent in ("2", "3") and self.is_integer(base) and len(base) <= 40:
             text = f"({' * '.join([base] * int(exponent))})"
             return Fix("multiply", (Edit(place, text),))
-        text = f"pow({base}, {exponent})"
-        return Fix("use `pow`", (Edit(place, text),))
+        edits = Edit(Span(left, left), "pow("), Edit(Span(left + len(base), last), f", {exponent})")
+        return Fix("use `pow`", edits)
 
     def product(self, end: int) -> Fix | None:
         """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`, and the like for vectors and batches."""
@@ -621,8 +621,9 @@ class _Scanner:
         opened, last = 0, len(self.tokens) - 1
         for place in range(last, max(last - 200, -1), -1):
             token = self.tokens[place]
-            opened += (token.type == "RPAR") - (token.type == "LPAR")
-            named = token.type == "LPAR" and place and self.tokens[place - 1].type in ("NAME", "MINMAX", "SCALAR")
+            opened += (token.type in ("RPAR", "RSQB")) - (token.type in ("LPAR", "LSQB"))
+            before = self.tokens[place - 1].type if place else ""
+            named = token.type in ("LPAR", "LSQB") and before in ("NAME", "MINMAX", "SCALAR", "RSQB")
             if opened <= 0 and not named:
                 return token.start if token.type in ("NAME", "MINMAX", "SCALAR", "LPAR", "INTEGER", "NUMBER") else None
         return None
