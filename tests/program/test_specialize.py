@@ -491,6 +491,22 @@ def test_what_is_too_large_says_which_construct_makes_it_so(text, words):
     assert (message.help or "").startswith(words)
 
 
+PRODUCTS = [
+    "int[*] f(int n) { x = n*n+n+1; y = x*x+x; return { [i,j] -> i | [x,y] <= [i,j] < [2*x,2*y]; [i,j] -> j | [i,j] < [x*y,y*3] }; }",
+    "int[*] f(int n) { return { [i] -> 1 | [n*n-n] <= [i] < [n*n]; [i] -> 2 | [n] <= [i] < [n*n+n]; [i] -> i | [i] < [9*n*n] }; }",
+    "int[*] f(int n) { m = n+2; return { [i] -> i | [n*m*(n+m)] <= [i] < [n*m*n*m]; [i] -> 2 | [i] < [(n+m)*(n+m)*n*m*n] }; }",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_boxes_whose_ends_are_long_products_are_ordinary_programs(text):
+    """The least and greatest of polynomials stood inside each other, once for each cut: TC508 for the first."""
+    (want,) = evaluate(text, from_numpy(np.asarray(2)))
+    got = np.asarray(compiled(text, language="sac", target="interpreter").f(I32(2)))
+    assert got.shape == want.shape
+    assert got.ravel().tolist() == want.data
+
+
 def test_boxes_are_counted_with_numbers_where_there_is_no_argument():
     """Numbers were asked for, again and again: TC901."""
     parts = " ".join(f"([{k}, {k}] <= iv < [{k + 2}, {k + 3}]) : {k};" for k in range(25))
