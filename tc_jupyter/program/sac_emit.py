@@ -158,12 +158,7 @@ class Emitter:
 
     def _within_loops(self, draft: Draft) -> Draft:
         """Empty the loops of a statement that was moved out of loops that may be empty, unless its reads are safe anyway."""
-        idle = [
-            self.box[name]
-            for name in draft.context
-            if not is_nonnegative(sub(sub(self.box[name][1], self.box[name][0]), ONE))
-        ]
-        idle = [interval for interval in idle if not index_names(interval[0]) and not index_names(interval[1])]
+        idle = self.idle(draft.context)
         if not idle or not draft.indices or self._reads_are_safe(draft):
             return draft
         condition: Expr = Const(True, DType.BOOL)
@@ -174,6 +169,14 @@ class Emitter:
             return replace(draft, reductions=((name, (low, Select(condition, high, low, DType.INT64))), *rest))
         (name, (low, high)), *rest = draft.outputs
         return replace(draft, outputs=((name, (low, Select(condition, high, low, DType.INT64))), *rest))
+
+    def idle(self, names: Iterable[str]) -> list[Interval]:
+        """The ranges of indices that may be empty, where no other index decides it."""
+        return [
+            (low, high)
+            for low, high in (self.box[name] for name in names)
+            if not is_nonnegative(sub(sub(high, low), ONE)) and not index_names(low) | index_names(high)
+        ]
 
     def _reads_are_safe(self, draft: Draft) -> bool:
         box = self.box | dict(draft.indices)
