@@ -160,7 +160,7 @@ class Evaluator:
                 left = self.value(e.left, env)
                 if left.shape == () and bool(left.data[0]) == (e.op == "||"):
                     return left
-                return self.value(e.right, env)
+                return self.zipped(lambda x, y: binary(e.op, x, y), left, self.value(e.right, env))
             case Binary():
                 left, right = self.value(e.left, env), self.value(e.right, env)
                 own = self.own(e.op, [left, right])
