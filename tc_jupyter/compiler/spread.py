@@ -334,7 +334,7 @@ class _Point:
         self.dtype = spread.program.tensor(self.statement.target).dtype
         self.known: dict[Expr, Array] = {}
         self.indices: dict[str, Array] = {}
-        self.sums = self.statement.operator == "+" and self.dtype.is_float
+        self.sums = self.statement.operator == "+" and self.dtype.is_float and bool(self.statement.reduction_indices)
         self.cost = self._cost()
 
     def _cost(self) -> float:
@@ -403,10 +403,11 @@ class _Point:
             total = self._summed(parts, count) if self.sums else self._reduced(parts, count)
         if not statement.accumulate and statement.operator != "fold":
             return total
+        root = root_of(spread.program, statement.target)
+        if statement.operator != "fold" and spread.writers[root][0] == self.number:
+            return self._two(self._nothing(positions.size), total)
         before = spread.content(statement.target, self.number, positions[None, None, :])
-        if statement.operator == "fold":
-            return self._fold(before, total)
-        return self._two(before, total)
+        return self._fold(before, total) if statement.operator == "fold" else self._two(before, total)
 
     def _value(self, first: int, count: int, points: int, own: Sequence[tuple[int, int]]) -> Array:
         """The right side at `count` values of the reduction indices, as array of all of these and all points."""
@@ -418,7 +419,7 @@ class _Point:
         return np.broadcast_to(value, (value.shape[0], count, points))
 
     def _nothing(self, points: int) -> Array:
-        """What a reduction over an empty range gives."""
+        """What a reduction over an empty range gives, and what one starts from that nothing was written before."""
         dtype = self.dtype
         low, high = (-np.inf, np.inf) if dtype.is_float else dtype.limits
         value = {"+": 0, "*": 1, "min": high, "max": low}[self.statement.operator]
