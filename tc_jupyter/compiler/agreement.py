@@ -25,8 +25,8 @@ from .spread import LEAST, UNIT, Spread, TooMuch
 
 Array = npt.NDArray[Any]
 
-TIMES = 4.0
-"""As many times its spread an element may move; two results move both."""
+TIMES = 2.0
+"""By so many times its spread two results may differ."""
 ROUNDINGS = 32
 """Last roundings that two results may have besides."""
 FIRST = 16
@@ -82,7 +82,9 @@ class Judge:
                 moved = self._spread().of(name, part, work if looked else PATIENCE * work)
             except TooMuch:
                 return looked > 0 or usual(dtype, first, second)
-            allowed = _last(first[part], dtype) + TIMES * _steady(moved.spread, first[part])
+            allowed = _last(first[part], dtype) + TIMES * _steady(
+                moved.spread, np.maximum(_size(first[part]), _size(second[part]))
+            )
             if not np.all(moved.unsure | (~unequal[part] & (apart[part] <= allowed))):
                 return False
             work = max(0.0, min(work, self._spread().left))
@@ -123,7 +125,7 @@ def _close(number: int, expected: Any, found: Any, judge: Judge | None) -> bool:
 def usual(dtype: DType, first: Array, second: Array) -> bool:
     """Whether elements agree where nothing is known but their type: they may be long sums of terms as large as the largest."""
     apart, unequal = _apart(first, second)
-    size = np.where(np.isfinite(first), np.abs(first), 0.0)
+    size = _size(first)
     # what is stored in fewer bits than it is computed in may have been so before, too
     own = UNIT[dtype] if dtype.compute is not dtype else 0.0
     relative = UNIT[dtype.compute] * (OPERATIONS + MANY) + 4 * own
@@ -145,15 +147,20 @@ def _apart(first: Array, second: Array) -> tuple[Array, Array]:
 def _last(first: Array, dtype: DType) -> Array:
     """What the last roundings of two results leave open."""
     of_storing = 2 * UNIT[dtype] if dtype.compute is not dtype else 0.0
-    size = np.where(np.isfinite(first), np.abs(first), 0.0)
+    size = _size(first)
     return (of_storing + ROUNDINGS * UNIT[dtype.compute]) * size + 2 * LEAST[dtype]
 
 
-def _steady(spread: Array, first: Array) -> Array:
-    """The spread of elements, but that a few samples move one of them by little is no accident that counts against it."""
-    size = np.where(np.isfinite(first), np.abs(first), 0.0)
-    relative = float(np.median(spread / np.where(size, size, np.inf)))
-    return np.maximum(spread, np.minimum(relative * size, np.median(spread)))
+def _steady(spread: Array, size: Array) -> Array:
+    """The spread of elements of this size, where an accident that moves one of them by little in all samples does not count."""
+    some = size > 0
+    usually = float(np.median(spread[some] / size[some])) if some.any() else 0.0
+    return np.maximum(spread, np.minimum(usually * size, np.median(spread)))
+
+
+def _size(array: Array) -> Array:
+    """Absolute values of the numbers among the elements."""
+    return np.where(np.isfinite(array), np.abs(array), 0.0)
 
 
 def _parts(places: Array, apart: Array, unequal: Array, first: Array) -> Iterator[Array]:

@@ -63,8 +63,8 @@ CHUNK = 1 << 16
 """Elements that are evaluated at a time."""
 SLOW = 50
 """As many operations take as long as one function that is called for one element after another."""
-_LEVELS = np.concatenate([np.linspace(-1, -0.25, 128), np.linspace(0.25, 1, 128)])
-"""Random roundings: their absolute values differ little, so that none of the samples is an accident."""
+_LEVELS = np.concatenate([np.linspace(-2, -0.5, 128), np.linspace(0.5, 2, 128)])
+"""Random errors: of sizes that differ little, so that few samples are accidents, and larger than most, for what only large ones move."""
 _EXACT = frozenset({
     "abs", "fabs", "relu", "floor", "ceil", "trunc", "round", "rounded", "fmax", "fmin", "min", "max", "copysign", "fmod",
     "remainder", "sign", "logb", "isnan", "isinf", "isfinite",

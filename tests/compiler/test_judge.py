@@ -364,6 +364,6 @@ def assert_evaluated(f, arrays):
                 continue
             moved = spread.of(name, places, 1e9)
             wide = np.float64(flat)
-            near = np.abs(values - wide) <= 4 * moved.spread + 1e-12 + 40 * np.finfo(result.dtype).eps * np.abs(wide)
+            near = np.abs(values - wide) <= 2 * moved.spread + 1e-12 + 40 * np.finfo(result.dtype).eps * np.abs(wide)
             lost = ~np.isfinite(wide) & ~(np.abs(values) <= np.finfo(result.dtype).max)
         assert (near | lost | moved.unsure).all()
