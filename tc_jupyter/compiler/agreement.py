@@ -5,7 +5,7 @@ by no more than the last rounding agree. Of the others, those that differ most a
 differ by a multiple of what they move by when the roundings of the def are other ones.
 
 Worked example: `s +=! x(i) * y(i)` over 4096 elements of size 1, in `float32`. If all products have one sign, `s` is 4096 and moves
-by about `160 * 4096 / 2**24`; if they cancel and `s` is 64, by about `12000 / 2**24`.
+by about `200 * 4096 / 2**24`; if they cancel and `s` is 64, by about `27000 / 2**24`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Judge:
     """Says whether two results of a call agree: arrays of any library, or tuples of them.
 
     Attributes:
-        arguments: of the call, as they were given.
+        arguments: of the call, as they were given; their elements stay as they are while there is a judge.
         tf32: products of `float32` may be rounded before.
     """
 
@@ -152,7 +152,7 @@ def _last(first: Array, dtype: DType) -> Array:
 
 
 def _steady(spread: Array, size: Array) -> Array:
-    """The spread of elements of this size, where an accident that moves one of them by little in all samples does not count."""
+    """The spread of elements of this size, but none that is small by accident."""
     some = size > 0
     usually = float(np.median(spread[some] / size[some])) if some.any() else 0.0
     return np.maximum(spread, np.minimum(usually * size, np.median(spread)))
@@ -192,6 +192,4 @@ def _doubles(array: Array) -> Array:
 def _argument(value: Any, dtype: DType) -> Array:
     """The elements of an argument; a number has the type of its parameter."""
     array = np.asarray(host_array(value) if getattr(value, "ndim", 0) else value)
-    if array.ndim or not dtype.is_float:
-        return array
-    return array.astype(np.float64 if dtype is DType.FLOAT64 else np.float32)
+    return array if array.ndim else array.astype(dtype.value if dtype.compute is dtype else "float32")
