@@ -367,3 +367,31 @@ def assert_evaluated(f, arrays):
             near = np.abs(values - wide) <= 2 * moved.spread + 1e-12 + 40 * np.finfo(result.dtype).eps * np.abs(wide)
             lost = ~np.isfinite(wide) & ~(np.abs(values) <= np.finfo(result.dtype).max)
         assert (near | lost | moved.unsure).all()
+
+
+SAC = {
+    "a function of the user": (
+        "double far(double a, double b) { return sqrt(a * a + b * b); } "
+        "double f(double[.] x) { return with { ([0] <= iv < shape(x)) : x[iv]; } : fold(far, 1d); }",
+        [np.linspace(0.1, 2, 30)],
+    ),
+    "several parts": (
+        "float[.] f(float[.] x) { return with { ([0] <= iv < [1]) : x[iv]; ([1] <= iv < shape(x)) : x[iv] * x[iv - 1]; } "
+        ": genarray(shape(x), 0f); }",
+        [np.linspace(0.1, 2, 30, dtype=np.float32)],
+    ),
+    "an array that is changed": (
+        "float[.] f(float[.] x) { return with { ([2] <= iv < shape(x) step [3]) : x[iv] / 3f; } : modarray(x); }",
+        [np.linspace(0.1, 2, 30, dtype=np.float32)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAC)
+def test_functions_of_sac_are_evaluated(name):
+    text, arrays = SAC[name]
+    f = tc.compile(text, language="sac", target="interpreter")["f"]
+    assert_evaluated(f, arrays)
+    judge, result = f.judge(*arrays), np.asarray(f(*arrays))
+    assert judge(result, result.copy())
+    assert not judge(result, (result * 1.0001).astype(result.dtype))
