@@ -64,7 +64,7 @@ CHUNK = 1 << 16
 SLOW = 50
 """As many operations take as long as one function that is called for one element after another."""
 _LEVELS = np.concatenate([np.linspace(-2, -0.5, 128), np.linspace(0.5, 2, 128)])
-"""Random errors: of sizes that differ little, so that few samples are accidents, and larger than most: some results move only then."""
+"""Random errors: of sizes that differ little, so that few samples are accidents, and large: some results move only then."""
 _EXACT = frozenset({
     "abs", "fabs", "relu", "floor", "ceil", "trunc", "round", "rounded", "fmax", "fmin", "min", "max", "copysign", "fmod",
     "remainder", "sign", "logb", "isnan", "isinf", "isfinite",
