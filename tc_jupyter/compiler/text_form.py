@@ -135,7 +135,7 @@ def _statement(statement: Statement, program: Program, found: FunctionAnalysis) 
 
 def proved_line(items: tuple[Precondition, ...]) -> str:
     """`3 of 4 bounds of accesses proved`: an access has two bounds per dimension."""
-    bounds = [item for item in items if item.subject != "range"]
+    bounds = [item for item in items if item.bound is not None]
     proved = sum(item.status == "proved" for item in bounds)
     return f"{proved} of {len(bounds)} bounds of accesses proved" if bounds else "no access needs a bound"
 

@@ -34,9 +34,10 @@ from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
 from .specialize import specialize
-from .typing import may_wrap
+from .typing import Leaves, may_wrap
 
 __all__ = [
+    "Leaves",
     "ArgumentType",
     "CheckedFunction",
     "CheckedSac",

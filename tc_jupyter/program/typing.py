@@ -391,7 +391,7 @@ def as_compared(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     """
     nodes: list[tuple[int, int, DType]] = []
     for side in (left, right):
-        _interval(side, nodes)
+        _interval(side, nodes, Leaves())
     if not any(dtype.bits < 64 and not _inside(low, high, dtype) for low, high, dtype in nodes):
         return left, right
     low, high = min(node[0] for node in nodes), max(node[1] for node in nodes)
@@ -401,10 +401,23 @@ def as_compared(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     return _widened(left, wide), _widened(right, wide)
 
 
-def may_wrap(expr: Expr) -> bool:
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """How large the parts of an integer expression are.
+
+    Attributes:
+        numbers: the absolute value of the largest number that a tensor or a scalar has; `None`: that of its type.
+        sizes: the largest size or index. An array has fewer elements than memory has bytes, or repeats them.
+    """
+
+    numbers: int | None = None
+    sizes: int = 1 << 48
+
+
+def may_wrap(expr: Expr, leaves: Leaves = Leaves()) -> bool:
     """Whether arithmetic of an integer expression may leave its type; indices and sizes are far from the ends of theirs."""
     nodes: list[tuple[int, int, DType]] = []
-    _interval(expr, nodes)
+    _interval(expr, nodes, leaves)
     return any(not _inside(low, high, dtype) for low, high, dtype in nodes)
 
 
@@ -412,40 +425,41 @@ def _inside(low: int, high: int, dtype: DType) -> bool:
     return dtype.limits[0] <= low and high <= dtype.limits[1]
 
 
-def _interval(expr: Expr, nodes: list[tuple[int, int, DType]]) -> tuple[int, int]:
+def _interval(expr: Expr, nodes: list[tuple[int, int, DType]], leaves: Leaves) -> tuple[int, int]:
     """The smallest and the largest number that an integer expression is without wrapping; `nodes` gets those of all its parts."""
-    low, high = _interval_of_parts(expr, nodes)
+    low, high = _interval_of_parts(expr, nodes, leaves)
     low, high = max(low, -_FAR), min(high, _FAR)
     nodes.append((low, high, expr.dtype))
     return low, high
 
 
 _FAR = 1 << 65
-_INDEX_LIMIT = 1 << 48
-"""Indices and sizes are smaller: an array has fewer elements than memory has bytes, or repeats them."""
 
 
-def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, DType]]) -> tuple[int, int]:
+def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, DType]], leaves: Leaves) -> tuple[int, int]:
     match expr:
         case Const():
             return int(expr.value), int(expr.value)
         case Size():
-            return 0, _INDEX_LIMIT
+            return 0, leaves.sizes
         case IndexVar():
-            return -_INDEX_LIMIT, _INDEX_LIMIT
+            return -leaves.sizes, leaves.sizes
         case Unary() if expr.op == "-":
-            low, high = _interval(expr.operand, nodes)
+            low, high = _interval(expr.operand, nodes, leaves)
             return -high, -low
         case Binary() if expr.dtype.is_integer:
-            return _interval_of(expr.op, _interval(expr.left, nodes), _interval(expr.right, nodes))
+            return _interval_of(expr.op, _interval(expr.left, nodes, leaves), _interval(expr.right, nodes, leaves))
         case Select():
-            (a, b), (c, d) = _interval(expr.then, nodes), _interval(expr.otherwise, nodes)
+            (a, b), (c, d) = _interval(expr.then, nodes, leaves), _interval(expr.otherwise, nodes, leaves)
             return min(a, c), max(b, d)
         case Call() if expr.function == "abs":
-            low, high = _interval(expr.arguments[0], nodes)
+            low, high = _interval(expr.arguments[0], nodes, leaves)
             return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
         case Cast() if _only_widens(expr):
-            return _interval(expr.operand, nodes)
+            return _interval(expr.operand, nodes, leaves)
+        case Read() if leaves.numbers is not None and expr.dtype.is_integer:
+            low, high = expr.dtype.limits
+            return max(low, -leaves.numbers), min(high, leaves.numbers)
         case _:
             return expr.dtype.limits
 

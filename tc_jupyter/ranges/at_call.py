@@ -273,6 +273,9 @@ class _Writer:
         for statement in self.program.statements:
             lines.extend(self.checks_of(statement))
         self.line("if check:")
+        for item in self.found.items:
+            if item.subject == "number":
+                self.line(f"if {self.failure_code(item)}: {self.fail(Failure('size', item.statement, item=item))}", 2)
         self.line("if zero:", 2)
         self.line(f"problem = recheck({self.tuple_of(self.variables[name] for name in self.names)})", 3)
         self.line("if problem is not None: return problem", 3)
@@ -286,7 +289,7 @@ class _Writer:
         for item in self.found.items:
             if (
                 item.statement != statement.name
-                or item.subject == "range"
+                or item.subject in ("range", "number")
                 or item.kind not in ("SIZE", "SIZE_SET", "REFUTED")
             ):
                 continue
@@ -528,7 +531,7 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
     """TC601: the condition with numbers, the ranges, and a counter-example."""
     bound = item.bound
     if bound is None:
-        raise AssertionError("a precondition of an access without its bound")
+        return _number_message(item, values)
     access = bound.access
     failing = [c for c in item.conditions if not has_data(c) and c.names <= values.keys() and c.evaluate(values) < 0]
     message = f"`{access.text}` leaves `{access.tensor}`"
@@ -537,6 +540,15 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
     labels = _range_labels(bind, item.statement, bound, values)
     witness = _witness(bind, item, values)
     return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{bound.text}`", labels, witness)
+
+
+def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic:
+    """TC601 for a scalar that is too large for a bound to be computed in 64 bits."""
+    (name,) = item.conditions[0].names
+    message = (
+        f"a range computed from `{name}` may not fit into 64 bits: `{item.text}` is false, `{name}` is {values[name]}"
+    )
+    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`")
 
 
 def _text(item: Precondition, condition: SizeExpr) -> str:

@@ -21,6 +21,7 @@ from tc_jupyter.program import (
     DType,
     Expr,
     IndexVar,
+    Leaves,
     Read,
     Select,
     Size,
@@ -75,6 +76,8 @@ class Scope:
             One behind a condition on sizes alone, which may leave it out, is collected as `condition ? divisor : 1`.
         brackets: what stands around the indices of an element: `()`, in `%%sac` `[]`.
         when: what sizes alone decide of the conditions around the expression.
+        wraps: numbers are those that a kernel computes: what may leave 64 bits, as a product of elements may, is any number
+            of 64 bits. Otherwise they are exact.
     """
 
     sizes: Mapping[str, SizeExpr] = field(default_factory=dict)
@@ -83,6 +86,7 @@ class Scope:
     divisors: list[SizeExpr] | None = None
     brackets: str = "()"
     when: Condition = ALWAYS
+    wraps: bool = False
 
     def under(self, condition: Condition) -> Scope:
         """The scope of what is computed only where the condition holds."""
@@ -99,6 +103,8 @@ def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
     limits of its type. Conversions between integer types of at least 32 bits do not change an index, and a narrower one of sizes
     and scalars is a remainder.
     """
+    if scope.wraps and leaves_int64(expr) and not isinstance(expr, Cast):
+        return _opaque(expr, scope)
     match expr:
         case Const():
             return constant(int(expr.value)) if _is_integral(expr.value) else _opaque(expr)
@@ -123,6 +129,50 @@ def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
         case Cast():
             return _cast(expr, scope)
     assert_never(expr)
+
+
+FAR_FROM_THE_ENDS = Leaves(sizes=1 << 31)
+"""What is multiplied with numbers of 32 bits: products of larger sizes with elements are not made."""
+
+
+def leaves_int64(expr: Expr) -> bool:
+    """Whether this is arithmetic with elements or scalars that may wrap around, or a number of `uint64` as one of `int64`."""
+    match expr:
+        case Cast():
+            return expr.dtype is DType.INT64 and expr.operand.dtype is DType.UINT64
+        case Binary(op="+" | "-" | "*") | Unary(op="-") | Call(function="abs") if expr.dtype.is_integer:
+            return any(isinstance(node, Read) for node in walk(expr)) and may_wrap(expr, FAR_FROM_THE_ENDS)
+        case _:
+            return False
+
+
+def is_polynomial(expr: Expr) -> bool:
+    """Whether an index is made by sums and products alone: its last 64 bits do not depend on what wrapped on the way."""
+    match expr:
+        case Const() | Size() | IndexVar() | Read():
+            return True
+        case Binary(op="+" | "-" | "*"):
+            return is_polynomial(expr.left) and is_polynomial(expr.right)
+        case Unary(op="-"):
+            return is_polynomial(expr.operand)
+        case Cast():
+            return expr.operand.dtype.is_integer and expr.dtype is DType.INT64 and is_polynomial(expr.operand)
+        case _:
+            return False
+
+
+LIMITS_OF_SCALARS = tuple((1 << bits) - 1 for bits in (63, 47, 31, 20, 15, 8))
+"""Tried in turn: what scalars are limited to so that a bound made of them does not wrap around."""
+
+
+def scalar_limits(expr: Expr) -> Mapping[str, int]:
+    """The absolute values that scalars must not exceed for a bound to be computed in 64 bits; none where their types see to it."""
+    wrapping = [node for node in walk(expr) if leaves_int64(node)]
+    reads = {node.tensor for part in wrapping for node in walk(part) if isinstance(node, Read) and not node.indices}
+    if not reads:
+        return {}
+    fits = (limit for limit in LIMITS_OF_SCALARS if not may_wrap(expr, replace(FAR_FROM_THE_ENDS, numbers=limit)))
+    return dict.fromkeys(sorted(reads), next(fits, LIMITS_OF_SCALARS[-1]))
 
 
 def divided_by(e: SizeExpr) -> SizeExpr:
@@ -201,7 +251,9 @@ def _cast(expr: Cast, scope: Scope) -> SizeExpr:
     bottom, top = expr.dtype.limits
     if value.is_constant:
         return constant(wrap(value.offset, expr.dtype))
-    if expr.dtype is DType.INT64 or (low is not None and high is not None and bottom <= low and high <= top):
+    if expr.dtype is DType.INT64 and not (scope.wraps and leaves_int64(expr)):
+        return value
+    if low is not None and high is not None and bottom <= low and high <= top:
         return value
     if expr.dtype.bits >= 32 and _is_position(value) and (expr.dtype.is_signed or (low is not None and low >= 0)):
         return value

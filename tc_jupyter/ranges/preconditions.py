@@ -9,15 +9,15 @@ Source: `docs/ranges.md`, 'Preconditions'.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Const, Equality, Program, Statement, Tensor
+from tc_jupyter.program import Const, DType, Equality, Program, Statement, Tensor, walk
 
 from .accesses import Access, Bound, Guard, as_written
-from .convert import from_expr
+from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
 from .display import condition_text, solved, to_python
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
@@ -35,6 +35,7 @@ from .size_expr import (
     maximum,
     minimum,
     nonnegative,
+    scalar,
     with_atoms,
     with_parts,
 )
@@ -61,7 +62,7 @@ class Precondition:
     Attributes:
         text: a Python expression (kinds PROVED, REFUTED, SIZE, DATA); for the others usually words.
         kind: PROVED, REFUTED, SIZE, SIZE_SET, DATA or POINTWISE.
-        subject: `access`, `write` or `range`.
+        subject: `access`, `write`, `range` or `number` (limits of a scalar).
         bound: the bound of an access or a write. range: the range, for the subject `range`.
         conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
         violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
@@ -209,15 +210,29 @@ class _Checker:
             if bound.used or bound.discharged or self.never_runs:
                 verdict = _Verdict("PROVED")
             else:
-                self.branches = 0
-                verdict = self.classify(bound.expr, bound.access.condition)
+                verdict = self.verdict(bound)
             items.append(self.item(bound, subject, verdict))
         self.diagnostics.extend(_access_messages(items, self))
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
                 items.append(item)
-        return items
+        return [*items, *_number_items(self.statement)]
+
+    def verdict(self, bound: Bound) -> _Verdict:
+        """The kind of one bound; one that holds for exact numbers only is checked at each point, on those that are computed."""
+        self.branches = 0
+        exact = self.classify(bound.expr, bound.access.condition)
+        written = bound.access.read.indices[bound.dimension]
+        if exact.kind == "POINTWISE" or not any(map(leaves_int64, walk(written))):
+            return exact
+        if exact.kind == "DATA" and is_polynomial(written):
+            return exact  # whose last 64 bits are right, and both ends are looked at
+        scope = replace(self.ranges.index_scope(self.statement), wraps=True)
+        index = from_expr(written, scope)
+        computed = index - bound.limit if bound.side == "lower" else bound.limit - 1 - index
+        self.branches = 0
+        return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
 
     def is_write(self, access: Access) -> bool:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
@@ -407,6 +422,18 @@ def _closed_form(pieces: Pieces) -> tuple[SizeExpr, ...]:
     if len(pieces) == 1 and len(pieces[0]) == 1 and not pieces[0][0][1]:
         return (-pieces[0][0][0] - 1,)
     return ()
+
+
+def _number_items(statement: Statement) -> Iterable[Precondition]:
+    """Limits of the scalars that ranges are made of: where none is beyond them, nothing that a kernel computes wraps around."""
+    ends = [(end, item.span) for item in statement.indices if item.where is not None for end in item.where]
+    for end, span in ends:
+        for name, limit in scalar_limits(end).items():
+            text = f"-{limit} <= {name} <= {limit}"
+            number = scalar(name, DType.INT64)
+            yield Precondition(
+                text, "SIZE", "number", statement.name, span, conditions=(number + limit, limit - number)
+            )
 
 
 def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:
