@@ -25,12 +25,13 @@ import numpy as np
 
 from tc_jupyter import cpu_suite, plain_suite, sac_suite
 from tc_jupyter.compiler import analyze
+from tc_jupyter.compiler.peers import installed, moved, peer_call
 from tc_jupyter.cpu_suite import QUIET
 from tc_jupyter.function import Function, compile, gpu_available
 from tc_jupyter.program import Statement
 from tc_jupyter.runtime import cuda, libraries
 from tc_jupyter.runtime.timing import Limits, Row, Timing, benchmark, doubts, duration, rows_of
-from tc_jupyter.workloads import Workload, installed, make_data, moved, peer_call, workloads
+from tc_jupyter.workloads import Workload, make_data, workloads
 
 ONE_STATEMENT = "def mv{0}(float(R,C) A, float(C) B) -> (o) {{ o(i) +=! A(i,j) * B(j) }}"
 THREE_STATEMENTS = """def softmax{0}(float(N,M) X) -> (Y) {{

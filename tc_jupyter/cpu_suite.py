@@ -23,21 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from tc_jupyter.compiler.agreement import close
+from tc_jupyter.compiler.peers import LIBRARIES, LOOPS, installed, moved, peer_call
 from tc_jupyter.function import Function, compile
 from tc_jupyter.runtime import libraries, peak, threads
 from tc_jupyter.runtime.timing import Limits, Row, benchmark, cpu_limits, doubts, duration, rows_of
-from tc_jupyter.workloads import (
-    HALIDE_THREADS,
-    LIBRARIES,
-    LOOPS,
-    Workload,
-    deviation,
-    installed,
-    make_data,
-    moved,
-    peer_call,
-    workloads,
-)
+from tc_jupyter.workloads import HALIDE_THREADS, Workload, deviation, make_data, workloads
 
 QUIET = tuple(f"TC{number}" for number in (231, 232, 234, 235, 237, *range(321, 331)))
 """Warnings about programs that the workloads of the suites are."""

@@ -36,6 +36,7 @@ from tc_jupyter.compiler.definition import (
     gpu_available,
     target_of,
 )
+from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds, library_of, moved, peer_call
 from tc_jupyter.compiler.plain import plain_c
 from tc_jupyter.diagnostics import CompileError, Diagnostic, SourceText, codes, render, warn
 from tc_jupyter.loops.show import show_kernel
@@ -680,7 +681,7 @@ class Function:
     def benchmark(
         self,
         *arrays: Any,
-        against: Mapping[str, Callable[..., Any]] | None = None,
+        against: Mapping[str, Peer] | None = None,
         seconds: float = 1.0,
         **named: Any,
     ) -> Benchmark:
@@ -691,21 +692,26 @@ class Function:
 
         Args:
             arrays: the arguments of every candidate.
-            against: name -> callable with the same arguments.
+            against: name -> callable with the same arguments, or an expression over the parameters (`"np.matmul(A, B)"`) where the
+                name begins with `numpy` (or `np`), `torch`, `jax` or `cupy`.
             seconds: about how long to measure.
             named: arguments by name.
 
         Raises:
             CallError: the arguments do not fit.
-            TypeError: a size is given instead of arrays.
+            TypeError: a size is given instead of arrays, or a peer is neither a function nor an expression.
+            ValueError: a peer has the name of the function, or its expression is none; `seconds` is negative.
         """
+        peers, seconds = checked_peers(against), checked_seconds(seconds)
+        if self.__name__ in peers:
+            raise ValueError(f"against: {self.__name__!r} is the function itself: give the peer another name")
         arrays = self._arguments("benchmark", arrays, named)
         expected, judge = self(*arrays), self.judge(*arrays)
         candidates: dict[str, Callable[[], Any]] = {self.__name__: lambda: self(*arrays)}
         agrees: dict[str, bool] = {}
-        for name, peer in (against or {}).items():
-            agrees[name] = judge(expected, peer(*arrays))
-            candidates[name] = lambda peer=peer: peer(*arrays)
+        for name, peer in peers.items():
+            candidates[name] = self._peer_call(name, peer, arrays)
+            agrees[name] = judge(expected, candidates[name]())
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         on_gpu = engine_of(self._options.target, inputs.device) == "cuda"
@@ -719,8 +725,15 @@ class Function:
             patience=MOMENT,
         )
         limits = None if on_gpu else cpu_limits()
-        notes = libraries.slowed_note() if against else ()
+        notes = libraries.slowed_note() if peers else ()
         return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits, notes)
+
+    def _peer_call(self, name: str, peer: Peer, arrays: Sequence[Any]) -> Callable[[], Any]:
+        """What calls a peer with these arguments."""
+        if not isinstance(peer, str):
+            return lambda: peer(*arrays)
+        library = library_of(name)
+        return peer_call(library, peer, moved(dict(zip(self._definition.names, arrays, strict=True)), library))
 
     def judge(self, *arrays: Any) -> Callable[[Any, Any], bool]:
         """What says whether two results for these arguments agree: integers exactly, floats up to the roundings of the def.
@@ -764,7 +777,7 @@ class Function:
         from tc_jupyter.autotune import ScheduleJob, Workers, estimate, search  # noqa: PLC0415  (only a search needs it)
         from tc_jupyter.compiler.build import schedule_store, tuning_key  # noqa: PLC0415
 
-        begin = time.monotonic()
+        begin, seconds = time.monotonic(), checked_seconds(seconds)
         arrays = self._arguments("tune", arrays, named)
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)

@@ -19,28 +19,20 @@ Worked example of a header:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.resources import files
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from tc_jupyter.function import Function, gpu_available
+from tc_jupyter.compiler.peers import INTO, LIBRARIES, LOOPS
+from tc_jupyter.function import Function
 from tc_jupyter.runtime.arguments import parameters_of
 from tc_jupyter.runtime.arrays import numpy_dtype
 
-LIBRARIES = {"numpy": "np", "scipy": "scipy", "torch": "torch", "jax": "jax", "cupy": "cp"}
-"""Peers and the name of their module in expressions."""
-INTO = "torch out"
-"""A peer whose expression writes into the array `OUT`."""
-LOOPS = "numba"
-"""A peer that is a function: loops over the parameters, a line of the header each, which Numba compiles."""
 HALIDE_THREADS = 2
 """Threads that the times of Halide were recorded on."""
-_MODULES = {INTO: "torch"}
 _KEYS = {"name", "suite", "sizes", "awkward", "data", "reference", "length", "magnitude", "halide", "unequal"}
 
 
@@ -195,54 +187,3 @@ def _evaluate(expression: str, arrays: Mapping[str, Any], sizes: Mapping[str, in
 
 def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-# peers ---------------------------------------------------------------------------------------------------------------------------
-
-
-def installed(library: str) -> bool:
-    """Whether a peer can be asked."""
-    return find_spec(_MODULES.get(library, library)) is not None
-
-
-def moved(arrays: Mapping[str, Any], library: str) -> dict[str, Any]:
-    """The arguments as arrays of a library."""
-    if library in ("numpy", "scipy", LOOPS):
-        return dict(arrays)
-    if library in ("torch", INTO):
-        torch = import_module("torch")
-        device = "cuda" if gpu_available() else "cpu"
-        return {k: torch.from_numpy(v).to(device) if isinstance(v, np.ndarray) else v for k, v in arrays.items()}
-    module = import_module("jax.numpy" if library == "jax" else library)
-    return {k: module.asarray(v) if isinstance(v, np.ndarray) else v for k, v in arrays.items()}
-
-
-def peer_call(library: str, expression: str, arrays: Mapping[str, Any], out: Any = None) -> Callable[[], Any]:
-    """The call of a peer; JAX and Numba compile it, PyTorch writes into an array like `out` where the library is `INTO`."""
-    module = import_module(_MODULES.get(library, library))
-    if library == LOOPS:
-        return _loops_call(module, expression, arrays)
-    scope: dict[str, Any] = {LIBRARIES[_MODULES.get(library, library)]: module, "np": np}
-    if library == "torch":
-        scope["F"] = import_module("torch.nn.functional")
-    if library == "scipy":
-        for part in ("ndimage", "signal", "spatial.distance", "special"):
-            import_module(f"scipy.{part}")
-    if library == INTO:
-        scope["OUT"] = module.from_numpy(np.empty_like(out))
-    if library == "jax":
-        scope["jnp"] = import_module("jax.numpy")
-        function = module.jit(eval(f"lambda {', '.join(arrays)}: {expression}", scope))
-        return lambda: module.block_until_ready(function(*arrays.values()))
-    return eval(f"lambda: {expression}", {**scope, **arrays})
-
-
-def _loops_call(numba: Any, text: str, arrays: Mapping[str, Any]) -> Callable[[], Any]:
-    """A function with loops, compiled by Numba for these arguments: on all threads, sums in any order."""
-    scope: dict[str, Any] = {"np": np, "prange": numba.prange}
-    exec(text, scope)
-    name = text.removeprefix("def ").partition("(")[0]
-    function = numba.njit(parallel=True, fastmath=True)(scope[name])
-    values = tuple(arrays.values())
-    function(*values)
-    return lambda: function(*values)

@@ -16,6 +16,7 @@ import pytest
 import tc_jupyter as tc
 import tc_jupyter.bench as bench
 from tc_jupyter import cpu_suite, plain_suite, workloads
+from tc_jupyter.compiler.peers import moved, peer_call
 from tc_jupyter.function import compile
 from tc_jupyter.runtime import libraries
 from tests.c_compiler import needs_compiler
@@ -88,7 +89,7 @@ def test_loops_compute_the_workload_also_without_their_compiler(workload, monkey
     (function,) = compile(workload.text, target="interpreter", allow=bench.QUIET).values()
     sizes = {name: min(value, 5) for name, value in small(workload.sizes[0]).items()}
     arrays = bench.make_data(workload, function, sizes)
-    call = workloads.peer_call("numba", workload.peers["numba"], workloads.moved(arrays, "numba"))
+    call = peer_call("numba", workload.peers["numba"], moved(arrays, "numba"))
     assert workloads.deviation(workload, arrays, sizes, call()) <= 1
 
 

@@ -373,6 +373,10 @@ def test_unknown_options(options):
         tc.compile(CELL, **options)
 
 
+def bench(f, **options):
+    return f.benchmark(floats(3, 4), floats(4), **options)
+
+
 @pytest.mark.parametrize(
     ("use", "error", "said"),
     [
@@ -403,6 +407,36 @@ def test_unknown_options(options):
         (lambda f: tc.view(f, "iteration_space", R=-1), ValueError, "R=-1: a size is not negative"),
         (lambda f: f.benchmark(R=64), TypeError, "`R` is a size: `benchmark` takes the arrays of a call, as in `mv."),
         (lambda f: f.tune(R=64), TypeError, "`R` is a size: `tune` takes the arrays of a call, as in `mv.tune(A, B)`"),
+        (lambda f: bench(f, against={"mv": len}), ValueError, "against: 'mv' is the function itself: give the peer an"),
+        (lambda f: bench(f, against="A @ B"), TypeError, "against='A @ B': peers have names, as in `against={"),
+        (lambda f: bench(f, against=["A @ B"]), TypeError, "against=['A @ B']: peers have names, as in `against={"),
+        (lambda f: bench(f, against=len), TypeError, "against=<built-in function len>: peers have names, as in `"),
+        (
+            lambda f: bench(f, against={"a": 3}),
+            TypeError,
+            "against: 'a' is neither a function nor an expression, but 3",
+        ),
+        (
+            lambda f: bench(f, against={"a": "A @ B"}),
+            ValueError,
+            "the name of a peer that is an expression begins with",
+        ),
+        (lambda f: bench(f, against={"np": "A @"}), ValueError, "against: 'np' is no expression of Python: 'A @'"),
+        (lambda f: bench(f, seconds=-1), ValueError, "seconds=-1: a time is not negative"),
+        (lambda f: f.tune(floats(3, 4), floats(4), seconds=-1), ValueError, "seconds=-1: a time is not negative"),
+        (lambda f: bench(f, seconds="1"), TypeError, "seconds='1': expected a number of seconds"),
+        (lambda f: tc.view(f, "benchmark", seconds=-1), ValueError, "seconds=-1: a time is not negative"),
+        (lambda f: tc.view(f, "tuning", seconds=-1), ValueError, "seconds=-1: a time is not negative"),
+        (
+            lambda f: tc.view(f, "benchmark", against="A @ B"),
+            TypeError,
+            "against='A @ B': peers have names, as in `aga",
+        ),
+        (
+            lambda f: tc.view(f, "benchmark", against={"mv": len}),
+            ValueError,
+            "against: 'mv' is measured already: give the",
+        ),
         (lambda f: tc.view(f, "ranges", R=3, Q=5), ValueError, "`mv` has no size 'Q'; there are R, C"),
         (lambda f: tc.view(f, "ranges", sizes={"R": 3}), ValueError, "`mv` has no size 'sizes'; there are R, C"),
     ],
@@ -630,6 +664,17 @@ def test_benchmark_compares_results(module):
     assert [row.agrees for row in table.rows] == [None, True, False]
     assert table.rows[0].gflops > 0
     assert "DIFFERS" in str(table)
+
+
+def test_a_peer_may_be_an_expression_of_a_library(module):
+    peers = {"np": "A @ B", "numpy twice": "2 * np.matmul(A, B)"}
+    table = module.matmul.benchmark(floats(8, 8), floats(8, 8, seed=1), against=peers, seconds=0.01)
+    assert [row.agrees for row in table.rows] == [None, True, False]
+
+
+def test_what_is_no_function_of_ours_is_told_where_it_is_called():
+    with pytest.raises(tc.CompileError, match="`g` is a Python function here, and a def calls defs only"):
+        tc.compile("def f(float(N) X) -> (Y) { Y = g(X) }", known={"g": len})
 
 
 def test_close_results():

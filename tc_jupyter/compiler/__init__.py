@@ -5,5 +5,15 @@ Every stage is kept in the result (`Analysis`, `Build`), so nobody computes one 
 
 from .analysis import Analysis, allowed_codes, analyze, called_names, text_of_def
 from .function_analysis import FunctionAnalysis, analyze_program
+from .meanings import with_meanings
 
-__all__ = ["Analysis", "FunctionAnalysis", "allowed_codes", "analyze", "analyze_program", "called_names", "text_of_def"]
+__all__ = [
+    "Analysis",
+    "FunctionAnalysis",
+    "allowed_codes",
+    "analyze",
+    "analyze_program",
+    "called_names",
+    "text_of_def",
+    "with_meanings",
+]

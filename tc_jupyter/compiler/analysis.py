@@ -26,6 +26,7 @@ from . import two_statements
 from .analysis_json import open_json, to_json
 from .analysis_sac import analyze_sac
 from .function_analysis import FunctionAnalysis, analyze_program
+from .meanings import with_meanings
 
 STEPS = 1_200_000
 """What the reasoning about sizes of a cell may take, and more for longer texts; a step takes a microsecond or two."""
@@ -110,7 +111,7 @@ def _analysis(
 ) -> Analysis:
     if language == "sac":
         sac = analyze_sac(source, known)
-        shown = finish(sac.messages, strict, silent, sac.allow)
+        shown = with_meanings(finish(sac.messages, strict, silent, sac.allow), source, _others(known))
         return Analysis(source, language, shown, sac.functions, None, sac.open_functions)
     if language != "tc":
         raise ValueError(f"language {language!r} is neither 'tc' nor 'sac'")
@@ -126,7 +127,7 @@ def _analysis(
         functions[key] = found
         messages += said
     messages = two_statements.without_other_sums(_apart(parsed.diagnostics, messages), source, functions, callees)
-    shown = finish(messages, strict, silent, parsed.allow)
+    shown = with_meanings(finish(messages, strict, silent, parsed.allow), source, _others(known))
     return Analysis(source, language, shown, functions, parsed)
 
 
@@ -194,6 +195,12 @@ def allowed_codes(allow: str | Iterable[str]) -> tuple[str, ...]:
             close = nearest(code.upper(), codes.ALL)
             raise ValueError(f"allow: there is no message {code!r}" + (f"; did you mean {close}?" if close else ""))
     return tuple(code.upper() for code in given)
+
+
+def _others(known: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What was given as functions that the text may call, and is none."""
+    callees = callable_values(known)
+    return {name: value for name, value in (known or {}).items() if name not in callees}
 
 
 def callable_values(known: Mapping[str, Any] | None) -> dict[str, Callee]:

@@ -98,6 +98,12 @@ class Fix:
     title: str
     edits: tuple[Edit, ...]
 
+    def applied(self, text: str, origin: int = 0) -> str:
+        """The text, whose first character has the offset `origin`, after the edits: an insertion stands before what is replaced."""
+        for edit in sorted(self.edits, key=lambda edit: edit.span, reverse=True):
+            text = text[: edit.span.start - origin] + edit.text + text[edit.span.end - origin :]
+        return text
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:

@@ -222,9 +222,7 @@ def _fixed_lines(item: Diagnostic, source: SourceText, width: int, dim: str, res
     number = source.position(first)[0]
     if source.position(last)[0] != number:
         return []
-    line, origin = source.line(number), source.line_starts[number]
-    for edit in sorted(item.fix.edits, key=lambda edit: edit.span.start, reverse=True):
-        line = line[: edit.span.start - origin] + edit.text + line[edit.span.end - origin :]
+    line = item.fix.applied(source.line(number), source.line_starts[number])
     if "\n" in line or len(line) > _WIDTH or line == source.line(number):
         return []
     text = _View.of(line, [_Mark(number, 0, 1, "", True)]).text

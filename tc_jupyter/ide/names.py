@@ -186,13 +186,11 @@ class _TcDef:
                 self.expression(clause.value, lets)
 
     def is_call(self, statement: tree.Comprehension) -> bool:
-        """Whether `Y = g(X)` calls a def; one that bears the name of a function is called with tensors only."""
+        """Whether `Y = g(X)` calls a def."""
         value = statement.value
         if statement.indices is not None or not isinstance(value, tree.Apply):
             return False
-        name = value.function.name
-        tensors = all(isinstance(a, tree.Name) and self.kinds.get(a.name) == "tensor" for a in value.arguments)
-        return name in self.callable and (name not in FUNCTIONS or tensors)
+        return value.function.name in self.callable and value.function.name not in FUNCTIONS
 
     def call(self, name: tree.Name) -> None:
         kind = "def" if name.name in self.callable else "unknown"

@@ -19,7 +19,7 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 from traitlets import Bool, Enum
 from traitlets.config import Configurable
 
-from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names
+from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, with_meanings
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.diagnostics import CompileError, Diagnostic, Span, codes, explain
 from tc_jupyter.function import SOURCE_KINDS, Function, OpenRanks, cycle, module_of, redefine
@@ -27,7 +27,7 @@ from tc_jupyter.runtime import doctor
 from tc_jupyter.runtime.nvrtc import BackendError
 
 from .errors import CellError, colored, on_red
-from .names import known_functions, with_meanings
+from .names import known_functions
 from .options import SUBCOMMANDS, TARGETS, line_help, parser
 from .report import Report
 

@@ -291,6 +291,7 @@ class _DefChecker:
 
     def def_name(self) -> None:
         name = self.node.name
+        self.is_function(name, "def")
         bound = python_name(name.name)
         if bound != name.name:
             message = f"`{name.name}` is no Python name; the def is bound as `{bound}`"
@@ -351,12 +352,16 @@ class _DefChecker:
 
     def new_tensor(self, name: tree.Name, what: str) -> None:
         """Rules for the name of a tensor."""
-        if name.name in FUNCTIONS:
-            help = f"`{FUNCTIONS[name.name].signature}`: {FUNCTIONS[name.name].document}"
-            message = f"a {what} cannot have the name of the function `{name.name}`"
-            self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=help)
-        elif (taken := self.scope.taken(name.name)) is not None:
+        if not self.is_function(name, what) and (taken := self.scope.taken(name.name)) is not None:
             self.shadows(name, f"a {what}", taken)
+
+    def is_function(self, name: tree.Name, what: str) -> bool:
+        """Whether a def or a tensor has the name of a function, after a message: one of the two would hide the other."""
+        function = FUNCTIONS.get(name.name)
+        if function is not None:
+            message = f"a {what} cannot have the name of the function `{name.name}`"
+            self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described)
+        return function is not None
 
     def shadows(self, name: tree.Name, what: str, taken: tuple[str, Span]) -> None:
         labels = (Label(taken[1], f"{taken[0]} here"),)
@@ -407,16 +412,11 @@ class _DefChecker:
         for statement in self.node.statements:
             if not isinstance(statement, tree.Comprehension):
                 return None
-            writes = statement.target.name == name
-            if (
-                writes
-                and not written
-                and statement.operator not in ("=", "=!")
-                and not statement.operator.endswith("!")
-            ):
+            writes, operator = statement.target.name == name, statement.operator
+            if writes and not written and operator != "=" and not operator.endswith("!"):
                 left = source.slice(Span(statement.target.span.end, statement.operator_span.start)).rstrip()
-                edits.append(Edit(Span(statement.span.start, statement.span.start), f"{new}{left} = {name}{left}  "))
-            if writes:
+                edits.append(Edit(statement.target.span, f"{new}{left} = {name}{left}  {new}"))
+            elif writes:
                 edits.append(Edit(statement.target.span, new))
             if written:
                 edits += [Edit(place, new) for place in _places(statement, name)]
@@ -467,20 +467,14 @@ class _DefChecker:
     # calls of defs
 
     def is_call(self, node: tree.Comprehension) -> bool:
-        """Whether `s = g(X)` calls a def: `g` is one, and no mathematical function of scalars is meant."""
+        """Whether `s = g(X)` calls a def."""
         value = node.value
         if node.indices is not None or node.operator != "=" or not isinstance(value, tree.Apply):
             return False
         name = value.function.name
-        if name not in self.unit.callable_names or name in self.scope.tensors:
-            return False
-        return name not in FUNCTIONS or not all(self.is_scalar(argument) for argument in value.arguments)
-
-    def is_scalar(self, node: tree.Expression) -> bool:
-        if not isinstance(node, tree.Name):
-            return True
-        info = self.scope.tensors.get(node.name)
-        return info is None or info.rank == 0
+        if name in self.unit.defs:
+            return name not in self.scope.tensors
+        return name in self.unit.known and name not in self.scope.tensors and name not in FUNCTIONS
 
     def single_call(self, node: tree.Comprehension, value: tree.Apply[tree.Expression]) -> None:
         if node.clauses:
@@ -526,13 +520,13 @@ class _DefChecker:
                 self.silent = True
                 return None
             return program
-        if name.name in unit.known:
-            known = unit.known[name.name]
-            return known if isinstance(known, Program) else self.specialized(name.name, known, passed, span)
         if name.name in FUNCTIONS:
             message = f"the function `{name.name}` has one result"
             scope.report(codes.ARGUMENT_COUNT, name.span, message, help=FUNCTIONS[name.name].document)
             return None
+        if name.name in unit.known:
+            known = unit.known[name.name]
+            return known if isinstance(known, Program) else self.specialized(name.name, known, passed, span)
         help, fix = scope.did_you_mean(name.name, name.span, sorted(unit.callable_names))
         scope.report(codes.UNKNOWN_NAME, name.span, f"there is no def `{name.name}`", help=help, fix=fix)
         return None

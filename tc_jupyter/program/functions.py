@@ -31,6 +31,11 @@ class Function:
         names = ["x"] if self.arity == 1 and not self.variadic else ["a", "b", "c", "d"][: self.arity]
         return f"{self.name}({', '.join(names)}{', ...' if self.variadic else ''})"
 
+    @property
+    def described(self) -> str:
+        """The signature, and what it computes, as a help."""
+        return f"`{self.signature}`: {self.document}"
+
 
 _ONE = {
     "acos": "arc cosine, in [0, pi]",

@@ -528,6 +528,7 @@ class ExpressionChecker:
         ):
             return self._not_a_tensor(node)
         if name in FUNCTIONS:
+            self._two_meanings(node.function)
             return self._function(node, FUNCTIONS[name])
         if name in elsewhere.POINTERS:
             self.names.mentioned |= {item.name for item in tree.walk(node) if isinstance(item, tree.Name)}
@@ -535,6 +536,17 @@ class ExpressionChecker:
             self._mention(node.arguments)
         self._unknown(node)
         return None
+
+    def _two_meanings(self, function: tree.Name) -> None:
+        """Tell of a function of the language when a def or a function of an earlier cell has its name."""
+        name, scope = function.name, self.scope
+        if name not in scope.callable_names or name in self.names.mistaken:
+            return
+        self.names.mistaken.add(name)
+        if name not in scope.defs:  # which has a message of its own
+            message = f"`{name}` is a function of the language, and one of an earlier cell has the same name"
+            help = f"give the other one another name; {FUNCTIONS[name].described}"
+            scope.report(codes.DUPLICATE_NAME, function.span, message, help=help)
 
     def _mention(self, arguments: Sequence[tree.Expression]) -> None:
         """Check arguments of what is no such function; of whole arrays it would be a def, or an operator."""
@@ -750,7 +762,7 @@ class ExpressionChecker:
             message = (
                 f"`{function.name}` takes {least}{function.arity} {_plural('argument', function.arity)}, not {count}"
             )
-            help = f"`{function.signature}`: {function.document}"
+            help = function.described
             known = count == 1 and function.name in elsewhere.REDUCING
             self.names.foreign |= known
             fix = self._reduction(node, function.name) if known else None

@@ -246,6 +246,11 @@ def reducing(name: str) -> str | None:
     return word if word in REDUCING else None
 
 
+def is_known(name: str) -> bool:
+    """Whether a name means something elsewhere that is written otherwise here."""
+    return name in RENAMED or name in TYPES or name in INSTEAD or reducing(name) is not None
+
+
 _PRODUCT = Instead("a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`")
 _TRANSPOSE = Instead("write the indices in the other order, as in `Y(i, j) = X(j, i)`")
 _EXTENT = Instead("the extent of dimension 0 of `X` is `X.0`, the number of elements of a matrix `X.0 * X.1`")

@@ -264,9 +264,29 @@ def test_a_name_that_is_no_function_any_more_is_not_called(session, between, sai
     np.testing.assert_array_equal(session.names["g"](X), 2 * X + 1)
 
 
+@pytest.mark.parametrize("between", ["a1 = len", "del a1"])
+def test_a_name_that_was_a_def_resembles_no_function(session, between):
+    session(f("X(i) * 2").replace("def f(", "def a1("))
+    session(between)
+    shown = " ".join(session.fails(G.replace("f(X)", "a1(X)")).split())
+    assert "run that cell again" in shown
+    assert "j1" not in shown
+
+
 def test_a_name_that_never_was_a_def(session):
     session("f = len")
     assert "`f` is a Python function here, and a def calls defs only" in session.fails(G)
+
+
+def test_a_def_does_not_bear_the_name_of_a_function(session):
+    assert "a def cannot have the name of the function `exp`" in session.fails(f("X(i)").replace("def f(", "def exp("))
+
+
+def test_a_function_of_the_other_language_hides_none(session):
+    session("%%sac\nfloat[*] relu(float[*] a) { return a * 2f; }")
+    assert "`relu` is a function of the language, and one of an earlier cell" in session.fails(
+        G.replace("f(X)", "relu(X)")
+    )
 
 
 def test_an_imported_function_is_called_by_new_cells(session):

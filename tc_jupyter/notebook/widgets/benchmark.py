@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tc_jupyter.compiler.cost import cost_of
 from tc_jupyter.compiler.definition import engine_of
+from tc_jupyter.compiler.peers import Peer, checked_peers, checked_seconds
 from tc_jupyter.function import Function, OpenRanks, gpu_available
 from tc_jupyter.program import DType, Program
 from tc_jupyter.ranges import from_expr
@@ -31,7 +32,7 @@ from tc_jupyter.runtime.timing import MOMENT, Limits, Row, Timing, benchmark, cp
 
 from .background import BackgroundPicture
 from .charts import MARKS, METRICS, distribution_svg, roofline_svg, sweep_svg
-from .peers import SLOWEST, Make, Peer, candidates_of, usual
+from .peers import SLOWEST, Make, candidates_of, usual
 from .picture import BAD, GOOD, Content, Control, as_integer, code, one_line, refused_number, table, words
 from .sizes import LARGEST, SizeNames, example_sizes, read_sizes, size_names
 
@@ -83,17 +84,18 @@ class BenchmarkView(BackgroundPicture):
 
         Args:
             against: by name, callables with the arguments of the function, or expressions over them (`"torch.matmul(A, B)"`)
-                where the name begins with `numpy`, `torch`, `jax` or `cupy`.
+                where the name begins with `numpy` (or `np`), `torch`, `jax` or `cupy`.
             seconds: how long to measure in all.
             sweep: one size name with its values.
             candidates: names of what is measured; the function, `against`, and NumPy where it has the same in one call.
 
         Raises:
-            ValueError: a name in `sweep` or `candidates` that there is not.
+            TypeError: `against` has no names, or a peer is neither a function nor an expression.
+            ValueError: a name in `sweep` or `candidates` that there is not, a peer with the name of the function.
         """
         super().__init__(function)
-        self.peers = dict(against or {})
-        self.seconds, self.seed = seconds, seed
+        self.peers = checked_peers(against)
+        self.seconds, self.seed = checked_seconds(seconds), seed
         self.known: SizeNames | None = None
         self.sizes: dict[str, int] = {}
         self.results: list[Measured] = []

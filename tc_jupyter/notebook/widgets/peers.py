@@ -11,16 +11,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from tc_jupyter.compiler.definition import engine_of
+from tc_jupyter.compiler.peers import LIBRARIES, Peer, library_of, moved, peer_call
 from tc_jupyter.function import Function, gpu_available
 from tc_jupyter.program import Binary, Cast, Expr, IndexVar, Program, Read
 from tc_jupyter.runtime import jit
-from tc_jupyter.workloads import LIBRARIES, moved, peer_call
 
 Arrays = Mapping[str, Any]
 Make = Callable[[Arrays], Callable[[], Any]]
 """Arguments as NumPy arrays by name -> a call without arguments; copies to the arrays of a library happen before it."""
-Peer = Callable[..., Any] | str
-"""A function with the arguments of the def, or a Python expression over them and the module of a library."""
 
 SLOWEST = 2_000_000
 """Operations up to which the interpreter is measured."""
@@ -30,7 +28,7 @@ def candidates_of(function: Function, against: Mapping[str, Peer]) -> dict[str, 
     """Everything that can be measured, by name; the function on its own engine comes first.
 
     Raises:
-        ValueError: an expression of a peer whose name does not begin with the name of a library.
+        ValueError: a peer that has the name of the function, or of the function on an engine.
     """
     own = engine_of(function.options.target, "cpu")
     found: dict[str, Make] = {function.__name__: _on(function, own)}
@@ -39,6 +37,8 @@ def candidates_of(function: Function, against: Mapping[str, Peer]) -> dict[str, 
         if engine != own:
             found[f"{function.__name__} on {engine}"] = _on(function.on(engine), engine)
     for name, peer in against.items():
+        if name in found:
+            raise ValueError(f"against: {name!r} is measured already: give the peer another name")
         found[name] = _of_user(name, peer)
     formula = einsum_of(function.program)
     if formula is not None:
@@ -68,12 +68,7 @@ def _on(function: Function, engine: str) -> Make:
 def _of_user(name: str, peer: Peer) -> Make:
     if callable(peer):
         return lambda arrays: lambda: peer(*arrays.values())
-    library = name.split()[0]
-    if library not in LIBRARIES:
-        raise ValueError(
-            f"the name of a peer that is an expression begins with one of {', '.join(LIBRARIES)}: {name!r}"
-        )
-    return _of_library(library, peer)
+    return _of_library(library_of(name), peer)
 
 
 def _of_library(library: str, expression: str) -> Make:

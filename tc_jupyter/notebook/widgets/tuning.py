@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 from tc_jupyter.autotune import TuningLog
+from tc_jupyter.compiler.peers import checked_seconds
 from tc_jupyter.function import Function, OpenRanks
 from tc_jupyter.runtime.timing import duration
 
@@ -30,7 +31,7 @@ class Tuning(BackgroundPicture):
     def __init__(self, function: Function, seconds: float = 20.0, **sizes: int) -> None:
         """`seconds`: how long to search at most."""
         super().__init__(function)
-        self.seconds = seconds
+        self.seconds = checked_seconds(seconds)
         self.log: TuningLog | None = None
         self.known: SizeNames | None = None
         self.sizes: dict[str, int] = {}
