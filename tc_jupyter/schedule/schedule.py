@@ -8,7 +8,7 @@ Worked example:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -206,8 +206,12 @@ class Schedule:
 
     def replay(self, graph: StageGraph) -> Schedule:
         """The same steps on another default graph (other dtypes, other machine)."""
-        schedule = Schedule(graph)
-        for step in self.steps:
+        return Schedule(graph).followed_by(self.steps)
+
+    def followed_by(self, steps: Iterable[Step]) -> Schedule:
+        """The schedule after more steps."""
+        schedule = self
+        for step in steps:
             schedule = schedule._do(step.name, *step.arguments, **dict(step.keywords))
         return schedule
 
