@@ -922,6 +922,85 @@ def _reads_a_copy(graph: StageGraph, tensor: str, user: Stage) -> None:
         raise refuse(graph, codes.BAD_ATTACH, user, message, "use `cache_write`")
 
 
+def separate(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
+    """Let a statement whose elements the next one on its tensor replaces, all of them, write a tensor of its own.
+
+    Rewrite:
+        for i: Y(i) = f(X(i))
+        for i: Y(i) = g(Y(i))
+        ->
+        for i: Y.before(i) = f(X(i))
+        for i: Y(i) = g(Y.before(i))
+
+    The new tensor is a temporary, whose stage may be inlined, or moved into a loop of its readers.
+
+    Example:
+        def f(float(N) X) -> (Y) { Y(i) = 2 * X(i)  Y(i) = Y(i) + 1 }
+
+        for Y[i] in 0:N
+          Y(i) = 2 * X(i)
+        for Y#2[i] in 0:N
+          Y(i) = Y(i) + 1
+
+        .separate("Y")
+        .compute_inline("Y")
+
+        for Y#2[i] in 0:N
+          Y(i) = Y(i) + 1   # `Y` inlined
+
+    Returns:
+        The new graph and the name of the new tensor (`Y.before`).
+
+    Raises:
+        CompileError: TC401 (it is not the first stage on its tensor, the next one does not replace every element, one of them is
+            moved already, or elements decide what is read).
+    """
+    old = find_stage(graph, stage)
+    family = graph.stages_on(old.target)
+    problem = _separate_problem(graph, old, family)
+    if problem is not None:
+        raise refuse(
+            graph, codes.BAD_ATTACH, old, f"`{stage}` gets no tensor of its own: {problem}", "use another tensor"
+        )
+    tensor, name = graph.program.tensor(old.target), _fresh(graph, f"{old.target}.before")
+
+    def earlier(expr: Expr) -> Expr | None:
+        return replace(expr, tensor=name) if isinstance(expr, Read) and expr.tensor == tensor.name else None
+
+    last = graph.position(family[1].name)
+    stages = list(graph.stages)
+    stages[graph.position(stage)] = replace(old, statement=replace(old.statement, target=name))
+    for number in range(graph.position(stage) + 1, last + 1):
+        statement = stages[number].statement
+        stages[number] = replace(stages[number], statement=replace(statement, value=rewrite(statement.value, earlier)))
+    own = Tensor(name, tensor.dtype, tensor.rank, "temporary")
+    program = replace(graph.program, tensors=(*graph.program.tensors, own))
+    new = replace(graph, program=program, boxes={**graph.boxes, name: graph.boxes[tensor.name]})
+    return _valid(graph, new.with_stages(tuple(stages)), old), name
+
+
+def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) -> str | None:
+    """Why a stage cannot write a tensor of its own."""
+    tensor = stage.target
+    if family[0] is not stage or len(family) < 2 or graph.program.tensor(tensor).kind == "input":
+        return f"no later statement replaces what it writes to `{tensor}`"
+    if stage.statement.combine is not None or _onto_present(stage.statement):
+        return f"it combines with what `{tensor}` holds"
+    following = family[1]
+    whole = [root.dom for root in following.roots] == list(graph.boxes[tensor].bounds)
+    if following.statement.operator != "=" or not whole:
+        return f"`{following.name}` does not replace every element of `{tensor}`"
+    if any(each.view_of == tensor for each in graph.program.tensors):
+        return f"`{tensor}` is received by a caller as a tensor of its own"
+    users = [each for each in graph.stages if graph.position(each.name) <= graph.position(following.name)]
+    users = [each for each in users if tensor in graph.reads(each)]
+    if any(not graph.is_free(each.name) for each in (stage, following, *users)):
+        return "it, or who reads it, is moved already"
+    if any(_decides_reads(graph, each, tensor) for each in users):
+        return f"elements of `{tensor}` decide what is read, which is checked with them"
+    return None
+
+
 def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
     """Let the statement compute into a new stage; `stage` becomes the copy of it into the tensor.
 
@@ -1633,6 +1712,7 @@ __all__ = [
     "refuse",
     "reorder",
     "rfactor",
+    "separate",
     "split",
     "storage",
     "tensorize",

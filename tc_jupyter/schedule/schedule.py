@@ -150,6 +150,10 @@ class Schedule:
             given["only"] = only
         return self._do("cache_read", tensor, consumer, *others, **given)
 
+    def separate(self, stage: str) -> Schedule:
+        """Write what the next statement replaces to a tensor of its own; see `primitives.separate`."""
+        return self._do("separate", stage)
+
     def cache_write(self, stage: str) -> Schedule:
         """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""
         return self._do("cache_write", stage)

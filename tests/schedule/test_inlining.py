@@ -93,6 +93,33 @@ def test_what_nobody_reads_is_computed_where_its_reads_are_checked():
         tc.compile(text)["f"](np.ones(3, np.float32), np.array([5], np.int32))
 
 
+@pytest.mark.parametrize(
+    "statements, stages",
+    [
+        ("Y(i) = 2 * X(i)  Y(i) = Y(i) + 1", ["Y#2"]),
+        ("Y(i) = 2 * X(i)  Y(i) = Y(i) + 1  Y(i) = Y(i) * Y(i)", ["Y#3"]),
+        ("T(i) = 2 * X(i)  T(i) = T(i) + 1  Y(i) = T(i)", ["Y"]),
+        ("Y(i) = exp(X(i))  S +=! Y(i)  Y(i) = Y(i) / S", ["Y", "S.rf", "S", "Y#2"]),
+        ("Y(i) = 2 * X(i)  Y(i) = Y(i) + 1 where i in 1:N", ["Y", "Y#2"]),
+        ("Y(i) = X(i)  Y(i) += X(i)", ["Y", "Y#2"]),
+        ("Y(i) = 2 * X(i)  Y(i) = Y(i) > 1 ? X(i + 1) : Y(i) where i in 0:N", ["Y", "Y#2"]),
+    ],
+    ids=["once", "twice", "temporary", "sum", "some elements", "added to", "checked"],
+)
+def test_what_a_statement_replaces_is_a_temporary(statements, stages):
+    graph = inject_inline(on_cpu(f"def f(float(N) X) -> (Y) {{ {statements} }}").graph)
+    assert [stage.name for stage in graph.stages] == stages
+    assert (graph.stages[0].target == "Y.before") == (statements.startswith("Y(i) = exp"))
+
+
+@pytest.mark.parametrize("statements", ["Y(i) += X(i)  Y(i) = 2 * Y(i)", "Y(i) +=! X(i)  Y(i) = 2 * Y(i)"])
+def test_what_is_added_to_an_array_of_the_caller_stays_there(statements):
+    function = tc.compile(f"def f(float(N) X) -> (Y) {{ {statements} }}")["f"]
+    out = np.ones(3, np.float32)
+    function(np.ones(3, np.float32), out=out)
+    assert list(out) == ([4] * 3 if "+= " in statements else [2] * 3)
+
+
 def test_steps_of_a_template_follow_on_the_program_as_written():
     """The template sees `C` with `T` written into it; a copy of `X` for `C` is a copy of what `T` reads."""
     text = "def f(float(K,M) X, float(K,N) W) -> (C) { T(i,k) = X(k,i)  C(i,j) +=! T(i,k) * W(k,j) }"
@@ -100,6 +127,11 @@ def test_steps_of_a_template_follow_on_the_program_as_written():
     assert schedule.steps[0].to_python() == ".compute_inline('T')"
     assert any(step.name == "cache_read" and step.arguments[0] == "X" for step in schedule.steps)
     assert schedule.replay(schedule.start()).graph == schedule.graph
+
+
+def test_lengths_that_no_number_gives_count_as_large():
+    text = "def f(float(N) X) -> (Y) { T(i) = X(i) where i in 0:N / (N % 4)  Y(i) = T(i) }"
+    assert inlined(text) == ["T"]
 
 
 def test_a_result_is_stored():

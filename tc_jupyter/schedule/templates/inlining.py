@@ -11,7 +11,7 @@ once: what an iteration reads twice has one value. `T` in `C(i,j) +=! T(i,k) * W
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -65,20 +65,38 @@ def computed_where_read(schedule: Schedule, target: Target) -> Schedule:
     if len(schedule.stages) > MOST_STAGES:
         return schedule
     costs = COSTS[target.kind]
+    for name in schedule.stages:
+        schedule = _separated(schedule, name)
     graph = schedule.graph  # with what was inlined so far written into its users
     for name in reversed(schedule.stages):
         if schedule.graph.stage(name).attach.kind == "inline" or not _may_pay(graph, name):
             continue
         written = without_inlined(attached_family(graph, graph.stage(name), Attach("inline")))
         users = [user.name for user in graph.consumers(name)]
-        kept = _work(graph, (name, *users), costs) + _elements(graph.stage(name)) * costs.stored
-        if _work(written, users, costs) > kept:
+        if users and not _is_cheaper(graph, written, name, users, costs):
             continue
         try:
             schedule, graph = schedule.compute_inline(name), written
         except CompileError:
             continue
     return schedule
+
+
+def _is_cheaper(graph: StageGraph, written: StageGraph, name: str, users: Sequence[str], costs: Costs) -> bool:
+    """Whether the users of a stage that is written into them cost no more than both."""
+    stored = _elements(graph.stage(name)) * costs.stored
+    return _work(written, users, costs) <= _work(graph, (name, *users), costs) + stored
+
+
+def _separated(schedule: Schedule, name: str) -> Schedule:
+    """What a statement on single elements writes, and the next one on its tensor replaces, is a temporary."""
+    stage = schedule.graph.stage(name)
+    if stage.statement.reduction_indices or schedule.graph.stages_on(stage.target)[-1] is stage:
+        return schedule
+    try:
+        return schedule.separate(name)
+    except CompileError:
+        return schedule
 
 
 def _may_pay(graph: StageGraph, name: str) -> bool:
@@ -120,7 +138,10 @@ def _work_of(stage: Stage, costs: Costs) -> int:
 
 def _length(root: IterVar) -> int:
     extent = root.dom[1] - root.dom[0]
-    return max(1, extent.evaluate(dict.fromkeys(extent.names, UNKNOWN)))
+    try:
+        return max(1, extent.evaluate(dict.fromkeys(extent.names, UNKNOWN)))
+    except (KeyError, ZeroDivisionError):  # data decides, or a divisor that is 0 at this number
+        return UNKNOWN
 
 
 def _elements(stage: Stage) -> int:
