@@ -403,14 +403,14 @@ def random_schedule(data: st.DataObject, schedule, steps: int = 6):
 
 def _primitive(data: st.DataObject, schedule, stage: str, leaves: tuple[str, ...]):
     kind = data.draw(st.sampled_from(
-        ("split", "split", "fuse", "reorder", "compute_at", "compute_at", "compute_inline", "cache_read", "cache_write", "rfactor",
-         "annotate", "compute_with", "layout", "scope", "bind")
+        ("split", "split", "fuse", "reorder", "compute_at", "compute_at", "compute_inline", "cache_read", "cache_write", "separate",
+         "rfactor", "annotate", "compute_with", "layout", "scope", "bind")
     ))  # fmt: skip
     stages = schedule.stages
     if kind == "compute_inline":
         return schedule.compute_inline(stage)
-    if kind == "cache_write":
-        return schedule.cache_write(stage)
+    if kind in ("cache_write", "separate"):
+        return getattr(schedule, kind)(stage)
     if kind == "cache_read":
         tensor = data.draw(st.sampled_from(tuple(t.name for t in schedule.graph.program.tensors)))
         option = data.draw(st.sampled_from(({}, {"reindex": True}, {"value": True}, {"only": 0}, {"only": 1})))

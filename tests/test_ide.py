@@ -491,7 +491,7 @@ def test_functions_that_no_cell_defines_are_listed():
 
 @pytest.mark.parametrize("form", ["loops", "cuda"])
 def test_code_with_the_lines_of_the_cell(form):
-    told = ide.inspect("code", TC, name="conv", form=form)
+    told = ide.inspect("code", TC.split("\n\n")[0].replace("-> (A)", "-> (A, T)"), name="conv", form=form)
     assert form in told["forms"]
     assert len(told["lines"]) == len(told["text"].split("\n"))
     assert {2, 3} <= set(told["lines"])

@@ -68,6 +68,19 @@ def without_inlined(graph: StageGraph) -> StageGraph:
     return graph
 
 
+def with_written(graph: StageGraph, names: Sequence[str]) -> StageGraph:
+    """The graph with the expressions of inlined statements written into some stages for good; copies stay names of their own."""
+    plain = graph
+    for stage in graph.stages:
+        if stage.attach.kind == "inline" and stage.evaluates:
+            plain = _remove(plain, plain.stage(stage.name))
+    known = {stage.name for stage in plain.stages}
+    for name in names:
+        if name in known:
+            graph = graph.replace_stage(plain.stage(name))
+    return graph
+
+
 def expressions_inlined(graph: StageGraph, exprs: Sequence[Expr]) -> tuple[Expr, ...]:
     """Expressions beside the statements, such as checked conditions, with those of inlined stages in the place of reads."""
     found = tuple(exprs)

@@ -28,11 +28,11 @@ from tc_jupyter.program import (
     rewrite,
     walk,
 )
-from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, to_expr
+from tc_jupyter.ranges import Box, SizeExpr, constant, floor_div, from_expr, interval, nonnegative, to_expr
 
 from .grid import grid_problem
 from .infer_bound import infer_symbolic, limited
-from .inline import inject_inline, runs_before_launch
+from .inline import inject_inline, runs_before_launch, with_written
 from .intrinsics import match_intrinsic, step_problem
 from .legality import Problem, check_with, order_problem
 from .lineage import default_domain, leaf_domain, lineage
@@ -528,45 +528,64 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
             elements are subscripts or conditions of reads).
     """
     old = find_stage(graph, stage)
+    family = graph.stages_on(old.target)
+    users = graph.consumers(family[0].name)
     problem = None
-    if old.statement.operator != "=" or old.statement.reduction_indices:
-        problem = "it is a reduction"
-    elif stage in graph.outputs:
+    if stage in graph.outputs:
         problem = "it is a result"
-    elif _reads_by_data(old.statement):
+    elif any(_decides_reads(graph, each) for each in family):
         problem = "where it reads depends on data, which is checked per statement"
-    elif len(graph.stages_on(old.target)) > 1:
-        problem = f"`{old.target}` is written by several statements"
     elif any(tensor.view_of == old.target for tensor in graph.program.tensors):
         problem = f"`{old.target}` is received by a caller as a tensor of its own"
-    elif inside := next(graph.attached(stage), None):
+    elif inside := next((each for member in family for each in graph.attached(member.name)), None):
         problem = f"`{inside.name}` is computed in its loops"
-    elif reader := next((user for user in graph.consumers(stage) if _decides_reads(graph, user, old.target)), None):
+    elif users and (old.statement.operator != "=" or old.statement.reduction_indices):
+        problem = "it is a reduction"
+    elif users and len(family) > 1:
+        problem = f"`{old.target}` is written by several statements"
+    elif reader := next((user for user in users if _decides_reads(graph, user, old.target)), None):
         problem = f"its elements decide what `{reader.name}` reads, which is checked with the stored ones"
     if problem is not None:
         raise refuse(graph, codes.BAD_ATTACH, old, f"`{stage}` cannot be inlined: {problem}", "use `compute_at`")
     return _valid(graph, attached_family(graph, old, Attach("inline")), old)
 
 
-def _decides_reads(graph: StageGraph, user: Stage, tensor: str) -> bool:
-    """Whether elements of `tensor` are subscripts of the user, or conditions of its reads of other tensors."""
+def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) -> bool:
+    """Whether elements of a tensor, or of any, are subscripts of the user, or conditions of reads that need not be inside."""
 
-    def reads(expr: Expr) -> set[str]:
-        return {graph.storage_name(n.tensor) for n in walk(expr) if isinstance(n, Read) and n.indices}
+    def decided(expr: Expr) -> bool:
+        reads = [node for node in walk(expr) if isinstance(node, Read) and node.indices]
+        return any(tensor in (None, graph.storage_name(read.tensor)) for read in reads)
+
+    def leaves(*exprs: Expr) -> bool:
+        reads = (node for expr in exprs for node in walk(expr) if isinstance(node, Read) and node.indices)
+        return any(graph.storage_name(read.tensor) != tensor and not _is_inside(graph, user, read) for read in reads)
 
     for node in walk(user.statement.value):
         match node:
             case Read():
-                found = any(tensor in reads(subscript) for subscript in node.indices)
+                found = any(map(decided, node.indices))
             case Select():
-                found = tensor in reads(node.condition) and bool((reads(node.then) | reads(node.otherwise)) - {tensor})
+                found = decided(node.condition) and leaves(node.then, node.otherwise)
             case Binary(op="&&" | "||"):
-                found = tensor in reads(node.left) and bool(reads(node.right) - {tensor})
+                found = decided(node.left) and leaves(node.right)
             case _:
                 found = False
         if found:
             return True
     return False
+
+
+def _is_inside(graph: StageGraph, user: Stage, read: Read) -> bool:
+    """Whether a read is proved to be inside its tensor at every point, whatever the conditions around it."""
+    ranges = {root.name: (root.dom[0], root.dom[1] - 1) for root in user.roots}
+    for subscript, (low, high) in zip(read.indices, graph.boxes[read.tensor].bounds, strict=True):
+        found = interval(from_expr(subscript), ranges)
+        if found.lower is None or found.upper is None:
+            return False
+        if not nonnegative(found.lower - low) or not nonnegative(high - 1 - found.upper):
+            return False
+    return True
 
 
 def compute_with(graph: StageGraph, stage: str, other: str, axis: str) -> StageGraph:
@@ -780,6 +799,7 @@ def cache_read(
         else:
             message, help = f"`reindex` does not go with `{chosen[1]}`", f"leave out `{chosen[1]}`"
         raise refuse(graph, codes.BAD_ATTACH, None, message, help)
+    graph = with_written(graph, (consumer, *others))
     if reindex or value:
         return _cache_operand(graph, tensor, consumer, only or 0, value)
     users = sorted(
@@ -900,6 +920,85 @@ def _reads_a_copy(graph: StageGraph, tensor: str, user: Stage) -> None:
     if tensor == user.target:
         message = f"`{user.name}` updates `{tensor}` in place"
         raise refuse(graph, codes.BAD_ATTACH, user, message, "use `cache_write`")
+
+
+def separate(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
+    """Let a statement whose elements the next one on its tensor replaces, all of them, write a tensor of its own.
+
+    Rewrite:
+        for i: Y(i) = f(X(i))
+        for i: Y(i) = g(Y(i))
+        ->
+        for i: Y.before(i) = f(X(i))
+        for i: Y(i) = g(Y.before(i))
+
+    The new tensor is a temporary, whose stage may be inlined, or moved into a loop of its readers.
+
+    Example:
+        def f(float(N) X) -> (Y) { Y(i) = 2 * X(i)  Y(i) = Y(i) + 1 }
+
+        for Y[i] in 0:N
+          Y(i) = 2 * X(i)
+        for Y#2[i] in 0:N
+          Y(i) = Y(i) + 1
+
+        .separate("Y")
+        .compute_inline("Y")
+
+        for Y#2[i] in 0:N
+          Y(i) = Y(i) + 1   # `Y` inlined
+
+    Returns:
+        The new graph and the name of the new tensor (`Y.before`).
+
+    Raises:
+        CompileError: TC401 (it is not the first stage on its tensor, the next one does not replace every element, one of them is
+            moved already, or elements decide what is read).
+    """
+    old = find_stage(graph, stage)
+    family = graph.stages_on(old.target)
+    problem = _separate_problem(graph, old, family)
+    if problem is not None:
+        raise refuse(
+            graph, codes.BAD_ATTACH, old, f"`{stage}` gets no tensor of its own: {problem}", "use another tensor"
+        )
+    tensor, name = graph.program.tensor(old.target), _fresh(graph, f"{old.target}.before")
+
+    def earlier(expr: Expr) -> Expr | None:
+        return replace(expr, tensor=name) if isinstance(expr, Read) and expr.tensor == tensor.name else None
+
+    last = graph.position(family[1].name)
+    stages = list(graph.stages)
+    stages[graph.position(stage)] = replace(old, statement=replace(old.statement, target=name))
+    for number in range(graph.position(stage) + 1, last + 1):
+        statement = stages[number].statement
+        stages[number] = replace(stages[number], statement=replace(statement, value=rewrite(statement.value, earlier)))
+    own = Tensor(name, tensor.dtype, tensor.rank, "temporary")
+    program = replace(graph.program, tensors=(*graph.program.tensors, own))
+    new = replace(graph, program=program, boxes={**graph.boxes, name: graph.boxes[tensor.name]})
+    return _valid(graph, new.with_stages(tuple(stages)), old), name
+
+
+def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) -> str | None:
+    """Why a stage cannot write a tensor of its own."""
+    tensor = stage.target
+    if family[0] is not stage or len(family) < 2 or graph.program.tensor(tensor).kind == "input":
+        return f"no later statement replaces what it writes to `{tensor}`"
+    if stage.statement.combine is not None or _onto_present(stage.statement):
+        return f"it combines with what `{tensor}` holds"
+    following = family[1]
+    whole = [root.dom for root in following.roots] == list(graph.boxes[tensor].bounds)
+    if following.statement.operator != "=" or not whole:
+        return f"`{following.name}` does not replace every element of `{tensor}`"
+    if any(each.view_of == tensor for each in graph.program.tensors):
+        return f"`{tensor}` is received by a caller as a tensor of its own"
+    users = [each for each in graph.stages if graph.position(each.name) <= graph.position(following.name)]
+    users = [each for each in users if tensor in graph.reads(each)]
+    if any(not graph.is_free(each.name) for each in (stage, following, *users)):
+        return "it, or who reads it, is moved already"
+    if any(_decides_reads(graph, each, tensor) for each in users):
+        return f"elements of `{tensor}` decide what is read, which is checked with them"
+    return None
 
 
 def cache_write(graph: StageGraph, stage: str) -> tuple[StageGraph, str]:
@@ -1276,17 +1375,6 @@ def identity_of(operator: str, dtype: DType) -> Const:
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _reads_by_data(statement: Statement) -> bool:
-    """Whether a subscript or the condition around a read depends on elements of tensors."""
-    for node in walk(statement.value):
-        parts = node.indices if isinstance(node, Read) else (node.condition,) if isinstance(node, Select) else ()
-        if isinstance(node, Binary) and node.op in ("&&", "||"):
-            parts = (node.left,)
-        if any(isinstance(inner, Read) and inner.indices for part in parts for inner in walk(part)):
-            return True
-    return False
-
-
 def _keeps_steps(old: StageGraph, new: StageGraph, stage: Stage, help: str) -> StageGraph:
     """The new graph, if all tensorized loops still are the intrinsics that they stand for."""
     problem = step_problem(new)
@@ -1624,6 +1712,7 @@ __all__ = [
     "refuse",
     "reorder",
     "rfactor",
+    "separate",
     "split",
     "storage",
     "tensorize",

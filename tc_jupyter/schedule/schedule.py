@@ -8,7 +8,7 @@ Worked example:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -150,6 +150,10 @@ class Schedule:
             given["only"] = only
         return self._do("cache_read", tensor, consumer, *others, **given)
 
+    def separate(self, stage: str) -> Schedule:
+        """Write what the next statement replaces to a tensor of its own; see `primitives.separate`."""
+        return self._do("separate", stage)
+
     def cache_write(self, stage: str) -> Schedule:
         """Compute into a new stage `<stage>.cache`, then copy; see `primitives.cache_write`."""
         return self._do("cache_write", stage)
@@ -206,8 +210,12 @@ class Schedule:
 
     def replay(self, graph: StageGraph) -> Schedule:
         """The same steps on another default graph (other dtypes, other machine)."""
-        schedule = Schedule(graph)
-        for step in self.steps:
+        return Schedule(graph).followed_by(self.steps)
+
+    def followed_by(self, steps: Iterable[Step]) -> Schedule:
+        """The schedule after more steps."""
+        schedule = self
+        for step in steps:
             schedule = schedule._do(step.name, *step.arguments, **dict(step.keywords))
         return schedule
 

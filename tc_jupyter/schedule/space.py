@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from tc_jupyter.program import Expr, IndexVar, Program, Statement, walk
 from tc_jupyter.ranges import IndexRange, Ranges, from_expr
 
+from .inline import without_inlined
 from .schedule import Schedule, schedule_of
 from .target import Target
 from .templates import (
@@ -48,13 +49,15 @@ def default_schedule(
         most: sizes that no call exceeds (`row_class`); the schedule may be for such calls only.
     """
     schedule = schedule_of(program, ranges)
-    match target.kind:
-        case "cpu":
-            return _for_cpu(schedule, target, sizes or {})
-        case "cuda":
-            return for_gpu(schedule, target, sizes or {}, most or {})
-        case _:
-            return schedule
+    if target.kind not in ("cpu", "cuda"):
+        return schedule
+    schedule = inlining.computed_where_read(schedule, target)
+    written = Schedule(without_inlined(schedule.graph))
+    if target.kind == "cpu":
+        found = _for_cpu(written, target, sizes or {})
+    else:
+        found = for_gpu(written, target, sizes or {}, most or {})
+    return schedule.followed_by(found.steps) if schedule.steps else found
 
 
 def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Schedule:
@@ -63,7 +66,7 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
     for name in names:
         found = contraction.default(schedule, name, target, sizes)
         schedule = schedule if found is None else found
-    schedule = rows.fuse_rows(inlining.inline_read_once(schedule))
+    schedule = rows.fuse_rows(schedule)
     for name in names:
         stage = schedule.graph.stage(name)
         if stage.attach.kind == "root" and not stage.relations and not stage.annotations:

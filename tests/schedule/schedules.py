@@ -121,6 +121,8 @@ def step(random: Random, schedule: Schedule) -> Schedule:
             )
         case "cache_write":
             return schedule.cache_write(stage)
+        case "separate":
+            return schedule.separate(stage)
         case _:
             return schedule.cache_read(random.choice(list(schedule.graph.stage(stage).statement.reads())).tensor, stage)
 
@@ -140,7 +142,7 @@ def at_a_reader(random: Random, schedule: Schedule, stage: str) -> Schedule:
 
 STEPS = (
     "split", "split", "split", "nparts", "fuse", "reorder", "tile", "bind", "bind", "annotate", "at", "at", "at", "at", "with",
-    "inline", "root", "scope", "scope", "pad", "rolling", "rolling", "layout", "rfactor", "cache_write", "cache_read",
+    "inline", "root", "scope", "scope", "pad", "rolling", "rolling", "layout", "rfactor", "cache_write", "separate", "cache_read",
 )  # fmt: skip
 
 

@@ -37,17 +37,101 @@ def inlined(text: str) -> list[str]:
     "statements, expected",
     [
         ("T(i) = exp(X(i))  U(i) = T(i) * T(i)  Y(i) = T(i) + U(i)", ["T", "U"]),
-        ("T(i) = X(2*i) where i in 0:N/2  Y(i) = T(i)", []),
-        ("T(i) = X(i) * 2  Y(i) = T(i) + T(i+1)", []),
+        ("T(i) = X(2*i) where i in 0:N/2  Y(i) = T(i)", ["T"]),
+        ("T(i) = exp(X(i))  Y(i) = T(N - 1 - i) where i in 0:N", ["T"]),
+        ("T(j,i) = X(i) where j in 0:2  Y(i) = T(i%2, i)", ["T"]),
+        ("T(i) = exp(X(i))  Y(i) = T(0) where i in 0:N", ["T"]),
+        ("T(i) = X(i) * 2  Y(i) = T(i) + T(i+1)", ["T"]),
+        ("T(i) = exp(X(i))  Y(i) = T(i) + T(i+1)", []),
         ("T(i) = X(i) * 2  Y(i,j) = T(i) * X(j)", []),
         ("T(i) = X(i) * 2  Y +=! T(i)", ["T"]),
-        ("T(i) = X(i) * 2  U(i) = T(i)  S +=! T(i)  Y(i) = U(i) + S", ["U"]),
+        ("T(i) = X(i) * 2  U(i) = T(i)  S +=! T(i)  Y(i) = U(i) + S", ["T", "U"]),
+        ("T(i) = exp(X(i))  S +=! T(i)  Y(i) = T(i) + S", []),
+        ("T(i) = X(i) * 2  Y(i) +=! T(k) * X(i + k) where k in 0:9", []),
         ("T(i) = X(i)  T(i) += 1.0 where i in 0:N  Y(i) = T(i)", []),
     ],
-    ids=["chain", "strided", "stencil", "broadcast", "sum", "two users", "written twice"],
+    ids=[
+        *(
+            "chain",
+            "strided",
+            "other direction",
+            "remainder",
+            "constant",
+            "neighbours",
+            "neighbours of a function",
+            "broadcast",
+        ),
+        *("sum", "two users", "two users of a function", "window", "written twice"),
+    ],
 )
-def test_what_is_read_once_is_computed_where_it_is_read(statements, expected):
+def test_what_is_cheaper_where_it_is_read_is_computed_there(statements, expected):
     assert inlined(f"def f(float(N) X) -> (Y) {{ {statements} }}") == expected
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "T(i) = exp(X(i))",
+        "T +=! X(i)",
+        "T(i) = X(i)  T(i) += 1.0 where i in 0:N",
+        "S(i) = X(i) * 2  T(i) = S(i) + S(i)",
+    ],
+    ids=["element", "sum", "written twice", "chain"],
+)
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_what_nobody_reads_is_not_computed(statements, target):
+    found = program_of(f"def f(float(N) X) -> (Y) {{ {statements}  Y(i) = X(i) }}")
+    assert found is not None
+    schedule = default_schedule(*found, cpu_target() if target == "cpu" else cuda_target("sm_80"))
+    assert [stage.name for stage in inject_inline(schedule.graph).stages] == ["Y"]
+
+
+def test_what_nobody_reads_is_computed_where_its_reads_are_checked():
+    """A call says that an element of an index tensor is no position, whether or not the result depends on it."""
+    text = "def f(float(N) X, int32(M) I) -> (Y) { T(i) = X(I(i))  Y(i) = X(i) }"
+    with pytest.raises(tc.CallError, match="TC60"), pytest.warns(tc.DiagnosticWarning):
+        tc.compile(text)["f"](np.ones(3, np.float32), np.array([5], np.int32))
+
+
+@pytest.mark.parametrize(
+    "statements, stages",
+    [
+        ("Y(i) = 2 * X(i)  Y(i) = Y(i) + 1", ["Y#2"]),
+        ("Y(i) = 2 * X(i)  Y(i) = Y(i) + 1  Y(i) = Y(i) * Y(i)", ["Y#3"]),
+        ("T(i) = 2 * X(i)  T(i) = T(i) + 1  Y(i) = T(i)", ["Y"]),
+        ("Y(i) = exp(X(i))  S +=! Y(i)  Y(i) = Y(i) / S", ["Y", "S.rf", "S", "Y#2"]),
+        ("Y(i) = 2 * X(i)  Y(i) = Y(i) + 1 where i in 1:N", ["Y", "Y#2"]),
+        ("Y(i) = X(i)  Y(i) += X(i)", ["Y", "Y#2"]),
+        ("Y(i) = 2 * X(i)  Y(i) = Y(i) > 1 ? X(i + 1) : Y(i) where i in 0:N", ["Y", "Y#2"]),
+    ],
+    ids=["once", "twice", "temporary", "sum", "some elements", "added to", "checked"],
+)
+def test_what_a_statement_replaces_is_a_temporary(statements, stages):
+    graph = inject_inline(on_cpu(f"def f(float(N) X) -> (Y) {{ {statements} }}").graph)
+    assert [stage.name for stage in graph.stages] == stages
+    assert (graph.stages[0].target == "Y.before") == (statements.startswith("Y(i) = exp"))
+
+
+@pytest.mark.parametrize("statements", ["Y(i) += X(i)  Y(i) = 2 * Y(i)", "Y(i) +=! X(i)  Y(i) = 2 * Y(i)"])
+def test_what_is_added_to_an_array_of_the_caller_stays_there(statements):
+    function = tc.compile(f"def f(float(N) X) -> (Y) {{ {statements} }}")["f"]
+    out = np.ones(3, np.float32)
+    function(np.ones(3, np.float32), out=out)
+    assert list(out) == ([4] * 3 if "+= " in statements else [2] * 3)
+
+
+def test_steps_of_a_template_follow_on_the_program_as_written():
+    """The template sees `C` with `T` written into it; a copy of `X` for `C` is a copy of what `T` reads."""
+    text = "def f(float(K,M) X, float(K,N) W) -> (C) { T(i,k) = X(k,i)  C(i,j) +=! T(i,k) * W(k,j) }"
+    schedule = on_cpu(text)
+    assert schedule.steps[0].to_python() == ".compute_inline('T')"
+    assert any(step.name == "cache_read" and step.arguments[0] == "X" for step in schedule.steps)
+    assert schedule.replay(schedule.start()).graph == schedule.graph
+
+
+def test_lengths_that_no_number_gives_count_as_large():
+    text = "def f(float(N) X) -> (Y) { T(i) = X(i) where i in 0:N / (N % 4)  Y(i) = T(i) }"
+    assert inlined(text) == ["T"]
 
 
 def test_a_result_is_stored():
@@ -74,6 +158,19 @@ def test_a_condition_of_a_read_is_checked_with_what_is_stored(value, target):
     assert "f_0_T" in function.source("cuda")
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "T(i) = X(i) * 2  Y(i) = T(i) > 0 && Z(i) > 0 ? Z(i) : 1.0",
+        "T(i) = X(i) > 0 ? Z(i) : 0.0  Y(i) = T(i) + 1",
+        "T(i) = X(i) > 0  Y(i) = T(i) ? X((i + 1) % N) : 0.0 where i in 0:N",
+    ],
+    ids=["of the user", "of the temporary", "around the end"],
+)
+def test_conditions_of_reads_that_are_always_inside_are_not_checked(statements):
+    assert inlined(f"def f(float(N) X, float(N) Z) -> (Y) {{ {statements} }}") == ["T"]
+
+
 def test_a_condition_on_the_element_itself_is_computed_in_place():
     assert inlined("def f(float(N) X) -> (Y) { T(i) = X(i) * 2  Y(i) = T(i) > 0 ? T(i) : 0.0 }") == ["T"]
 
@@ -95,7 +192,7 @@ def test_expressions_that_double_stay_small_on_a_gpu():
     assert found is not None
     target = cuda_target("sm_80")
     graph = inject_inline(default_schedule(*found, target).graph)
-    assert max(len(emit_cuda(kernel, target).text) for kernel in lower(infer_symbolic(graph))) < 10_000
+    assert max(len(emit_cuda(kernel, target).text) for kernel in lower(infer_symbolic(graph))) < 20_000
 
 
 def test_a_def_of_many_statements_keeps_its_temporaries():

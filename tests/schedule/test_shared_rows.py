@@ -128,6 +128,6 @@ def test_the_rows_of_a_statement_are_looked_for_once(monkeypatch):
 
     rows = sharing._rows
     monkeypatch.setattr(sharing, "_rows", counted)
-    lines = "  ".join(f"T{k}(i) = T{k - 1}(i) + T{k - 1}(i + 1)" for k in range(1, 30))
-    assert kernels(f"def f(float(N) X) -> (T29) {{ T0(i) = X(i)  {lines} }}") == 30
+    lines = "  ".join(f"T{k}(i) = exp(T{k - 1}(i)) + T{k - 1}(i + 1)" for k in range(1, 30))
+    assert kernels(f"def f(float(N) X) -> (T29) {{ T0(i) = exp(X(i))  {lines} }}") == 30
     assert len(found) == len(set(found)) == 30

@@ -1,27 +1,20 @@
 """Which template a statement gets on a GPU.
 
-Statements on single elements are written into their users first; then products, statements that work row by row, stencils,
-reductions and everything else take their templates. `general` takes what no template fits.
+Products come first, then statements that work row by row, stencils, reductions and everything else, each with its templates.
+`general` takes what no template fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import walk
-from tc_jupyter.schedule.inline import inject_inline
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Attach
 from tc_jupyter.schedule.target import Target
 from tc_jupyter.schedule.templates import general, windows
 
 from . import pointwise, product, reduction, rows, stencils, tensor_cores, thin, transposing
-
-MOST_INLINED = 64
-"""Nodes that inlining may add to an expression: computing again is cheaper than memory up to about here."""
 
 Sizes = Mapping[str, int]
 Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
@@ -29,7 +22,7 @@ Template = Callable[[Schedule, str, Target, Sizes], Schedule | None]
 
 def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Schedule:
     """The default schedule of a program on a GPU; `most`: sizes that no call exceeds."""
-    schedule = _inlined(windows.copied(schedule, product.is_product))
+    schedule = windows.copied(schedule, product.is_product)
     for name in schedule.stages:
         if schedule.graph.is_free(name):
             schedule = _product(schedule, name, target, sizes) or schedule
@@ -82,28 +75,3 @@ def _at_root(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Sch
         if found is not None:
             return found
     return general.default(schedule, name, target)
-
-
-def _inlined(schedule: Schedule) -> Schedule:
-    """Temporaries on single elements are put in the place of their reads, but not into products, which read tiles."""
-    graph = schedule.graph  # with what was inlined so far written into its users
-    for name in schedule.stages:
-        stage = graph.stage(name)
-        users = graph.consumers(name)
-        if (
-            name in schedule.graph.outputs
-            or not users
-            or any(product.is_product(schedule, user.name) for user in users)
-        ):
-            continue
-        nodes = sum(1 for _ in walk(stage.statement.value))
-        reads = sum(
-            graph.storage_name(read.tensor) == stage.target for user in users for read in user.statement.reads()
-        )
-        if nodes * reads <= MOST_INLINED:
-            try:
-                schedule = schedule.compute_inline(name)
-            except CompileError:
-                continue
-            graph = inject_inline(graph.replace_stage(replace(stage, attach=Attach("inline"))))
-    return schedule
