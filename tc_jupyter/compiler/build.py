@@ -17,7 +17,7 @@ from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.codegen.llvm import AlikePrinter, emit_as_twin
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.loops import Kernel, PointCheck, lower, lower_later, simplify
+from tc_jupyter.loops import Kernel, PointCheck, lower, lower_later, simplify, with_points
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.cache import default_folder, key_of
@@ -113,7 +113,10 @@ def build(
     known, limits = (multiples(layout.hints), within(layout.hints)) if target.kind == "cpu" else ((), ())
 
     def made(number: int) -> Kernel:
-        return replace(simplify(_fitted(later[number](), layout)), multiples=known, within=limits)
+        kernel = simplify(_fitted(later[number](), layout))
+        if target.kind != "interpreter" and not layout.empty:
+            kernel = with_points(kernel, checks is not None)
+        return replace(kernel, multiples=known, within=limits)
 
     if target.kind == "cpu":
         kernels, sources = _printed(made, bounds.graph, target, ahead)

@@ -22,6 +22,7 @@ from .ir import (
     walk_statements,
 )
 from .lower import PointCheck, lower, lower_later
+from .points import with_points
 from .rewrite import block_with_expressions, variables, with_blocks, with_expressions
 from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify
@@ -54,4 +55,5 @@ __all__ = [
     "walk_statements",
     "with_blocks",
     "with_expressions",
+    "with_points",
 ]

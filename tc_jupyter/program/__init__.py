@@ -28,6 +28,7 @@ from .expr import (
 )
 from .functions import FUNCTIONS, Function
 from .neighbours import grows_slowly, is_along_rows
+from .points import conjuncts, negated, on_data, points_of
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
@@ -75,11 +76,15 @@ __all__ = [
     "Unary",
     "as_size",
     "children",
+    "conjuncts",
     "grows_slowly",
     "is_along_rows",
     "in_32_bits",
     "int64",
     "may_wrap",
+    "negated",
+    "on_data",
+    "points_of",
     "positions",
     "rebuild",
     "rewrite",
