@@ -115,7 +115,7 @@ def build(
     def made(number: int) -> Kernel:
         kernel = simplify(_fitted(later[number](), layout))
         if target.kind != "interpreter" and not layout.empty:
-            kernel = with_points(kernel, checks is not None)
+            kernel = simplify(with_points(kernel, checks is not None))
         return replace(kernel, multiples=known, within=limits)
 
     if target.kind == "cpu":

@@ -40,6 +40,7 @@ from tc_jupyter.program import (
     points_of,
     walk,
 )
+from tc_jupyter.ranges import from_expr, interval, nonnegative
 from tc_jupyter.schedule import identity_of
 
 from .ir import Block, Check, For, If, Kernel, Stmt, Store
@@ -318,11 +319,17 @@ def _ended(
         return None
     if _has_read(guard.condition) and not _runs(nest.loops, depth - 1, around):
         return None
-    return None if _reads_from(guard.condition, nest.store.buffer) else ended(loop, guard.condition)
+    if _reads_from(guard.condition, nest.store.buffer):
+        return None
+    return ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
 
 
-def ended(loop: For, condition: Expr) -> For | None:
-    """A loop over those of its iterations for which a condition holds; `None` if it is no comparison with the loop's variable."""
+def ended(loop: For, condition: Expr, around: tuple[For, ...] = ()) -> For | None:
+    """A loop over those of its iterations for which a condition holds; `None` if it is no comparison with the loop's variable.
+
+    Args:
+        around: the loops that it stands in: with them, one iteration may be known to be one.
+    """
     solved = _solved(condition, loop.var)
     if solved is None:
         return None
@@ -333,7 +340,12 @@ def ended(loop: For, condition: Expr) -> For | None:
     behind = _sum(_binary("min", limit, _sum(end, int64(-1))) if _has_read(limit) else limit, int64(1))
     first = {">": behind, ">=": limit, "==": limit}.get(op)
     last = {"<": limit, "<=": behind, "==": behind}.get(op)
-    start = low if first is None else _binary("max", low, first)
+    if op == "==" and _is_at_least(limit, low, around) and _is_at_least(end, behind, around):
+        return replace(loop, min=simplify_expr(limit), extent=int64(1))
+    if first is not None:
+        start = first if _is_at_least(first, low, around) else _binary("max", low, first)
+    else:
+        start = low
     if last is None:
         return replace(loop, min=simplify_expr(start), extent=simplify_expr(_binary("-", end, start)))
     if first is None:
@@ -371,6 +383,25 @@ def _solved(condition: Expr, var: str) -> tuple[str, Expr] | None:
         if left.dtype is not DType.INT64 or _has_read(left):
             return None
     return op, right
+
+
+def _is_at_least(value: Expr, less: Expr, around: tuple[For, ...]) -> bool:
+    """Whether `value - less` is proved to be 0 or more at every point of the loops around."""
+    if _has_read(value) or _has_read(less):
+        return False
+    rest = from_expr(_binary("-", value, less))
+    for loop in reversed(around):
+        if nonnegative(rest):
+            return True
+        if loop.var in rest.indices:
+            if _has_read(loop.min) or _has_read(loop.extent):
+                return False
+            first = from_expr(loop.min)
+            lower = interval(rest, {loop.var: (first, first + from_expr(loop.extent) - 1)}).lower
+            if lower is None:
+                return False
+            rest = lower
+    return nonnegative(rest)
 
 
 def _is_short(loop: For) -> bool:
