@@ -22,7 +22,7 @@ from .ir import (
     walk_statements,
 )
 from .lower import PointCheck, lower, lower_later
-from .points import with_points
+from .points import is_cheap, with_points
 from .rewrite import block_with_expressions, variables, with_blocks, with_expressions
 from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify
@@ -41,6 +41,7 @@ __all__ = [
     "PointCheck",
     "IllegalKernel",
     "expand",
+    "is_cheap",
     "lower",
     "lower_later",
     "simplify",

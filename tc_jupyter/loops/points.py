@@ -17,7 +17,7 @@ been: neither before a condition on indices that guards it, nor around a loop th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
@@ -25,6 +25,7 @@ from typing import TypeAlias
 from tc_jupyter.program import (
     Binary,
     Call,
+    Cast,
     Const,
     DType,
     Expr,
@@ -51,6 +52,8 @@ MOVABLE = ("serial", "vectorize", "unroll")
 """Loops that a condition may be moved out of: no tasks, no threads."""
 SHORT = 8
 """Loops of up to so many iterations keep their length, by which they are written out: a condition stands inside them."""
+FAR = 1 << 62
+"""No position is as large."""
 CHEAP = 3
 """Reads and operations of an arm up to which it is computed in all lanes, and chosen from, rather than jumped around.
 
@@ -63,7 +66,8 @@ def with_points(kernel: Kernel, checked: bool) -> Kernel:
     Args:
         checked: its checks are in; without them nobody knows what a condition on data guards.
     """
-    return replace(kernel, body=_Moves(checked).block(kernel.body, ()))
+    body = _Moves(checked).block(kernel.body, ())
+    return replace(kernel, body=body, unguarded=checked and not kernel.checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,59 +334,88 @@ def ended(loop: For, condition: Expr, around: tuple[For, ...] = ()) -> For | Non
     Args:
         around: the loops that it stands in: with them, one iteration may be known to be one.
     """
-    solved = _solved(condition, loop.var)
-    if solved is None:
+    found = _ends(condition, loop.var)
+    if found is None:
         return None
-    op, limit = solved
+    first, last = found
     low, end = loop.min, _sum(loop.min, loop.extent)
-    if _has_read(limit) and low != int64(0):  # any number: what is computed with it must not overflow
-        limit = _binary("max", limit, _sum(low, int64(-1)))
-    behind = _sum(_binary("min", limit, _sum(end, int64(-1))) if _has_read(limit) else limit, int64(1))
-    first = {">": behind, ">=": limit, "==": limit}.get(op)
-    last = {"<": limit, "<=": behind, "==": behind}.get(op)
-    if op == "==" and _is_at_least(limit, low, around) and _is_at_least(end, behind, around):
-        return replace(loop, min=simplify_expr(limit), extent=int64(1))
-    if first is not None:
-        start = first if _is_at_least(first, low, around) else _binary("max", low, first)
-    else:
-        start = low
+    starts = first is not None and _is_at_least(first, low, around)
+    one = first is not None and last == _sum(first, int64(1))
+    if first is not None and last is not None and one and starts and _is_at_least(end, last, around):
+        return replace(loop, min=first, extent=int64(1))
+    start = low if first is None else first if starts else simplify_expr(_binary("max", low, first))
     if last is None:
-        return replace(loop, min=simplify_expr(start), extent=simplify_expr(_binary("-", end, start)))
-    if first is None:
+        length = _binary("-", end, start)
+    elif first is None:
         length = _binary("min", loop.extent, _binary("-", last, low))
     else:
         length = _binary("-", _binary("min", end, last), start)
-    return replace(loop, min=simplify_expr(start), extent=simplify_expr(length))
+    return replace(loop, min=start, extent=simplify_expr(length))
 
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+_Ends: TypeAlias = tuple[Expr | None, Expr | None]
+"""From where to where, without that, something holds; `None`: there is no such end."""
 
 
-def _solved(condition: Expr, var: str) -> tuple[str, Expr] | None:
-    """A comparison of integers, solved for a variable that stands on one side of it, added or subtracted."""
+def _ends(condition: Expr, var: str) -> _Ends | None:
+    """Between which values of a variable a comparison of integers holds, if the variable stands on one side of it once."""
     if not isinstance(condition, Binary) or condition.op not in _TURNED:
         return None
     op, left, right = condition.op, condition.left, condition.right
     if _mentions(right, var):
         op, left, right = _TURNED[op], right, left
-    if not _mentions(left, var) or _mentions(right, var):
+    if not _mentions(left, var) or _mentions(right, var) or _has_read(left) or not _is_position(right):
         return None
-    if left.dtype is not DType.INT64 or right.dtype is not DType.INT64:
-        return None
-    while not isinstance(left, IndexVar):
-        match left:
-            case Binary(op="+", left=a, right=b) if not (_mentions(a, var) and _mentions(b, var)):
-                left, moved = (a, b) if _mentions(a, var) else (b, a)
-                right = _binary("-", right, moved)
-            case Binary(op="-", left=a, right=b) if not _mentions(b, var):
-                left, right = a, _sum(right, b)
-            case Binary(op="-", left=a, right=b) if not _mentions(a, var):
-                op, left, right = _TURNED[op], b, _binary("-", a, right)
-            case _:
-                return None
-        if left.dtype is not DType.INT64 or _has_read(left):
-            return None
-    return op, right
+    limit = _within_reach(right)
+    behind = _sum(limit, int64(1))
+    ends: _Ends | None = (
+        {">": behind, ">=": limit, "==": limit}.get(op),
+        {"<": limit, "<=": behind, "==": behind}.get(op),
+    )
+    while ends is not None and left != IndexVar(var):
+        left, ends = _solved(left, ends, var)
+    return ends
+
+
+def _solved(side: Expr, ends: _Ends, var: str) -> tuple[Expr, _Ends | None]:
+    """The operand that has the variable, and between which of its values the side is between `ends`; `None` if it is not known."""
+    first, last = ends
+    match side:
+        case Binary(op="+", left=a, right=b) if _mentions(a, var) != _mentions(b, var):
+            inner, moved = (a, b) if _mentions(a, var) else (b, a)
+            return inner, _each(ends, lambda end: _binary("-", end, moved))
+        case Binary(op="-", left=a, right=b) if not _mentions(b, var):
+            return a, _each(ends, lambda end: _sum(end, b))
+        case Binary(op="-", left=a, right=b) if not _mentions(a, var):
+            ends = _each((last, first), lambda end: _binary("-", a, end))
+            return b, _each(ends, lambda end: _sum(end, int64(1)))
+        case Binary(op="//", left=a, right=Const(value=by)) if int(by) > 0 and not any(map(_has_any_read, ends)):
+            return a, _each(ends, lambda end: _binary("*", int64(int(by)), end))
+        case _:
+            return side, None
+
+
+def _each(ends: _Ends, change: Callable[[Expr], Expr]) -> _Ends:
+    first, last = ends
+    return None if first is None else simplify_expr(change(first)), None if last is None else simplify_expr(
+        change(last)
+    )
+
+
+def _is_position(expr: Expr) -> bool:
+    return expr.dtype is DType.INT64
+
+
+def _within_reach(limit: Expr) -> Expr:
+    """A number as large as any position, where elements decide it: what is computed with it does not overflow."""
+    if not _has_read(limit) or (isinstance(limit, Cast) and limit.operand.dtype.bits < 64):
+        return limit
+    return _binary("min", _binary("max", limit, int64(-FAR)), int64(FAR))
+
+
+def _has_any_read(expr: Expr | None) -> bool:
+    return expr is not None and _has_read(expr)
 
 
 def _is_at_least(value: Expr, less: Expr, around: tuple[For, ...]) -> bool:
@@ -457,4 +490,4 @@ def _reads_from(expr: Expr, buffer: str) -> bool:
     return any(isinstance(node, Read) and node.tensor == buffer for node in walk(expr))
 
 
-__all__ = ["ended", "with_points"]
+__all__ = ["ended", "is_cheap", "with_points"]

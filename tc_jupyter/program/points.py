@@ -9,8 +9,9 @@ Worked example: under `+`, `i < n && X(i) > 0 ? float(Y(i)) : 0` is `Y(i)` as `f
 
 from __future__ import annotations
 
-from .expr import Binary, Cast, Const, DType, Expr, Read, Select, Size, Unary, walk
+from .expr import Binary, Call, Cast, Const, DType, Expr, Read, Select, Size, Unary, walk
 
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
@@ -42,11 +43,30 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
     match condition:
         case Binary(op="&&", left=left, right=right):
             return (*conjuncts(left), *conjuncts(right))
-        case Unary(op="!", operand=Binary(op="||") | Unary() | Binary() as operand):
+        case Unary(op="!", operand=operand):
             found = negated(operand)
             return (condition,) if found == condition else conjuncts(found)
+        case Binary(op="<" | "<=" | ">" | ">=" as op, left=left, right=right):
+            return _of_extremum(op, left, right) or _of_extremum(_TURNED[op], right, left) or (condition,)
         case _:
             return (condition,)
+
+
+def _of_extremum(op: str, side: Expr, limit: Expr) -> tuple[Expr, ...]:
+    """`max(a, b) <= c` as `a <= c` and `b <= c`, `abs(a) <= c` as `a <= c` and `-c <= a`, of integers; else nothing."""
+    if not side.dtype.is_integer:
+        return ()
+    upper = op in ("<", "<=")
+    match side:
+        case Binary(op="max" | "min" as extremum, left=a, right=b) if (extremum == "max") is upper:
+            return tuple(part for each in (a, b) for part in conjuncts(Binary(op, each, limit, DType.BOOL, side.span)))
+        case Call(function="abs", arguments=(a,)) if upper and side.dtype is DType.INT64:
+            less = Unary("-", limit, limit.dtype)
+            return tuple(
+                Binary(each, a, end, DType.BOOL, side.span) for each, end in ((op, limit), (_TURNED[op], less))
+            )
+        case _:
+            return ()
 
 
 def negated(condition: Expr) -> Expr:

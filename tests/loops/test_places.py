@@ -9,10 +9,10 @@ import tc_jupyter as tc
 from tc_jupyter.loops import Block, For
 from tc_jupyter.loops.points import ended
 from tc_jupyter.loops.show import show_expr
-from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Size, int64
+from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, int64
 
 i, k, n = IndexVar("i"), IndexVar("k"), Size("N")
-length = Read("L", (i,), DType.INT64)
+length, long = (Read("L", (i,), dtype) for dtype in (DType.INT32, DType.INT64))
 
 
 def op(operator: str, left: Expr, right: Expr) -> Expr:
@@ -30,8 +30,10 @@ def op(operator: str, left: Expr, right: Expr) -> Expr:
         (op("==", k, i), "max(0, i)", "min(N, i + 1) - max(0, i)"),
         (op("<", op("+", k, i), n), "0", "min(N, N - i)"),
         (op("<", op("-", i, k), int64(4)), "max(0, i - 4 + 1)", "N - max(0, i - 4 + 1)"),
-        (op("<", k, length), "0", "min(N, L[i])"),
-        (op("<=", k, length), "0", "min(N, min(L[i], N + -1) + 1)"),
+        (op("==", op("//", k, int64(8)), i), "max(0, 8 * i)", "min(N, 8 * (i + 1)) - max(0, 8 * i)"),
+        (op("<", k, Cast(length, DType.INT64)), "0", "min(N, L[i])"),
+        (op("<=", k, Cast(length, DType.INT64)), "0", "min(N, L[i] + 1)"),
+        (op("<", k, long), "0", f"min(N, min(max(L[i], {-(2**62)}), {2**62}))"),
         (op("!=", k, i), None, None),
         (op("<", op("*", int64(2), k), i), None, None),
         (op("<", k, op("*", k, i)), None, None),
@@ -47,13 +49,14 @@ def test_a_comparison_with_the_variable_ends_the_loop(condition, low, extent):
 @pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "=="])
 def test_any_number_of_64_bits_is_an_end(operator, limit):
     module = tc.compile(
-        f"def f(int64(B) L, float(K) X) -> (Y) {{ Y(b) +=! k + 2 {operator} L(b) ? X(k) : 0 }}", target="cpu"
+        f"def f(int64(B) L, float(B, K) X) -> (Y) {{ Y(b) +=! k + 2 {operator} L(b) ? X(b, k) : 0 }}", target="cpu"
     )
+    assert "for k in 0:K\n" not in module.f.source("loops")
     x = np.arange(1, 8, dtype="f")
     place = np.arange(7).astype(object) + 2
     kept = {"<": place < limit, "<=": place <= limit, ">": place > limit, ">=": place >= limit, "==": place == limit}
     expected = x[kept[operator].astype(bool)].sum()
-    np.testing.assert_array_equal(module.f(np.array([limit] * 3), x), [expected] * 3)
+    np.testing.assert_array_equal(module.f(np.array([limit] * 3), np.stack([x] * 3)), [expected] * 3)
 
 
 TABLE = [
