@@ -10,6 +10,7 @@ from tc_jupyter.loops import Block, For
 from tc_jupyter.loops.points import ended
 from tc_jupyter.loops.show import show_expr
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Size, int64
+from tc_jupyter.runtime import nvrtc
 
 i, k, n = IndexVar("i"), IndexVar("k"), Size("N")
 length, long = (Read("L", (i,), dtype) for dtype in (DType.INT32, DType.INT64))
@@ -89,20 +90,27 @@ TABLE = [
 ]
 
 
+QUIET = ("TC234", "TC330")
+
+
+def text_of(statement: str) -> str:
+    """A def of a statement of the table."""
+    return f"def f(float(V, D) T, int32(B, L) I, int32(B) Len, int32(B) J, float(B) W) -> (Y) {{ {statement} }}"
+
+
 @pytest.mark.parametrize(("statement", "lines"), TABLE)
 def test_places(statement, lines):
-    text = f"def f(float(V, D) T, int32(B, L) I, int32(B) Len, int32(B) J, float(B) W) -> (Y) {{ {statement} }}"
-    loops = [line.split("  #")[0].strip() for line in tc.compile(text, allow="TC234").f.source("loops").splitlines()]
+    loops = [
+        line.split("  #")[0].strip()
+        for line in tc.compile(text_of(statement), allow=QUIET).f.source("loops").splitlines()
+    ]
     found = [loops.index(line) for line in lines if line in loops]
     assert len(found) == len(lines), "\n".join(loops)
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize("check", ["all", "none"])
-@pytest.mark.parametrize("statement", [statement for statement, _ in TABLE])
-def test_values(statement, check):
-    """Positions that no condition lets through may be anything."""
-    text = f"def f(float(V, D) T, int32(B, L) I, int32(B) Len, int32(B) J, float(B) W) -> (Y) {{ {statement} }}"
+def data_of(statement: str):
+    """Arrays for the statements of the table; positions that no condition lets through are outside."""
     rng = np.random.default_rng(3)
     v, d, b, rows = 6, 37, 11, 9
     index, length = rng.integers(0, v, (b, rows), np.int32), rng.integers(-2, rows + 3, b, np.int32)
@@ -111,11 +119,27 @@ def test_values(statement, check):
         index[np.arange(rows) >= length[:, None]] = 99
         index[weights <= 0 if "W(b) >" in statement else []] = -5
     place = np.where(weights > 0, rng.integers(0, v, b), -7).astype(np.int32)
-    arrays = rng.standard_normal((v, d), np.float32), index, length, place, weights
-    fast, plain = (
-        tc.compile(text, allow="TC234", target=target, check=check).f(*arrays) for target in ("cpu", "interpreter")
-    )
-    np.testing.assert_allclose(fast, plain, rtol=1e-5, atol=1e-6)
+    return rng.standard_normal((v, d), np.float32), index, length, place, weights
+
+
+def expected(statement: str):
+    """What the loops as they are written compute."""
+    return tc.compile(text_of(statement), allow=QUIET, target="interpreter").f(*data_of(statement))
+
+
+@pytest.mark.parametrize("check", ["all", "none"])
+@pytest.mark.parametrize("statement", [statement for statement, _ in TABLE])
+def test_values(statement, check):
+    found = tc.compile(text_of(statement), allow=QUIET, target="cpu", check=check).f(*data_of(statement))
+    np.testing.assert_allclose(found, expected(statement), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
+@pytest.mark.parametrize("statement", [statement for statement, _ in TABLE])
+def test_values_on_a_gpu(statement):
+    found = tc.compile(text_of(statement), allow=QUIET).f.simulate(*data_of(statement))
+    assert not found.findings
+    np.testing.assert_allclose(found.outputs[0], expected(statement), rtol=1e-5, atol=1e-6)
 
 
 def test_a_position_that_is_looked_at_is_checked():
