@@ -3,6 +3,7 @@
 Goes out: `Kernel` values, the last form that both back ends share. `interpret` runs them: the meaning of every program.
 """
 
+from .conditions import is_cheap, with_points
 from .expand import expand
 from .ir import (
     SPARE,
@@ -22,7 +23,6 @@ from .ir import (
     walk_statements,
 )
 from .lower import PointCheck, lower, lower_later
-from .points import is_cheap, with_points
 from .rewrite import block_with_expressions, variables, with_blocks, with_expressions
 from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify

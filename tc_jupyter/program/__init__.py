@@ -6,6 +6,7 @@ Ranges are not known here.
 
 from .check_sac import CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
 from .check_tc import Callee, Checked, check_tc, python_name
+from .conditions import conjuncts, negated, on_data, points_of
 from .expr import (
     COMPARISONS,
     LOGICAL,
@@ -28,7 +29,6 @@ from .expr import (
 )
 from .functions import FUNCTIONS, Function
 from .neighbours import grows_slowly, is_along_rows
-from .points import conjuncts, negated, on_data, points_of
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
