@@ -18,12 +18,11 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakSet
 
 from tc_jupyter.compiler import Analysis, FunctionAnalysis, allowed_codes, analyze, called_names, text_of_def
-from tc_jupyter.compiler.agreement import allowances, close, largest
+from tc_jupyter.compiler.agreement import Judge
 from tc_jupyter.compiler.build import Build
 from tc_jupyter.compiler.cost import Counts, cost_of
 from tc_jupyter.compiler.definition import (
@@ -724,7 +723,7 @@ class Function:
         return Benchmark(rows_of(timings, counts.flops, counts.bytes, limits, agrees), limits, notes)
 
     def judge(self, *arrays: Any) -> Callable[[Any, Any], bool]:
-        """What says whether two results for these arguments agree: integers exactly, floats up to the rounding of their sums.
+        """What says whether two results for these arguments agree: integers exactly, floats up to the roundings of the def.
 
         Args:
             arrays: the arguments of a call, in their order.
@@ -732,9 +731,8 @@ class Function:
         definition = self._known(arrays)
         inputs = definition.inputs(arrays)
         sizes, program = definition.numbers_at(inputs.sizes).sizes, definition.program
-        sized = {name: largest(value) for name, value in zip(program.parameters, arrays, strict=True)}
         tf32 = self._options.tf32 and engine_of(self._options.target, inputs.device) == "cuda"
-        return partial(close, allowed=allowances(program, definition.found.ranges, sizes, sized, tf32))
+        return Judge(program, definition.found.ranges, sizes, arrays, tf32)
 
     def tune(
         self,

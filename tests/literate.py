@@ -30,7 +30,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tc_jupyter.compiler import Analysis, analyze
-from tc_jupyter.diagnostics import CompileError, Diagnostic
+from tc_jupyter.diagnostics import CompileError, Diagnostic, Edit
 from tc_jupyter.schedule import Bounds, Schedule, phases, schedule_of
 
 CASES = Path(__file__).with_name("cases")
@@ -207,11 +207,19 @@ def helps(case: Case, options: tuple[str, ...]) -> str:
 def fixed(case: Case, options: tuple[str, ...]) -> str:
     """The program after all fixes, and what is still said about it."""
     text = case.program
-    edits = [edit for item in case.analysis.diagnostics if item.fix for edit in item.fix.edits]
+    edits: list[Edit] = []
+    for item in case.analysis.diagnostics:
+        more = [edit for edit in item.fix.edits] if item.fix else []
+        if not any(_overlap(one, other) for one in more for other in edits):  # else it is for afterwards
+            edits += more
     for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
         text = text[: edit.span.start] + edit.text + text[edit.span.end :]
     left = diagnostics(Case(case.path, case.title, case.language, case.options, text), ())
     return text if left == "none" else f"{text}\n{left}"
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    return max(one.span.start, other.span.start) < min(one.span.end, other.span.end)
 
 
 def _refusal(item: Diagnostic) -> str:

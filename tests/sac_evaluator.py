@@ -160,7 +160,7 @@ class Evaluator:
                 left = self.value(e.left, env)
                 if left.shape == () and bool(left.data[0]) == (e.op == "||"):
                     return left
-                return self.value(e.right, env)
+                return self.zipped(lambda x, y: binary(e.op, x, y), left, self.value(e.right, env))
             case Binary():
                 left, right = self.value(e.left, env), self.value(e.right, env)
                 own = self.own(e.op, [left, right])
@@ -332,7 +332,7 @@ class Evaluator:
         if any(h < 0 for h in high):
             raise SacError("negative extent")
         layout = place(parts[-1].pattern, high, body_shape)
-        shape = tuple(n for _, _, n in layout)
+        shape = tuple(max(n, 0) for _, _, n in layout)  # a body that is never evaluated may have any shape
         data = {}
         for clause in parts:
             self.fill(data, clause, env, shape)
@@ -347,7 +347,7 @@ class Evaluator:
         empty = any(a >= b for a, b in zip(low, high, strict=True))
         self.skipped |= empty
         for (kind, k, n), extent in zip(layout, shape, strict=True):
-            if kind == "body" and n != extent:
+            if kind == "body" and n != extent and not (empty and 0 in shape):
                 raise SacError("bodies differ")
             if kind == "name" and (low[k] < 0 or (n > extent and not empty)):
                 raise SacError("partition leaves the result")

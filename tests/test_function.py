@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.function import Options, close
+from tc_jupyter.compiler.agreement import close
+from tc_jupyter.function import Options
 from tc_jupyter.runtime import nvrtc
 from tc_jupyter.runtime.cpu import cpu_target
 from tc_jupyter.runtime.launch import entry_point

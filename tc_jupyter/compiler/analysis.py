@@ -9,12 +9,14 @@ Worked example: `analyze("def mv(float(R,C) A, float(C) B) -> (o) { o(i) +=! A(i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
-from tc_jupyter.diagnostics import Diagnostic, Severity, SourceText, Span, codes, nearest, render
+from tc_jupyter.diagnostics import Diagnostic, Edit, Severity, SourceText, Span, codes, nearest, render
 from tc_jupyter.diagnostics.work import WORK, allowed, in_turn
 from tc_jupyter.program import Callee, Program, check_tc
 from tc_jupyter.runtime.forks import MAKING
@@ -123,9 +125,27 @@ def _analysis(
             found, said = analyze_program(program, key not in checked.broken)
         functions[key] = found
         messages += said
-    messages = two_statements.without_other_sums(messages, source, functions, callees)
+    messages = two_statements.without_other_sums(_apart(parsed.diagnostics, messages), source, functions, callees)
     shown = finish(messages, strict, silent, parsed.allow)
     return Analysis(source, language, shown, functions, parsed)
+
+
+def _apart(of_text: Sequence[Diagnostic], messages: list[Diagnostic]) -> list[Diagnostic]:
+    """The messages, those about the meaning without fixes that write over what a fix of the text changes."""
+    spans = sorted(
+        {edit.span for item in of_text if item.fix for edit in item.fix.edits if edit.span.end > edit.span.start}
+    )
+    ends = list(accumulate((span.end for span in spans), max))
+
+    def overlaps(edit: Edit) -> bool:
+        before = bisect_left(spans, edit.span.end, key=lambda span: span.start)
+        return before > 0 and edit.span.end > edit.span.start and ends[before - 1] > edit.span.start
+
+    known = set(map(id, of_text))
+    return [
+        replace(item, fix=None) if id(item) not in known and item.fix and any(map(overlaps, item.fix.edits)) else item
+        for item in messages
+    ]
 
 
 def called_names(text: str, language: str, names: Iterable[str]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
 from tc_jupyter.ranges import Name, Ranges, SizeExpr, divided_by, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.data import DataCheck
+from tc_jupyter.ranges.size_expr import Opaque
 from tc_jupyter.runtime import cpu, cuda, jit, nvrtc
 from tc_jupyter.runtime.arguments import (
     Parameter,
@@ -221,7 +222,7 @@ class Definition:
             CallError: TC605, a size differs from the one that `specialize=` fixed.
         """
         constants, hints = self.size_class(sizes, engine)
-        if 0 in sizes.values():
+        if 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
             return replace(layout, empty=True, constants=gone)
@@ -244,6 +245,22 @@ class Definition:
             for atom in product
             for name in of_atom(atom).names
         )
+
+    @cached_property
+    def _extents(self) -> tuple[SizeExpr, ...]:
+        """The lengths of loops, where sizes alone decide: if one is 0, the loops around it are not begun."""
+        known = {
+            *self.program.sizes,
+            *(each.name for each in self.parameters if not each.rank and each.dtype.is_integer),
+        }
+        found = [
+            index.upper - index.lower
+            for indices in self.found.ranges.indices.values()
+            for index in indices
+            if index.lower is not None and index.upper is not None
+        ]
+        lengths = [each for each in dict.fromkeys(found) if each.names and each.names <= known]
+        return tuple(each for each in lengths if not any(isinstance(atom, Opaque) for atom in each.atoms()))
 
     def _engine(self, device: str) -> str:
         """The engine for arrays on a device.
@@ -442,10 +459,11 @@ class Definition:
         results = [(name, program.tensor(name).dtype, _texts(boxes[name].shape)) for name in program.results]
         if any(numpy_dtype(dtype) is None for _, dtype, _ in results):
             return None
-        extent_tests = [f"{text} >= 0" for _, _, shape in results for text in shape if text not in program.sizes]
-        present = [f"{name} > 0" for name in program.sizes]  # a size of 0 has code of its own
+        # a size of 0, and a loop without iterations, have code of their own
+        lengths = [*(text for _, _, shape in results for text in shape), *_texts(self._extents)]
+        present = [f"{text} > 0" for text in dict.fromkeys((*lengths, *program.sizes)) if not text.isdecimal()]
         on_sizes = [item.text for item in checked if item.kind == "SIZE"]
-        tests = tuple(dict.fromkeys([*on_sizes, *extent_tests, *present]))
+        tests = tuple(dict.fromkeys([*on_sizes, *present]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.by_class and has_classes(program)
         few = few_sizes(program, found.ranges) if self.by_class and not by_shape else {}

@@ -18,11 +18,12 @@ import numpy as np
 from tc_jupyter.codegen import Argument, KernelSource
 from tc_jupyter.diagnostics import codes
 from tc_jupyter.loops import Buffer, Kernel
+from tc_jupyter.program import DType
 from tc_jupyter.runtime import cuda
 from tc_jupyter.runtime.arguments import call_error, fail
 from tc_jupyter.runtime.arrays import NDArray, copied, host_array, numpy_dtype, storage_dtype, view_of
 from tc_jupyter.runtime.cubin import Occupancy, Resources, occupancy, read_resources
-from tc_jupyter.runtime.kernel import CallNumbers, Inputs, Numbers, refuse_larger, root_of
+from tc_jupyter.runtime.kernel import CallNumbers, Inputs, Numbers, in_memory, refuse_larger, root_of
 from tc_jupyter.runtime.launch import RECORD, failure_of, integers, values_of_checks
 from tc_jupyter.simulator import DeviceMemory, Finding, GlobalArray
 from tc_jupyter.simulator import simulate as simulate_launch
@@ -142,7 +143,7 @@ def simulate(
         seconds: how long it may take, as estimated before it begins; `None` for any time.
 
     Raises:
-        CallError: TC507, it takes longer; TC604, a check at a point failed.
+        CallError: TC507, it takes longer; TC502 or TC612, an array is too large; TC604, a check at a point failed.
         BackendError: NVRTC is not installed.
         SimulationError: the call is too large, or the PTX has something that the simulator does not know.
     """
@@ -182,10 +183,11 @@ class _SimulatedCall:
         self.reports: list[str] = []
         for name, view in inputs.arrays.items():
             host = view if view.device == "cpu" else view_of(host_array(view.owner))
-            self.arrays[name] = host_array(copied(host).owner)
+            make = lambda host=host: host_array(copied(host).owner)  # noqa: E731
+            self.arrays[name] = in_memory(make, made.program, name, made.program.tensor(name).dtype, view.shape)
         for name in made.program.results:
-            dtype = storage_dtype(made.program.tensor(name).dtype)
-            self.arrays[root_of(made.program, name)] = np.zeros(numbers.shapes[name], dtype)
+            dtype = made.program.tensor(name).dtype
+            self.arrays[root_of(made.program, name)] = self.zeros(name, dtype, numbers.shapes[name])
 
     def launch(self, kernel: Kernel, source: KernelSource) -> None:
         compiled = cuda.compile_source(source, replace(self.made.target, arch=SIMULATED))
@@ -242,8 +244,11 @@ class _SimulatedCall:
             shape = tuple(max(0, extent) for extent in extents)  # a size of 0 may give less
             if shape and buffer.pad:
                 shape = (*shape[:-1], shape[-1] + buffer.pad)
-            found = self.arrays[buffer.name] = np.zeros(shape, storage_dtype(buffer.dtype))
+            found = self.arrays[buffer.name] = self.zeros(buffer.name, buffer.dtype, shape)
         return found
+
+    def zeros(self, name: str, dtype: DType, shape: tuple[int, ...]) -> NDArray:
+        return in_memory(lambda: np.zeros(shape, storage_dtype(dtype)), self.made.program, name, dtype, shape)
 
     def result(self, name: str) -> NDArray:
         array = self.arrays[root_of(self.made.program, name)]

@@ -105,7 +105,7 @@ NOT_COUNTED = Code("TC412", "not-counted", _E, "the elements that a stage needs 
 NOT_ROLLING = Code("TC413", "not-rolling", _N, "a stage that asks to keep a window computes all of it at every visit")
 
 UNSUPPORTED = Code("TC501", "unsupported", _E, "the feature is not part of this version")
-TOO_LARGE = Code("TC502", "too-large", _E, "a constant is beyond 2^63 - 1")
+TOO_LARGE = Code("TC502", "too-large", _E, "a constant, or an array, is beyond 2^63 - 1")
 DEVICE_LIMIT = Code("TC503", "device-limit", _E, "a limit of the compiler or device is exceeded")
 DEVICE_TYPE = Code("TC504", "device-type", _E, "the element type does not exist on the device")
 MATCH_IGNORED = Code("TC505", "match-ignored", _W, "`<=> library(...)` has no effect")

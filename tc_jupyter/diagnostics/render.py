@@ -13,6 +13,7 @@ Worked example:
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from .codes import ALL
 from .diagnostic import Diagnostic, Severity, SourceText, Span
 
 _WIDTH = 140  # columns of a source line that are shown
+_HELP_WIDTH = 100  # of a line of help, as of a formatted def; notebooks break longer lines inside of words
 _TAB = 4
 _STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.NOTE: "\x1b[1;36m"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -88,11 +90,21 @@ def _render_one(item: Diagnostic, source: SourceText, color: bool) -> str:
     if source.text:
         lines += _excerpt(marks, source, width, style, dim, reset)
     if item.help:
-        lines.append(f"{bold}help:{reset} {item.help}")
+        lines += _help(item.help, bold, reset)
     if item.fix:
-        lines.append(f"{bold}help:{reset} {item.fix.title}")
+        lines += _help(item.fix.title, bold, reset)
         lines += _fixed_lines(item, source, width, dim, reset)
     return "\n".join(lines)
+
+
+def _help(text: str, bold: str, reset: str) -> list[str]:
+    """Lines of help, broken between words; those after the first stand under its text."""
+    first, *rest = [
+        line
+        for part in text.split("\n")
+        for line in textwrap.wrap(part, _HELP_WIDTH - 6, break_long_words=False, break_on_hyphens=False) or [""]
+    ]
+    return [f"{bold}help:{reset} {first}", *(f"      {line}".rstrip() for line in rest)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from .ir import (
     walk_statements,
 )
 from .lower import PointCheck, lower, lower_later
+from .points import without_empty_rounds
 from .rewrite import block_with_expressions, variables, with_blocks, with_expressions
 from .simplify import simplify, simplify_expr
 from .verify import IllegalKernel, verify
@@ -57,4 +58,5 @@ __all__ = [
     "with_blocks",
     "with_expressions",
     "with_points",
+    "without_empty_rounds",
 ]

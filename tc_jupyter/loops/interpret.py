@@ -22,7 +22,21 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
+from tc_jupyter.program import (
+    LARGEST_ARRAY,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    array_bytes,
+)
 
 from .intrinsics import INTRINSICS
 from .ir import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Kernel, Stmt, Store
@@ -276,6 +290,8 @@ def _check_bounds(array: np.ndarray, where: tuple[int, ...]) -> None:
 
 def _allocate(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     shape = tuple(max(0, extent) for extent in shape)
+    if array_bytes(shape, DType(dtype).bytes) > LARGEST_ARRAY:
+        raise MemoryError(f"an array of shape {shape}")
     if dtype == "bfloat16":
         return np.full(shape, 0x7FC0, np.uint16)
     if dtype.startswith("float"):

@@ -49,10 +49,12 @@ SOURCE_LIMIT = 30_000
 MOST_MESSAGES = 50
 """Messages drawn in a card; the count of the others is said."""
 
-_LINE = "rgba(128,128,128,.35)"
+_LINE = "var(--jp-border-color2,#80808059)"
 _MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:.93em"
 # a page that styles `code` and `pre` (JupyterLab, nbconvert) gives them a background that may be invisible in the other theme
 _PLAIN = "background:none;color:inherit;border:0;padding:0"
+FONT_SIZE = "font-size:max(var(--jp-ui-font-size1,13px),var(--jp-code-font-size,13px))"
+"""As large as the larger of what a reader chose for menus and for code; JupyterLab's sizes of both are 13 pixels."""
 _CODE = f"{_MONO};{_PLAIN};white-space:pre-wrap"
 _CELL = "padding:1px 16px 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
 _TABLE = "border-collapse:collapse;border:0;margin:0;font-size:inherit;width:auto;table-layout:auto"
@@ -79,7 +81,7 @@ def html_card(analysis: Analysis, engine: str, sources: Mapping[str, Mapping[str
     foot = f'<div style="{_MUTED};font-size:.88em;margin-top:6px">engine: {escape(engine)}</div>' if engine else ""
     style = (
         f"border:1px solid {_LINE};border-radius:4px;padding:6px 12px 8px;margin:2px 0;max-width:100%;overflow-x:auto;"
-        "line-height:1.45;font-size:13px"
+        f"line-height:1.45;{FONT_SIZE}"
     )
     return f'<div data-tc="card" style="{style}">{_ruled(parts)}{foot}</div>'
 

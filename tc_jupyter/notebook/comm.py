@@ -18,8 +18,8 @@ from typing import Any, TypeAlias, cast
 
 from tc_jupyter import __version__, ide
 from tc_jupyter.diagnostics.codes import ALL
-from tc_jupyter.function import Function
 
+from .names import known_functions
 from .options import parser
 
 TARGET = "tc_jupyter"
@@ -223,10 +223,8 @@ class Channel:
     # what a text may call --------------------------------------------------------------------------------------------------------
 
     def _functions(self) -> dict[str, Any]:
-        """The functions of the namespace, by the names they have there and as they are written; a running cell may add more."""
-        namespace: dict[str, Any] = {} if self.shell is None else self.shell.user_ns.copy()
-        found = {name: value for name, value in namespace.items() if isinstance(value, Function)}
-        return {function.written_name: function for function in found.values()} | found
+        """The functions of the namespace, by the names they have there; a running cell may add more."""
+        return dict(known_functions({} if self.shell is None else self.shell.user_ns.copy()))
 
     def _known(self, request: Json) -> dict[str, Any]:
         """Functions that the text may call: those of the namespace, then those of cells above that were not run."""

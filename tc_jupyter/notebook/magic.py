@@ -27,6 +27,7 @@ from tc_jupyter.runtime import doctor
 from tc_jupyter.runtime.nvrtc import BackendError
 
 from .errors import CellError, colored, on_red
+from .names import known_functions, with_meanings
 from .options import SUBCOMMANDS, TARGETS, line_help, parser
 from .report import Report
 
@@ -50,6 +51,7 @@ class TcMagics(Magics, Configurable):
         """Make the magics of a shell; `front_end` says in words which front end is attached."""
         self._front_end = front_end
         self._made: WeakSet[Function] = WeakSet()
+        self._cells: dict[str, int] = {}
         Configurable.__init__(self, parent=shell)
         Magics.__init__(self, shell=shell)
         if shell is not None and self not in shell.configurables:
@@ -82,7 +84,8 @@ class TcMagics(Magics, Configurable):
         allow = _allowed(language, given.allow)
         analysis = analyze(cell, language=language, strict=strict, allow=allow, known=known)
         if not analysis.ok:
-            raise self._error(analysis) from None
+            said = with_meanings(analysis.diagnostics, analysis.source, self._namespace(), self._cells)
+            raise self._error(replace(analysis, diagnostics=said)) from None
         own = {*analysis.functions, *analysis.open_functions}
         called = {name: known[name] for name in called_names(cell, language, known) if name not in own}
         options = Options(cell, language, target, strict, allow, known=called, follows=True)
@@ -144,6 +147,7 @@ class TcMagics(Magics, Configurable):
     def _bind(self, functions: Mapping[str, Function]) -> None:
         if self.shell is not None:
             self.shell.push(dict(functions))
+            self._cells.update(dict.fromkeys(functions, self.shell.execution_count))
 
     # --- %tc ---------------------------------------------------------------------------------------------------------------------
 
@@ -293,12 +297,6 @@ def _cache_line() -> str:
         return "off"
     count, size = cache.size()
     return f"{count} files, {size / 1e6:.1f} MB in {cache.folder}"
-
-
-def known_functions(namespace: Mapping[str, Any]) -> dict[str, Function]:
-    """What a cell may call: the functions of the notebook by the names they have there, and as they are written."""
-    found = {name: value for name, value in namespace.items() if isinstance(value, Function)}
-    return {function.written_name: function for function in found.values()} | found
 
 
 def report_of(function: Function) -> Report:

@@ -9,6 +9,7 @@ from .check_tc import Callee, Checked, check_tc, python_name
 from .conditions import conjuncts, negated, on_data, points_of
 from .expr import (
     COMPARISONS,
+    LARGEST_ARRAY,
     LOGICAL,
     Binary,
     Call,
@@ -21,6 +22,7 @@ from .expr import (
     Select,
     Size,
     Unary,
+    array_bytes,
     children,
     int64,
     rebuild,
@@ -64,6 +66,7 @@ __all__ = [
     "Equality",
     "Expr",
     "Index",
+    "LARGEST_ARRAY",
     "LARGEST_POSITION",
     "IndexVar",
     "Partition",
@@ -89,4 +92,5 @@ __all__ = [
     "rebuild",
     "rewrite",
     "walk",
+    "array_bytes",
 ]

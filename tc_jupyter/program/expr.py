@@ -9,7 +9,8 @@ Worked example: `A(i, k) / 2` over `float32` is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias, assert_never
@@ -79,6 +80,17 @@ class DType(Enum):
 
 _FLOATS = frozenset((DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64))
 _BITS = {dtype: int("".join(filter(str.isdigit, dtype.value)) or 8) for dtype in DType}
+
+LARGEST_ARRAY = (1 << 63) - 1
+"""The most `array_bytes` that an array can have."""
+
+
+def array_bytes(shape: Iterable[int], itemsize: int) -> int:
+    """The bytes that the distances between elements span: NumPy counts an extent of 0 as 1, and so do all who make arrays.
+
+    Worked example: `array_bytes((0, 1 << 62), 8)` is `1 << 65`, so there is no such array, although it would have no element.
+    """
+    return itemsize * math.prod(extent for extent in shape if extent > 0)
 
 
 class _Node:

@@ -120,7 +120,7 @@ def upper_limit(expr: Expr, name: str, bound: Expr, box: Mapping[str, Interval])
     atom, factor = mine[0], terms[mine[0]]
     rest = build(({other: count for other, count in terms.items() if other is not atom}, constant))
     worst = ends(rest, box)
-    if worst is None:
+    if worst is None or name in index_names(worst[1]):  # an index inside it ends where this one says: no limit of it
         return None
     room = floordiv(sub(bound, worst[1]), value_expr(factor))
     if isinstance(atom, IndexVar):

@@ -17,8 +17,10 @@ from .sac_builtins import Builtins
 from .sac_emit import Draft, rename_reads, zero
 from .sac_helpers import clipped_box, covers, intersected, is_whole
 from .sac_sizes import ONE, ZERO, Interval, fold, index_names, is_nonnegative, same, sub, substitute
-from .sac_values import Kind, Piece, Value, compute, convert, promote
+from .sac_values import Kind, Piece, Value, compute, convert, promote, weight
 from .sac_work import MOST_PIECES, MOST_PIECES_WITH_NUMBERS, Context, NeedMore, Part
+
+HEAVIEST_END = 60  # expression nodes of an end of a box; bounds of several products, each cut at the others, have more
 
 
 class Boxes(Builtins):
@@ -44,12 +46,14 @@ class Boxes(Builtins):
             piece = parts[0].bodies[0]
             return Value(kind, shape, piece.axes, convert(piece.expr, parts[0].kind, kind))
         limit = MOST_PIECES_WITH_NUMBERS if self.numbers else MOST_PIECES
+        cuts = [clipped_box(part.box, shape) for part in parts]
+        domains = [self.domain(cut, cuts[:at], limit, node.span) for at, cut in enumerate(cuts)]
+        holes = self.domain(whole, cuts, limit, node.span)
+        ends = (end for boxes in (*domains, holes) for box in boxes for interval in box for end in interval)
+        if any(weight(end) > HEAVIEST_END for end in ends):
+            return self.chosen(parts, shape, filler, kind, context)
         pieces: list[Piece] = []
-        cuts: list[tuple[Interval, ...]] = []
-        for part in parts:
-            inside = clipped_box(part.box, shape)
-            domain = self.domain(inside, cuts, limit, node.span)
-            cuts.append(inside)
+        for part, domain in zip(parts, domains, strict=True):
             if not domain and not is_empty(part.box):
                 self.out.hidden.append(Partition(None, part.number, part.text, "hidden", part.box, part.span))
                 self.say(
@@ -59,7 +63,6 @@ class Boxes(Builtins):
                     help="the first partition that covers a position wins: put it before them",
                 )
             pieces += self.pieces_of(part, domain, kind)
-        holes = self.domain(whole, cuts, limit, node.span)
         axes = self.axes(shape)
         at = tuple(IndexVar(axis) for axis in axes)
         rest = zero(compute(kind)) if filler is None else convert(self.element(filler, at, context), filler.kind, kind)
@@ -125,7 +128,10 @@ class Boxes(Builtins):
     def chosen(
         self, parts: list[Part], shape: tuple[Expr, ...], filler: Value | None, kind: Kind, context: Context
     ) -> Value:
-        """Partitions with steps, or whose bounds depend on an outer index: the partition is chosen element by element."""
+        """The partition is chosen element by element: where one has a step, or a bound depends on an outer index.
+
+        Or where the ends of the boxes are so large that every later stage would work through their nested least and greatest.
+        """
         axes = self.axes(shape)
         at = tuple(IndexVar(axis) for axis in axes)
         expr = zero(compute(kind)) if filler is None else convert(self.element(filler, at, context), filler.kind, kind)

@@ -26,6 +26,7 @@ from .sac_sizes import (
     add,
     floordiv,
     fold,
+    index_names,
     is_nonnegative,
     maximum,
     modulo,
@@ -207,7 +208,7 @@ class Builtins(Selections):
                 return self.transposed(first, context)
             case "iota":
                 count = self.bound(self.index_of(first, node.arguments[0], context), node.span)
-                self.check_frame((count,), node.span)
+                (count,) = self.frame((count,), node.span, context)
                 axes = self.axes((count,))
                 return Value(Weak.INT, (count,), axes, IndexVar(axes[0]))
             case "where":
@@ -230,26 +231,34 @@ class Builtins(Selections):
 
     def filled(self, frame: tuple[Expr, ...], element: Value, node: SacExpression, context: Context) -> Value:
         """`genarray(frame, element)`."""
-        self.check_frame(frame, node.span)
-        shape = (*(self.bound(extent, node.span) for extent in frame), *element.shape)
+        frame = self.frame(tuple(self.bound(extent, node.span) for extent in frame), node.span, context)
+        shape = (*frame, *element.shape)
         self.check_rank(len(shape), node.span)
         axes = self.axes(shape)
         at = tuple(IndexVar(axis) for axis in axes[len(frame) :])
         return Value(element.kind, shape, axes, self.element(element, at, context))
 
-    def check_frame(self, frame: Sequence[Expr], span: Span) -> None:
-        """Refuse negative extents of a result."""
-        for axis, extent in enumerate(frame):
-            if not is_nonnegative(extent, self.out.box):
-                condition = fold(Binary(">=", extent, ZERO, DType.BOOL))
-                self.require(
-                    condition,
-                    codes.NEGATIVE_SHAPE,
-                    span,
-                    f"axis {axis} of the result would have a negative extent",
-                    ((f"extent {axis}", extent),),
-                    help="extents are at least 0: limit it with `max(.., 0)`",
-                )
+    def frame(self, extents: Sequence[Expr], span: Span, context: Context) -> tuple[Expr, ...]:
+        """The extents of a result, refused where one is negative; inside of loops that are empty nothing is, and they are 0."""
+        idle = self.out.idle(context.indices)
+        found: list[Expr] = []
+        for axis, extent in enumerate(extents):
+            if is_nonnegative(extent, self.out.box):
+                found.append(extent)
+                continue
+            found.append(maximum((extent, ZERO)) if idle and not index_names(extent) else extent)
+            condition = fold(Binary(">=", extent, ZERO, DType.BOOL))
+            for low, high in idle:
+                condition = fold(Binary("||", condition, fold(Binary(">=", low, high, DType.BOOL)), DType.BOOL))
+            self.require(
+                condition,
+                codes.NEGATIVE_SHAPE,
+                span,
+                f"axis {axis} of the result would have a negative extent",
+                ((f"extent {axis}", extent),),
+                help="extents are at least 0: limit it with `max(.., 0)`",
+            )
+        return tuple(found)
 
     def check_rank(self, rank: int, span: Span) -> None:
         """Refuse more axes than any device takes."""
@@ -279,8 +288,7 @@ class Builtins(Selections):
     def reshaped(self, wanted: Value, found: Value, node: Apply[SacExpression], context: Context) -> Value:
         """`reshape(shape, a)`: the elements of `a` in their order, in another shape."""
         shape = self.components(wanted, node.arguments[0].span, context, "the shape of `reshape`")
-        shape = tuple(self.bound(extent, node.span) for extent in shape)
-        self.check_frame(shape, node.span)
+        shape = self.frame(tuple(self.bound(extent, node.span) for extent in shape), node.span, context)
         self.check_rank(len(shape), node.span)
         counts = [reduce(mul, extents, ONE) for extents in (shape, found.shape)]
         self.require_equal(
@@ -342,7 +350,7 @@ class Builtins(Selections):
                 (("it begins at", offsets[axis]), ("ends before", end), ("present", found.shape[axis])),
                 help=f"limit it with `min(.., shape(a)[{axis}])`",
             )
-        self.check_frame(shape[: len(sizes)], node.span)
+        shape[: len(sizes)] = self.frame(shape[: len(sizes)], node.span, context)
         axes = self.axes(shape)
         at = tuple(add(IndexVar(axis), offset) for axis, offset in zip(axes, offsets, strict=True))
         return self.viewed(found, tuple(shape), axes, at, context)

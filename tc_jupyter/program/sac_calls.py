@@ -42,7 +42,19 @@ from .sac_sizes import ZERO, constant, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, compute, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops
-from .sac_work import DEEPEST_CALLS, HEAVY, MOST_CALLS, MOST_ROUNDS, MOST_WEIGHT, Context, Env, Refused
+from .sac_work import (
+    DEEPEST_CALLS,
+    HEAVY,
+    MOST_CALLS,
+    MOST_KEPT,
+    MOST_REPEATED,
+    MOST_ROUNDS,
+    MOST_STEPS,
+    MOST_WEIGHT,
+    Context,
+    Env,
+    Refused,
+)
 
 STEPS_PER_EXPRESSION = 10  # to look for a name in it
 
@@ -188,6 +200,7 @@ class Calls(WithLoops):
         if isinstance(test, Const):
             branch = node.then if test.value else node.otherwise
             return self.assignments(branch, [later], env, context)
+        self.choices += 1
         then, otherwise = dict(env), dict(env)
         with self.where(test):
             self.assignments(node.then, [later], then, context.where(test))
@@ -245,7 +258,9 @@ class Calls(WithLoops):
             if not dear or not later.uses(name, called=False):
                 return found
             return as_numbers(found) or self.stored(found, context, name)
-        if found.expr is None or (found.rank == 0 and weight(found.expr) < 200):
+        if found.expr is None:
+            return found
+        if found.rank == 0 and weight(found.expr) < self.most_kept(found, context):
             return found
         heavy = weight(found.expr)
         spend(3 * heavy)
@@ -253,6 +268,15 @@ class Calls(WithLoops):
         if (uses > 1 and heavy >= HEAVY) or (uses and heavy >= 300):
             return self.stored(found, context, name)
         return found
+
+    def most_kept(self, found: Value, context: Context) -> int:
+        """How heavy an element may be that is computed again at each use: the less, the more work there is already.
+
+        A chain of choices grows with every link that uses the one before more than once.
+        """
+        if self.out.made < MOST_STEPS // 4:
+            return MOST_KEPT
+        return MOST_REPEATED if self.needed(found, context) else HEAVY  # an array is stored, or a number
 
     def own_function(self, name: str, operands: Sequence[Value]) -> SacFunction | None:
         """The most specific definition of the cell that takes these values."""

@@ -31,8 +31,11 @@ class Comprehensions(Boxes):
         """`{ p1 -> e1 | g1; .. }`: the last partition gives the shape, the first one that covers a position its element."""
         last_number = len(node.partitions) - 1
         last = self.partition(node.partitions[-1], last_number, None, env, context)
-        shape = tuple(high for _, high in last.box)
-        self.check_frame([shape[axis] for axis in last.named], node.partitions[-1].span)
+        extents = [high for _, high in last.box]
+        frame = self.frame([extents[axis] for axis in last.named], node.partitions[-1].span, context)
+        for axis, extent in zip(last.named, frame, strict=True):
+            extents[axis] = extent
+        shape = tuple(extents)
         parts: list[Part] = []
         refused = False
         for number, clause in enumerate(node.partitions[:-1]):

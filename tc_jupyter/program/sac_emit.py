@@ -94,6 +94,7 @@ class Emitter:
         self.hidden: list[Partition] = []
         self.calls: list[CallSite] = []
         self.equalities: list[Equality] = []
+        self.made = 0  # steps of all that was added, as `steps` counts them
         self._count = 0
 
     def fresh(self, base: str, interval: Interval | None = None) -> str:
@@ -137,7 +138,9 @@ class Emitter:
         value = draft.value
         for condition in reversed(conditions):
             value = fold(Select(condition, value, neutral, value.dtype))
-        self.drafts.append(self._within_loops(replace(draft, outputs=outputs, reductions=reductions, value=value)))
+        added = self._within_loops(replace(draft, outputs=outputs, reductions=reductions, value=value))
+        self.made += _steps(added)
+        self.drafts.append(added)
 
     def _hull(self, name: str, interval: Interval, conditions: list[Expr]) -> Interval:
         low, high = interval
@@ -155,12 +158,7 @@ class Emitter:
 
     def _within_loops(self, draft: Draft) -> Draft:
         """Empty the loops of a statement that was moved out of loops that may be empty, unless its reads are safe anyway."""
-        idle = [
-            self.box[name]
-            for name in draft.context
-            if not is_nonnegative(sub(sub(self.box[name][1], self.box[name][0]), ONE))
-        ]
-        idle = [interval for interval in idle if not index_names(interval[0]) and not index_names(interval[1])]
+        idle = self.idle(draft.context)
         if not idle or not draft.indices or self._reads_are_safe(draft):
             return draft
         condition: Expr = Const(True, DType.BOOL)
@@ -171,6 +169,14 @@ class Emitter:
             return replace(draft, reductions=((name, (low, Select(condition, high, low, DType.INT64))), *rest))
         (name, (low, high)), *rest = draft.outputs
         return replace(draft, outputs=((name, (low, Select(condition, high, low, DType.INT64))), *rest))
+
+    def idle(self, names: Iterable[str]) -> list[Interval]:
+        """The ranges of indices that may be empty, where no other index decides it."""
+        return [
+            (low, high)
+            for low, high in (self.box[name] for name in names)
+            if not is_nonnegative(sub(sub(high, low), ONE)) and not index_names(low) | index_names(high)
+        ]
 
     def _reads_are_safe(self, draft: Draft) -> bool:
         box = self.box | dict(draft.indices)
@@ -233,12 +239,7 @@ class Emitter:
 
     def steps(self) -> int:
         """About how much work the statements are for later stages, which try where each is computed for every reader and axis."""
-        found = 0
-        for draft in self.drafts:
-            nodes = sum(1 for _ in walk(draft.value))
-            found += STEPS_TO_PLACE + STEPS_PER_PAIR_OF_AXES * len(draft.indices) ** 2
-            found += (STEPS_PER_OPERATION + nodes // 2) * nodes  # the conditions around each read are looked for
-        return found
+        return sum(map(_steps, self.drafts))
 
     def finish(
         self,
@@ -384,6 +385,12 @@ class Emitter:
 
 def _has_steps(interval: Interval) -> bool:
     return is_nonnegative(sub(sub(interval[1], interval[0]), ONE))
+
+
+def _steps(draft: Draft | Statement) -> int:
+    nodes = sum(1 for _ in walk(draft.value))
+    found = STEPS_TO_PLACE + STEPS_PER_PAIR_OF_AXES * len(draft.indices) ** 2
+    return found + (STEPS_PER_OPERATION + nodes // 2) * nodes  # the conditions around each read are looked for
 
 
 class NotSolvable(Exception):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from tc_jupyter.diagnostics import nearest
+from tc_jupyter.syntax import elsewhere
 
 from .functions import FUNCTIONS
 
@@ -88,6 +89,8 @@ def usage(name: str) -> str:
 
 def no_function_help(name: str, candidates: Iterable[str]) -> str:
     """What to do about a call of a name that is no function."""
+    if name in elsewhere.TYPES:
+        return f"`{name}` is no type here; a cast is written `{elsewhere.TYPES[name]}(..)`"
     near = nearest(name, candidates)
     return f"did you mean `{near}`?" if near else "define it in this cell, or run the cell that does"
 

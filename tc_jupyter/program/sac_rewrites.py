@@ -121,15 +121,33 @@ def _words(text: str) -> list[tuple[str, int]]:
 # Trees
 
 
-def _mapped_function(function: SacFunction, rule: Callable[[SetExpr], SacExpression]) -> SacFunction:
-    def visit(node: SacExpression) -> SacExpression:
-        return _mapped(node, rule)
+Rule = Callable[[SetExpr, frozenset[str]], SacExpression]
+"""The new form of a comprehension; the names around it that have rank 0 are told."""
 
-    return replace(
-        function,
-        body=_statements_mapped(function.body, visit),
-        results=tuple(visit(result) for result in function.results),
-    )
+
+def _mapped_function(function: SacFunction, rule: Rule) -> SacFunction:
+    scalars = frozenset(p.name.name for p in function.params if p.type is not None and p.type.rank == 0)
+    body, scalars = _body_mapped(function.body, rule, scalars)
+    return replace(function, body=body, results=tuple(_mapped(result, rule, scalars) for result in function.results))
+
+
+def _body_mapped(
+    statements: Sequence[Statement], rule: Rule, scalars: frozenset[str]
+) -> tuple[tuple[Statement, ...], frozenset[str]]:
+    """The statements with `rule` applied, and which names have rank 0 behind them."""
+    found: list[Statement] = []
+    for statement in statements:
+        assigned = {name.name for name in assigned_names((statement,))}
+        inside = scalars - assigned if isinstance(statement, Loop) else scalars
+        if isinstance(statement, If):
+            then, otherwise = (_body_mapped(part, rule, scalars)[0] for part in (statement.then, statement.otherwise))
+            condition = _mapped(statement.condition, rule, scalars)
+            found.append(replace(statement, condition=condition, then=then, otherwise=otherwise))
+        else:
+            found.append(_statement_mapped(statement, lambda e, known=inside: _mapped(e, rule, known)))
+        is_scalar = isinstance(statement, Assign) and shape_of(statement.value, scalars) == ArrayLiteral(())
+        scalars = scalars | assigned if is_scalar else scalars - assigned
+    return tuple(found), scalars
 
 
 def _statements_mapped(
@@ -166,16 +184,41 @@ def _assigns_mapped(assigns: Sequence[Assign], visit: Callable[[SacExpression], 
     return tuple(replace(assign, value=visit(assign.value)) for assign in assigns)
 
 
-def _mapped(node: SacExpression, rule: Callable[[SetExpr], SacExpression]) -> SacExpression:
+def _mapped(node: SacExpression, rule: Rule, scalars: frozenset[str]) -> SacExpression:
     """`rule` applied to every comprehension, outer ones first."""
 
     def visit(inner: SacExpression) -> SacExpression:
-        return _mapped(inner, rule)
+        return _mapped(inner, rule, scalars)
 
     if isinstance(node, SetExpr):
-        new = rule(node)
-        return _children_mapped(new, visit)
+        node = rule(node, scalars)
+    if isinstance(node, SetExpr):
+        parts = tuple(
+            replace(
+                p,
+                body=_mapped(p.body, rule, _scalars_within(p.pattern, scalars)),
+                generator=_generator_mapped(p.generator, visit),
+            )
+            for p in node.partitions
+        )
+        return replace(node, partitions=parts)
+    if isinstance(node, WithLoop):
+        generators = tuple(_block_mapped(g, rule, scalars) for g in node.generators)
+        return replace(node, generators=generators, arguments=tuple(visit(a) for a in node.arguments))
     return _children_mapped(node, visit)
+
+
+def _scalars_within(pattern: Pattern, scalars: frozenset[str]) -> frozenset[str]:
+    """The names of rank 0 below a pattern: of those that it binds, its components are."""
+    bound = frozenset(name.name for name in pattern.bound)
+    return scalars - bound if pattern.vector else scalars - bound | {name.name for name in pattern.names}
+
+
+def _block_mapped(node: WithGenerator, rule: Rule, scalars: frozenset[str]) -> WithGenerator:
+    generator = _generator_mapped(node.generator, lambda e: _mapped(e, rule, scalars))
+    assert generator is not None
+    assigns, known = _body_mapped(node.assigns, rule, _scalars_within(node.pattern, scalars))
+    return replace(node, generator=generator, assigns=assigns, body=_mapped(node.body, rule, known))
 
 
 def _children_mapped(node: SacExpression, visit: Callable[[SacExpression], SacExpression]) -> SacExpression:
@@ -496,7 +539,7 @@ def _mentions(node: SacExpression, names: set[str]) -> bool:
 # Shapes of bodies
 
 
-def shape_of(node: SacExpression, scalars: set[str]) -> SacExpression:
+def shape_of(node: SacExpression, scalars: frozenset[str]) -> SacExpression:
     """Level S of an expression (section 6 of the paper); `scalars` are names of rank 0."""
     empty = ArrayLiteral(())
     match node:
@@ -528,7 +571,7 @@ def shape_of(node: SacExpression, scalars: set[str]) -> SacExpression:
             return call("shape", node)
 
 
-def _selected_shape(node: Selection, scalars: set[str]) -> SacExpression:
+def _selected_shape(node: Selection, scalars: frozenset[str]) -> SacExpression:
     array = shape_of(node.array, scalars)
     index = node.indices[0]
     is_scalar = not isinstance(index, Dot | TripleDot) and shape_of(index, scalars) == ArrayLiteral(())
@@ -540,7 +583,7 @@ def _selected_shape(node: Selection, scalars: set[str]) -> SacExpression:
     return call("drop", call("shape", index), array)
 
 
-def _applied_shape(node: Apply[SacExpression], scalars: set[str]) -> SacExpression:
+def _applied_shape(node: Apply[SacExpression], scalars: frozenset[str]) -> SacExpression:
     word = primitive(node.function.name) or node.function.name
     if word in ("sum", "prod", "minval", "maxval", "dim"):
         return ArrayLiteral(())
@@ -565,8 +608,9 @@ class _Bounds:
         self.solved = solved
         self.remarks: list[str] = []
 
-    def rewrite(self, node: SetExpr) -> SacExpression:
+    def rewrite(self, node: SetExpr, scalars: frozenset[str]) -> SacExpression:
         """One comprehension."""
+        del scalars  # a bound is inferred for a scalar as for an array
         last = len(node.partitions) - 1
         parts: list[PartitionClause] = []
         for position, clause in enumerate(node.partitions):
@@ -625,11 +669,11 @@ class _Dots:
         self.solved = solved
         self.remarks: list[str] = []
 
-    def rewrite(self, node: SetExpr) -> SacExpression:
+    def rewrite(self, node: SetExpr, scalars: frozenset[str]) -> SacExpression:
         """One comprehension."""
-        return replace(node, partitions=tuple(self.clause(clause) for clause in node.partitions))
+        return replace(node, partitions=tuple(self.clause(clause, scalars) for clause in node.partitions))
 
-    def clause(self, clause: PartitionClause) -> PartitionClause:
+    def clause(self, clause: PartitionClause, scalars: frozenset[str]) -> PartitionClause:
         """One partition; unchanged without dots."""
         items = clause.pattern.items
         if clause.pattern.vector or all(isinstance(item, Name) for item in items):
@@ -639,9 +683,11 @@ class _Dots:
         if found is not None and any(isinstance(item, TripleDot) for item in items):
             spare = [Dot()] * max(found.body_rank - dots, 0)
             items = tuple(new for item in items for new in (spare if isinstance(item, TripleDot) else [item]))
-        return self.named(clause, items)
+        return self.named(clause, items, scalars)
 
-    def named(self, clause: PartitionClause, items: Sequence[Name | Dot | TripleDot]) -> PartitionClause:
+    def named(
+        self, clause: PartitionClause, items: Sequence[Name | Dot | TripleDot], scalars: frozenset[str]
+    ) -> PartitionClause:
         taken = {node.name for node in sac_walk(clause.body) if isinstance(node, Name)} | {
             n.name for n in clause.pattern.names
         }
@@ -658,12 +704,13 @@ class _Dots:
             names.append(Name(f"t{counter}"))
             fresh.append((names[-1], isinstance(item, TripleDot)))
         zeros = {name.name: number(0) for name in clause.pattern.names}
-        shape = shape_of(substituted(clause.body, zeros), {name.name for name in clause.pattern.names})
+        shape = shape_of(substituted(clause.body, zeros), _scalars_within(clause.pattern, scalars))
         found = self.solved.get(clause.span)
         if found is not None and None not in (numbers := [number_of(extent) for extent in found.body_shape]):
             shape = ArrayLiteral(tuple(number(n) for n in numbers if n is not None))
         generator = clause.generator
         if generator is not None:
+            generator = self.with_vectors(generator, clause.pattern, scalars)
             step, width = (self.merged(part, items, None, 1) for part in (generator.step, generator.width))
             generator = replace(
                 generator,
@@ -675,6 +722,19 @@ class _Dots:
         index = self.index(fresh)
         pattern = Pattern(tuple(names), False, clause.pattern.span)
         return replace(clause, pattern=pattern, body=Selection(clause.body, (index,)), generator=generator)
+
+    def with_vectors(self, generator: Generator, pattern: Pattern, scalars: frozenset[str]) -> Generator:
+        """A scalar bound, step or width as a vector: with a component for each named index."""
+
+        def vector(node: SacExpression) -> SacExpression:
+            if shape_of(node, scalars) != ArrayLiteral(()):
+                return node
+            is_zero = isinstance(node, Binary) and node.op == "*" and node.right == number(0)
+            return ArrayLiteral((number(0) if is_zero else node,) * len(pattern.names))
+
+        found = _generator_mapped(generator, vector)
+        assert found is not None
+        return found
 
     def index(self, fresh: Sequence[tuple[Name, bool]]) -> SacExpression:
         """`[t1, t2]`, or `[t1] ++ t2` where `t2` stands for all axes of `...`."""
@@ -706,7 +766,7 @@ class _Dots:
         name, dot = 0, 0
         for item in items:
             if isinstance(item, Name):
-                row.append(pick(bound, name) if not isinstance(bound, Number) else bound)
+                row.append(pick(bound, name))
                 name += 1
             elif isinstance(item, Dot):
                 row.append(
@@ -748,7 +808,7 @@ class _Loops:
         self.solved = solved
         self.remarks: list[str] = []
 
-    def rewrite(self, node: SetExpr) -> SacExpression:
+    def rewrite(self, node: SetExpr, scalars: frozenset[str]) -> SacExpression:
         """One comprehension."""
         last = node.partitions[-1]
         array = _is_modarray(last)
@@ -762,11 +822,10 @@ class _Loops:
             return WithLoop(generators, "modarray", None, (array,), node.span)
         upper = last.generator.upper if last.generator else None
         frame = upper if upper is not None and not isinstance(upper, Dot) else call("shape", Name("result"))
-        scalars = {name.name for name in last.pattern.names} if not last.pattern.vector else set[str]()
         zeros: dict[str, SacExpression] = (
             {name.name: number(0) for name in last.pattern.names} if not last.pattern.vector else {}
         )
-        shape = shape_of(substituted(last.body, zeros), scalars)
+        shape = shape_of(substituted(last.body, zeros), _scalars_within(last.pattern, scalars))
         if last.pattern.vector and upper is not None and not isinstance(upper, Dot):
             lower = last.generator.lower if last.generator else None
             literal = next((bound for bound in (lower, upper) if isinstance(bound, ArrayLiteral)), upper)

@@ -452,8 +452,11 @@ def _atom_ends(atom: Expr, box: Mapping[str, Interval]) -> tuple[Expr, Expr] | N
         if left is None or right is None:
             return None
         if atom.op == "//":
-            divisor = value(atom.right)
-            return (floordiv(left[0], atom.right), floordiv(left[1], atom.right)) if divisor and divisor > 0 else None
+            if not is_nonnegative(sub(right[0], ONE)):
+                return None
+            # it grows with the dividend, and grows or falls with the divisor
+            least, most = ([floordiv(end, divisor) for divisor in dict.fromkeys(right)] for end in left)
+            return minimum(least), maximum(most)
         pick = minimum if atom.op == "min" else maximum
         return pick((left[0], right[0])), pick((left[1], right[1]))
     if isinstance(atom, Select):

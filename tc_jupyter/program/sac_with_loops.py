@@ -54,8 +54,7 @@ class WithLoops(Comprehensions):
             frame = (self.index_of(shape_value, written, context),)
         else:
             frame = self.components(shape_value, written.span, context, "the frame of `genarray`")
-        frame = tuple(self.bound(extent, written.span) for extent in frame)
-        self.check_frame(frame, written.span)
+        frame = self.frame(tuple(self.bound(extent, written.span) for extent in frame), written.span, context)
         default = self.expr(node.arguments[1], env, context) if len(node.arguments) > 1 else None
         if not node.generators and default is None:
             default = scalar(ZERO, Weak.INT)

@@ -35,6 +35,7 @@ MOST_CALLS = 2000
 MOST_ROUNDS = 256  # of all loops of a function: every round is written out
 MOST_WEIGHT = 400  # expression nodes of the elements of a small array that are kept as expressions
 HEAVY = 24  # expression nodes; a variable that is used again is stored from here on
+MOST_KEPT = 200  # expression nodes; a scalar variable is computed again at each use below it
 MOST_REPEATED = 60  # expression nodes; larger operands that a formula uses twice are stored first
 MOST_RANK = 32
 MOST_STEPS = 1_000_000  # of the stages behind; as `diagnostics.work` counts them
@@ -102,6 +103,7 @@ class Work(ABC):
         self.stack: list[SacFunction] = []
         self.calls = 0
         self.rounds = 0
+        self.choices = 0
         self.stored_values: dict[tuple[int, tuple[Expr, ...]], tuple[Value, Value]] = {}
         self.homes: dict[int, tuple[Value, Context]] = {}
         self.input_positions: dict[str, int] = {}

@@ -59,6 +59,7 @@ from .sac_work import MOST_ITEMS, MOST_STEPS, Context, Env, NeedMore, Refused
 STEPS = 1_500_000
 """Of all that is tried for one call. While a cell is analysed there are fewer: what the cell has left for it."""
 STEPS_PER_EXPRESSION = 100
+MANY = 8  # loops, choices or calls: from here on they are what a function is made of
 DEEPEST_FRAMES = 600
 """Open calls of Python below the start; the rest of its limit is left for who calls and for formulas."""
 
@@ -86,8 +87,7 @@ def _bounded(worker: _Specializer, function: SacFunction) -> Specialized:
         said = problem
     except RecursionError:
         said = TooMuchWork(TOO_DEEP)
-    help = "give results that are used several times a name, and let functions that are called by many do less"
-    message = too_much(said, function.name.span, f"`{function.name.name}` is left out", help)
+    message = too_much(said, function.name.span, f"`{function.name.name}` is left out", worker.lighter())
     return Specialized(None, (*worker.diagnostics, message))
 
 
@@ -155,9 +155,33 @@ class _Specializer(Calls):
             self.say(
                 codes.DEVICE_LIMIT,
                 function.name.span,
-                f"`{function.name.name}` becomes {len(self.out.drafts)} statements, {steps / MOST_STEPS:.1f} times too much",
-                help="let loops run fewer times, or write comprehensions and folds in their place",
+                f"`{function.name.name}` becomes {several(len(self.out.drafts), 'statement')}, {steps / MOST_STEPS:.1f} times "
+                "the work that a function may be",
+                help=self.lighter(),
             )
+
+    def lighter(self) -> str:
+        """What to write in place of the construct that a function has most of."""
+        counts = {"rounds": self.rounds, "choices": self.choices, "calls": self.calls}
+        most = max(counts, key=lambda word: counts[word])
+        if counts[most] < MANY:
+            return "split it into functions that Python calls one after the other"
+        match most:
+            case "rounds":
+                return (
+                    f"its loops run {self.rounds} times and are written out: let them run fewer times, "
+                    "or write comprehensions and folds in their place"
+                )
+            case "choices":
+                return (
+                    f"both ways of {self.choices} `if`s are computed, as no call decides their conditions: write those that are "
+                    "alike as one fold over an array of what differs, or split the function into several that Python calls"
+                )
+            case _:
+                return (
+                    f"the bodies of {self.calls} calls stand in their places: give results that are used several times a name, "
+                    "or call fewer functions"
+                )
 
     def _has_errors(self) -> bool:
         return any(diagnostic.is_error for diagnostic in self.diagnostics)

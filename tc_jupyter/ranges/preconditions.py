@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Equality, Program, Statement, Tensor
+from tc_jupyter.program import Const, Equality, Program, Statement, Tensor
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr
@@ -507,13 +507,19 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
     for r in ranges.indices[statement.name]:
         is_reduction = r.kind == "reduction"
         cut = _guarded_cut(statement, ranges, r) if is_reduction else []
-        # an array without elements is written on purpose in `%%sac`
-        empty = _empty_range(r) if is_reduction or ranges.program.language == "tc" else []
+        empty = (
+            _empty_range(r) if is_reduction or ranges.program.language == "tc" or _computes(statement, ranges) else []
+        )
         result.extend(cut or empty or (_one_point(r) if is_reduction else []))
         if r.source == "inferred":
             result.extend(_cut_messages(r, _equal_sizes(ranges)))
     result.extend(_update_messages(statement, ranges))
     return result
+
+
+def _computes(statement: Statement, ranges: Ranges) -> bool:
+    """Whether a statement of `%%sac` was to compute a result: `[]` is empty on purpose, and so are steps on the way."""
+    return statement.target in ranges.program.results and not isinstance(statement.value, Const)
 
 
 def _empty_range(r: IndexRange) -> list[Diagnostic]:

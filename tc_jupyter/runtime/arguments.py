@@ -30,7 +30,7 @@ from tc_jupyter.diagnostics import (
     shown_value,
     warn,
 )
-from tc_jupyter.program import Const, DType, Program, Size, Tensor
+from tc_jupyter.program import LARGEST_ARRAY, Const, DType, Program, Size, Tensor, array_bytes
 
 from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
 
@@ -156,6 +156,21 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+# size of an array ---------------------------------------------------------------------------------------------------------------
+
+
+def refuse_too_large(name: str, shape: tuple[int, ...], dtype: DType, source: SourceText, span: Span) -> None:
+    """Refuse an array that no library can make, also one without elements.
+
+    Raises:
+        CallError: TC502.
+    """
+    if array_bytes(shape, dtype.bytes) <= LARGEST_ARRAY:
+        return
+    counted = " (an extent of 0 counts as 1)" if 0 in shape else ""
+    fail(codes.TOO_LARGE, f"`{name}` of shape {shape} has more than 2^63 - 1 bytes{counted}", source, span)
+
+
 # one argument ------------------------------------------------------------------------------------------------------------------
 
 _PROBLEM_CODES = {"type": codes.ARGUMENT_TYPE, "rank": codes.ARGUMENT_RANK, "device": codes.ARGUMENT_DEVICE}
@@ -165,7 +180,7 @@ def read_array(parameter: Parameter, value: object, source: SourceText) -> Array
     """The memory of an argument.
 
     Raises:
-        CallError: TC607, TC608, TC609.
+        CallError: TC502, TC607, TC608, TC609.
     """
     try:
         view = view_of(value)
@@ -178,6 +193,7 @@ def read_array(parameter: Parameter, value: object, source: SourceText) -> Array
     if len(view.shape) != parameter.rank:
         message = f"`{parameter.name}` has {_count(parameter.rank, 'dimension')}; an array of shape {view.shape} came"
         fail(codes.ARGUMENT_RANK, message, source, parameter.span, f"`{parameter.text}`")
+    refuse_too_large(parameter.name, view.shape, parameter.dtype, source, parameter.span)
     _say_gradient(parameter.name, value, view, source, parameter.span)
     return view
 
@@ -193,7 +209,7 @@ def read_array_of_any_type(name: str, value: object, source: SourceText, span: S
     """The memory of an argument of any rank and of any element type of the language.
 
     Raises:
-        CallError: TC607, TC608, TC609.
+        CallError: TC502, TC607, TC608, TC609.
     """
     try:
         view = view_of(value)
@@ -207,6 +223,7 @@ def read_array_of_any_type(name: str, value: object, source: SourceText, span: S
             source,
             span,
         )
+    refuse_too_large(name, view.shape, view.dtype, source, span)
     _say_gradient(name, value, view, source, span)
     return view
 
@@ -358,7 +375,7 @@ def read_outputs(
     """The arrays of `out=`, one per result.
 
     Raises:
-        CallError: TC606 for a wrong count, TC609, TC610, and TC611 for an array whose elements share memory.
+        CallError: TC502, TC606 for a wrong count, TC609, TC610, and TC611 for an array whose elements share memory.
     """
     given: tuple[object, ...] = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if len(given) != len(results):
@@ -384,6 +401,7 @@ def _read_output(value: object, result: Parameter, shape: tuple[int, ...], devic
         wrong(f"an array of {view.dtype_name}")
     if view.shape != shape:
         wrong(f"shape {view.shape}")
+    refuse_too_large(result.name, shape, result.dtype, program.source, result.span)
     if view.device != device:
         fail(codes.ARGUMENT_DEVICE, f"`out=` for `{result.name}` is on `{view.device}`, the inputs on `{device}`",
              program.source, result.span)  # fmt: skip

@@ -420,7 +420,11 @@ def lent(value: Any, written: bool) -> NDArray | None:
         return None
     try:
         return value.numpy()
-    except (TypeError, RuntimeError):  # a gradient would be lost, no strides, a type that NumPy has not
+    except (
+        TypeError,
+        RuntimeError,
+        ValueError,
+    ):  # a gradient would be lost, no strides, a type or size that NumPy has not
         return None
 
 

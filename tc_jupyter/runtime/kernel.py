@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.loops import Buffer
@@ -26,6 +26,7 @@ from .arguments import (
     one_device,
     read_array,
     read_scalar,
+    refuse_too_large,
     unify,
 )
 from .arrays import (
@@ -44,7 +45,7 @@ from .arrays import (
 from .launch import Failure, LaunchInfo, Runner, integers
 from .memory import aligned_empty
 
-_LARGEST = (1 << 63) - 1
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,8 @@ class Layout:
         index_bits: 32 or 64.
         accumulate: results are combined onto the content of `out=`.
         constants: sizes that the code is made for.
-        empty: a size is 0. What a stage must compute is known for sizes of 1 and more, so such a call runs every statement whole.
+        empty: a size is 0, or a loop has no iterations. What a stage must compute is known for sizes of 1 and more, so such a call
+            runs every statement whole.
         hints: typical values of other sizes, by which tiles are chosen; the code is right for all values.
         most: sizes that no call of the class exceeds: the code may be for such calls only.
     """
@@ -368,17 +370,7 @@ class BoundKernel:
         return self.program.tensor(name).dtype
 
     def _memory(self, make: Callable[[], ArrayView], name: str, dtype: DType, shape: tuple[int, ...]) -> ArrayView:
-        program = self.program
-        span = next((tensor.span for tensor in program.tensors if tensor.name == name), program.span)
-        nbytes = math.prod(shape) * dtype.bytes
-        if nbytes > _LARGEST:
-            fail(codes.TOO_LARGE, f"`{name}` of shape {shape} has more than 2^63 - 1 bytes", program.source, span)
-        try:
-            return make()
-        except MemoryError:
-            pass
-        message = f"`{name}` of shape {shape} needs {nbytes:,} bytes, which this device does not have"
-        fail(codes.OUT_OF_MEMORY, message, program.source, span)
+        return in_memory(make, self.program, name, dtype, shape)
 
     def _scan(
         self, step: Step, numbers: Numbers, storage: Mapping[str, ArrayView], scalars: Mapping[str, Number]
@@ -400,6 +392,23 @@ class BoundKernel:
         if given is not None and results[name] is not given:
             copy_into(given, results[name])
         return results[name] if given is None else given
+
+
+def in_memory(make: Callable[[], Made], program: Program, name: str, dtype: DType, shape: tuple[int, ...]) -> Made:
+    """What `make` gives: an array of that shape for a tensor of a program.
+
+    Raises:
+        CallError: TC502, no array is so large; TC612, this device has not so much memory.
+    """
+    span = next((tensor.span for tensor in program.tensors if tensor.name == name), program.span)
+    refuse_too_large(name, shape, dtype, program.source, span)
+    try:
+        return make()
+    except MemoryError:
+        pass
+    nbytes = math.prod(shape) * dtype.bytes
+    message = f"`{name}` of shape {shape} needs {nbytes:,} bytes, which this device does not have"
+    fail(codes.OUT_OF_MEMORY, message, program.source, span)
 
 
 def refuse_larger(limits: Sequence[tuple[str, int]], sizes: Mapping[str, int], program: Program) -> None:

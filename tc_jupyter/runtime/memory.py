@@ -22,6 +22,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tc_jupyter.program import LARGEST_ARRAY, array_bytes
+
 from .address import numpy_address
 
 SMALL_BYTES = 256 << 10
@@ -218,11 +220,20 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     nbytes = dtype.itemsize
     for extent in shape:
         nbytes *= extent
-    if nbytes < SMALL_BYTES:
+    if 0 < nbytes < SMALL_BYTES:
         return np.empty(shape, dtype)
     if nbytes > _MAX_BYTES:
         raise MemoryError(f"{nbytes} bytes")
+    if nbytes <= 0:
+        _refuse_unreachable(shape, dtype)
+        return np.empty(shape, dtype)  # which refuses negative extents
     return np.ndarray(shape, dtype, POOL.take(nbytes))
+
+
+def _refuse_unreachable(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise `MemoryError` for an array without elements that NumPy does not make."""
+    if array_bytes(shape, dtype.itemsize) > LARGEST_ARRAY:
+        raise MemoryError(f"an array of shape {shape}")
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> np.ndarray[Any, Any]:
@@ -240,6 +251,8 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], align: int) -> n
         return np.ndarray(shape, dtype, POOL.take(nbytes, whole=True))
     if nbytes >= SMALL_BYTES or align <= 8:
         return empty(shape, dtype)
+    if nbytes <= 0:
+        _refuse_unreachable(shape, dtype)
     block = np.empty(nbytes + align, np.uint8)
     skip = -numpy_address(block) % align
     return np.ndarray(shape, dtype, block, skip)

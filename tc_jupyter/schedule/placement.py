@@ -130,7 +130,8 @@ def _stage_problem(graph: StageGraph, stage: Stage) -> Problem | None:
 def _written_meanwhile(graph: StageGraph, stage: Stage) -> Problem | None:
     """Why a stage cannot be made again in every visit of the loops around it: one of them writes what it reads.
 
-    It may where each iteration of these loops reads and writes rows of its own: `S(n) +=! Y(n, d)` at `n` of `Y(n, d) /= S(n)`.
+    It may where each iteration of these loops reads and writes rows of its own: `S(n) +=! Y(n, d)` at `n` of `Y(n, d) /= S(n)`. It
+    may as well where it reads no element that they write.
     """
     around: dict[str, set[str]] = {}
     inner = [stage]
@@ -147,10 +148,20 @@ def _written_meanwhile(graph: StageGraph, stage: Stage) -> Problem | None:
         storage = graph.storage_name(writer.target)
         if storage == graph.storage_name(stage.target) or storage not in graph.reads(stage):
             continue
-        if not all(_same_row(graph, stage, writer, root) for root in _roots_of(writer, leaves)):
+        if not all(_same_row(graph, stage, writer, root) for root in _roots_of(writer, leaves)) and not _keeps_apart(
+            graph, stage, writer
+        ):
             reason = f"`{owner}` writes `{storage}`, which it reads, and makes it again afterwards"
             return _problem(reason, "`compute_root` it")
     return None
+
+
+def _keeps_apart(graph: StageGraph, stage: Stage, writer: Stage) -> bool:
+    """Whether a stage reads no element that a later one writes; proved with integer sets."""
+    try:
+        return find_conflict(graph, stage, writer) is None
+    except Unknown:
+        return False
 
 
 def _roots_of(stage: Stage, leaves: set[str]) -> set[str]:

@@ -239,6 +239,8 @@ class Enumeration:
         """All points of a box, in lexicographic order."""
         total = math.prod(max(0, high - low) for low, high in bounds)
         self._take(total, what)
+        if not total:  # also where one side has more values than memory
+            return np.zeros((0, len(bounds)), np.int64)
         axes = [np.arange(low, max(low, high), dtype=np.int64) for low, high in bounds]
         if not axes:
             return np.zeros((1, 0), np.int64)

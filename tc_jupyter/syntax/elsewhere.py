@@ -37,18 +37,79 @@ MODULES = frozenset(
 )
 """Names that stand before `.` in other languages."""
 
+_FLOATS = {  # the largest number, the smallest normal one, and the distance from 1 to the next one
+    "float16": ("65504.0", "6.103515625e-05", "0.0009765625"),
+    "bfloat16": ("3.3895314e+38", "1.1754944e-38", "0.0078125"),
+    "float32": ("3.4028235e+38", "1.1754944e-38", "1.1920929e-07"),
+    "float64": ("1.7976931348623157e+308", "2.2250738585072014e-308", "2.220446049250313e-16"),
+}
+_INTEGER_TYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+_LARGEST = {name: str((1 << int(name.strip("uint")) - (name[0] != "u")) - 1) for name in _INTEGER_TYPES}
+_SMALLEST = {name: "0" if name[0] == "u" else f"-{int(_LARGEST[name]) + 1}" for name in _INTEGER_TYPES}
+_NAMES_OF_LIMITS = {
+    **dict.fromkeys(("max", "typemax", "MAX", "intmax", "floatmax", "realmax", "max_value"), "max"),
+    **dict.fromkeys(("lowest", "min", "intmin", "MIN"), "lowest"),
+    **dict.fromkeys(("tiny", "smallest_normal", "floatmin", "realmin", "min_positive"), "tiny"),
+    **dict.fromkeys(("eps", "epsilon", "EPSILON", "resolution"), "eps"),
+    **dict.fromkeys(("infinity", "inf"), "inf"),
+    **dict.fromkeys(("quiet_NaN", "signaling_NaN", "nan"), "nan"),
+    "typemin": "typemin",
+}
+
+
+def limit(name: str, kind: str) -> str | None:
+    """The number that `numeric_limits`, `finfo` and the like name for a type; `None` where they name none.
+
+    Worked example: `limit("lowest", "int8")` is `"-128"`, and `limit("eps", "float16")` is `"0.0009765625"`.
+    """
+    which, known = _NAMES_OF_LIMITS.get(name), _FLOATS.get(kind)
+    if known is None:
+        return {"max": _LARGEST, "lowest": _SMALLEST, "typemin": _SMALLEST}.get(which or "", {}).get(kind)
+    if name in ("typemax", "typemin"):
+        return "inf" if name == "typemax" else "-inf"
+    numbers = {"max": known[0], "lowest": f"-{known[0]}", "tiny": known[1], "eps": known[2], "inf": "inf", "nan": "nan"}
+    return numbers.get(which or "")
+
+
+LIMITS = frozenset({"numeric_limits", "finfo", "iinfo"})
+"""What gives the limits of a type."""
+FUNCTIONS_OF_TYPES = frozenset(
+    {"typemin", "typemax", "floatmax", "floatmin", "eps", "intmax", "intmin", "realmax", "realmin"}
+)
+"""Functions of Julia and MATLAB that do, too."""
+
+
+_OF_C = {
+    "FLT": "float32",
+    "DBL": "float64",
+    **{"SCHAR": "int8", "SHRT": "int16", "INT": "int32", "LONG": "int64", "LLONG": "int64"},
+    **{"UCHAR": "uint8", "USHRT": "uint16", "UINT": "uint32", "ULONG": "uint64", "ULLONG": "uint64"},
+    **{name.upper(): name for name in _INTEGER_TYPES},
+}
+_C_LIMITS = {
+    f"{prefix}_{end}": number
+    for prefix, kind in _OF_C.items()
+    for end, name in (("MAX", "max"), ("MIN", "tiny" if "float" in kind else "lowest"), ("EPSILON", "eps"))
+    if (number := limit(name, kind)) is not None
+}
 CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
     "M_E": "2.718281828459045",
     "euler_gamma": "0.5772156649015329",
-    "infinity": "inf",
-    "INFINITY": "inf",
-    **dict.fromkeys(("Inf", "INF", "infty", "PINF", "HUGE_VAL", "HUGE_VALF"), "inf"),
-    "FLT_MAX": "3.40282347e38",
-    "FLT_EPSILON": "1.1920929e-7",
-    "NaN": "nan",
-    "NAN": "nan",
+    "M_PI_2": "1.5707963267948966",
+    "M_PI_F": "3.141592653589793",
+    "M_SQRT2": "1.4142135623730951",
+    "M_LN2": "0.6931471805599453",
+    **dict.fromkeys(("Inf", "INF", "infty", "infinity", "INFINITY", "PINF", "HUGE_VAL", "HUGE_VALF"), "inf"),
+    **dict.fromkeys(("Inf32", "Inf64", "Inf16", "CUDART_INF_F", "CUDART_INF"), "inf"),
+    "NINF": "-inf",
+    **dict.fromkeys(("NaN", "NAN", "NaN32", "NaN64", "CUDART_NAN_F", "CUDART_NAN"), "nan"),
+    "realmax": _FLOATS["float64"][0],
+    "realmin": _FLOATS["float64"][1],
+    **_C_LIMITS,
 }
 """Numbers that have a name elsewhere."""
+OF_MODULES = {"e": "2.718281828459045", "tau": "6.283185307179586"}
+"""Numbers that have one only behind the name of a module, as in `math.e`."""
 
 RENAMED = {
     "ln": "log",
@@ -194,6 +255,7 @@ _FILLED = Instead(
 )
 _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
+_OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
 _LOG_OF_SUM = Instead(
     "find the maximum, sum the powers and take the logarithm in statements, as in `M(i) max=! X(i, j)`, then "
     "`S(i) +=! exp(X(i, j) - M(i))`, then `Y(i) = M(i) + log(S(i))`"
@@ -215,6 +277,7 @@ _XOR = Instead("of truth values it is `a != b`; there are no operators on bits",
 POINTERS = ("load", "store", "deref")
 """Functions that take an address."""
 _POINTER = Instead("an element is read as `X(i)`; the ranges of the indices take the place of pointers and masks")
+_ELEMENTS = Instead("a statement says what one element is, as in `Y(i) = exp(X(i))`")
 _THREAD = Instead("an index runs over everything it can index; which thread computes what is said by a schedule")
 _REMAINDER = Instead("a remainder is `a % b`", 2, "({2} % {3})")
 INSTEAD: dict[str, Instead] = {
@@ -228,10 +291,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("cummax", "cummin"), _RUNNING_EXTREME),
     **dict.fromkeys(("logsumexp", "reduce_logsumexp", "logaddexp_reduce"), _LOG_OF_SUM),
     **dict.fromkeys(("count_nonzero", "count"), _COUNT_OF),
-    "nansum": Instead(_WITHOUT_NAN.format("+=!", "0")),
-    "nanprod": Instead(_WITHOUT_NAN.format("*=!", "1")),
-    "nanmax": Instead(_WITHOUT_NAN.format("max=!", "-inf")),
-    "nanmin": Instead(_WITHOUT_NAN.format("min=!", "inf")),
+    **{name: Instead(_WITHOUT_NAN.format(operator, other)) for name, (operator, other) in _OF_NUMBERS.items()},
     "nanmean": Instead("sum what is no NaN with `+=!`, count it in a second statement, and divide in a third"),
     "ptp": Instead("find both ends with `max=!` and `min=!`, and subtract them in a later statement"),
     "trace": Instead("a trace is `s +=! X(i, i)`"),
@@ -250,6 +310,7 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("mod", "modulo"), _REMAINDER),
     **dict.fromkeys(POINTERS, _POINTER),
     **dict.fromkeys(("program_id", "num_programs", "get_global_id"), _THREAD),
+    **dict.fromkeys(("map", "vmap", "vectorize", "apply", "compute", "foreach", "pmap"), _ELEMENTS),
     "norm": Instead("sum the squares with `S +=! X(i) * X(i)`, and write `sqrt(S)` in a later statement"),
     "outer": Instead("write both indices, as in `C(i, j) = A(i) * B(j)`"),
     "eye": Instead("choose by the indices, as in `Y(i, j) = i == j ? 1.0 : 0.0 where i in 0:N, j in 0:N`"),
@@ -265,6 +326,14 @@ INSTEAD: dict[str, Instead] = {
     "logical_not": Instead("a truth value is negated with `!`", 1, "!{1}"),
 }
 """Functions that are an expression, a statement, or nothing here."""
+REDUCED = {
+    **{name: (operator, "{0}") for name, operator in OPERATORS.items()},
+    **{name: (operator, f"isnan({{0}}) ? {other} : {{0}}") for name, (operator, other) in _OF_NUMBERS.items()},
+    **dict.fromkeys(("count_nonzero", "count"), ("+=!", "{1} != 0 ? 1 : 0")),
+}
+"""Functions that are one statement: its operator, and its value for an argument, without and with brackets."""
+LOGS_OF_SUMS = frozenset({"logsumexp", "reduce_logsumexp"})
+"""Those that are three statements."""
 
 
 def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:

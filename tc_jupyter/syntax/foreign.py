@@ -5,14 +5,14 @@ Worked example: in `Y(i) = (float)X(i)` the grammar refuses `)` behind `float`; 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import INSTEAD, REDUCING, RENAMED, reducing
-from .recovery import closers, is_command, split_commas, starts_statement
+from .recovery import DECLARING, closers, is_command, split_commas
 from .tokens import ENDS_EXPRESSION, STARTS_EXPRESSION, Token
 
 _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
@@ -21,10 +21,12 @@ _PAIR = ["LPAR", "NAME", "COMMA", "NAME", "RPAR"]
 def attribute(piece: list[Token], position: int) -> Diagnostic:
     """`X.T`, `X.shape`, `X(i).sqrt()`."""
     dot, after = piece[position], piece[position + 1] if position + 1 < len(piece) else None
+    start, kinds = _operand_start(piece, position), [token.type for token in piece[position + 2 : position + 5]]
+    if after is not None and after.type == "SCALAR" and start is not None and kinds[:2] == ["LPAR", "RPAR"]:
+        return _method_cast(piece, position, start, after.text, position + 3)
     if after is None or after.type not in ("NAME", "MINMAX"):
         help = "the extent of dimension 0 of `X` is `X.0`"
         return Diagnostic(codes.SYNTAX_ERROR, dot.span, "`.` is followed by no dimension", help=help)
-    start, kinds = _operand_start(piece, position), [token.type for token in piece[position + 2 : position + 5]]
     fix, word, place = None, reducing(after.text), Span(dot.start, after.end)
     help = REDUCING[word] if word else INSTEAD[after.text].help if after.text in INSTEAD else None
     if help is None and kinds[:2] == ["LPAR", "RPAR"] and start is not None:
@@ -32,13 +34,8 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         opening, closing = (name, "") if piece[start].type == "LPAR" else (f"{name}(", ")")
         first = Edit(Span(piece[start].start, piece[start].start), opening)
         fix = Fix(f"write `{name}(...)`", (first, Edit(Span(dot.start, piece[position + 3].end), closing)))
-    elif after.text == "astype" and kinds[:3] == ["LPAR", "SCALAR", "RPAR"] and start is not None:
-        kind, opening = piece[position + 3].text, piece[start].type == "LPAR"
-        first = Edit(Span(piece[start].start, piece[start].start), kind if opening else f"{kind}(")
-        fix = Fix(
-            f"write `{kind}(...)`", (first, Edit(Span(dot.start, piece[position + 4].end), "" if opening else ")"))
-        )
-        help = f"a cast is written like a call, as in `{kind}(x)`"
+    elif after.text in ("astype", "to", "type") and kinds[:3] == ["LPAR", "SCALAR", "RPAR"] and start is not None:
+        return _method_cast(piece, position, start, piece[position + 3].text, position + 4)
     elif after.text == "shape" and kinds == ["LSQB", "INTEGER", "RSQB"]:
         dimension = piece[position + 3].text
         fix = Fix(f"write `.{dimension}`", (Edit(Span(dot.start, piece[position + 4].end), f".{dimension}"),))
@@ -48,6 +45,15 @@ def attribute(piece: list[Token], position: int) -> Diagnostic:
         fix = Fix(f"write `{text}`", (edit,))
     help = help or f"there are no methods: write `{after.text}(x)`"
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{after.text[:40]}`", help=help, fix=fix)
+
+
+def _method_cast(piece: list[Token], position: int, start: int, kind: str, end: int) -> Diagnostic:
+    """`X(i).astype(float)` and `X(i).float()`."""
+    dot, opening = piece[position], piece[start].type == "LPAR"
+    first = Edit(Span(piece[start].start, piece[start].start), kind if opening else f"{kind}(")
+    fix = Fix(f"write `{kind}(...)`", (first, Edit(Span(dot.start, piece[end].end), "" if opening else ")")))
+    help, place = f"a cast is written like a call, as in `{kind}(x)`", Span(dot.start, piece[position + 1].end)
+    return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no `.{piece[position + 1].text}`", help=help, fix=fix)
 
 
 def _operand_start(piece: list[Token], end: int) -> int | None:
@@ -149,9 +155,12 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     clause = piece[first : min((cut for cut in cuts if cut > first), default=len(piece))]
     if not clause:
         return None
-    if (found := _without_comma(clause) or _stepped(clause)) is not None:
+    found = _without_comma(clause) or _bracketed(clause) or _stepped(piece, clause) or _condition(piece, where, clause)
+    if found is not None:
         return found
-    edits = _counted(clause) if len(clause) > 3 and clause[2].text in _RANGES else _spelled(clause) or _compared(clause)
+    if where < len(piece) and _orders_indices(piece[:where], clause):
+        return chosen(piece, where, clause, "a condition is no clause of `where`")
+    edits = _counted(clause) if len(clause) > 3 and clause[2].text in RANGES else _spelled(clause) or _compared(clause)
     if edits is None:
         return None
     span = Span(clause[0].start, clause[-1].end)
@@ -168,7 +177,11 @@ def _without_comma(clause: list[Token]) -> Diagnostic | None:
         clause_begins = clause[i].type == "EXISTS" or (
             clause[i].type == "NAME" and i + 1 < len(clause) and clause[i + 1].type in ("IN", "ASSIGN")
         )
-        if i and clause_begins and clause[i - 1].type in ENDS_EXPRESSION:
+        joined = i > 1 and (clause[i - 1].type == "AND" or clause[i - 1].text == "and")
+        if clause_begins and joined:
+            edits.append(Edit(Span(clause[i - 2].end, clause[i - 1].end), ","))
+            begins.append(clause[i - 1])
+        elif i and clause_begins and clause[i - 1].type in ENDS_EXPRESSION:
             edits.append(Edit(Span(clause[i - 1].end, clause[i - 1].end), ","))
             begins.append(clause[i])
         i = pairs.get(i, i) + 1
@@ -178,12 +191,106 @@ def _without_comma(clause: list[Token]) -> Diagnostic | None:
     return Diagnostic(codes.SYNTAX_ERROR, begins[0].span, message, "before this", fix=fix)
 
 
-def _stepped(clause: list[Token]) -> Diagnostic | None:
+def _bracketed(clause: list[Token]) -> Diagnostic | None:
+    """`(i in 0:N)` and `i in [0:N]`; `None` if this is something else."""
+    kinds, pairs = [token.type for token in clause], closers(clause)
+    start = 2 if kinds[1:2] == ["IN"] else 0
+    inside = clause[start + 1 : -1]
+    if pairs.get(start) != len(clause) - 1 or not inside or kinds[start] not in ("LPAR", "LSQB"):
+        return None
+    if [token.type for token in inside].count("COLON") != 1 or any(
+        token.type in ("QUESTION", "COMMA") for token in inside
+    ):
+        return None
+    if not start and [token.type for token in inside[:2]] != ["NAME", "IN"]:
+        return None
+    edits = Edit(clause[start].span, ""), Edit(clause[-1].span, "")
+    message = "a range is written `k in a:b` or `k = [a, b[`"
+    place = Span(clause[0].start, clause[-1].end)
+    return Diagnostic(codes.RANGE_BRACKETS, place, message, fix=Fix("leave out the brackets", edits))
+
+
+_NEUTRAL = {"+=!": "0", "+=": "0", "*=!": "1", "*=": "1"}  # those of minima and maxima depend on the type
+
+
+def _orders_indices(before: list[Token], clause: list[Token]) -> bool:
+    """Whether `i < j` compares two indices, which stand alone in subscripts before it."""
+    indices = {
+        subscript[0].text
+        for opening, close in closers(before).items()
+        for subscript in split_commas(before[opening + 1 : close])
+        if len(subscript) == 1 and subscript[0].type == "NAME"
+    }
+    compared = any(token.type == "RELATION" for token in clause)
+    return compared and len({token.text for token in clause if token.type == "NAME"} & indices) > 1
+
+
+def _condition(piece: list[Token], where: int, clause: list[Token]) -> Diagnostic | None:
+    """`where X(i) > 0` and `where j != 0`, which choose values; `None` if this is something else."""
+    joined = any(token.type in ("AND", "OR") for token in clause)
+    begins = clause[1:2] and clause[1].type in ("IN", "ASSIGN", *(() if joined else ("RELATION",)))
+    pairs, compared, i = closers(clause), False, 0
+    while i < len(clause):
+        compared = compared or clause[i].type in ("RELATION", "EQUALITY")
+        i = pairs.get(i, i) + 1
+    if (
+        begins
+        or not compared
+        or any(token.type in ("QUESTION", "COLON") for token in clause)
+        or clause[0].type == "EXISTS"
+    ):
+        return None
+    if clause[0].type == "INTEGER" and clause[1].type == "RELATION" and clause[2].type == "NAME" and len(clause) < 6:
+        return None  # `0 <= i < N`
+    return chosen(piece, where, clause, "a condition is no clause of `where`")
+
+
+def chosen(piece: list[Token], word: int, condition: list[Token], message: str) -> Diagnostic:
+    """A condition behind a value, after `where` or `if` at `word`: the fix puts it before the value."""
+    assign = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), len(piece))
+    other = _NEUTRAL.get(piece[assign].text) if assign + 1 < word else None
+    alone = condition[-1] is piece[-1] and condition[0] is piece[word + 1]
+    help, fix = "a choice is written `condition ? value : other`", None
+    if other is not None and alone:
+        value = piece[assign + 1 : word]
+        before = Edit(Span(value[0].start, value[0].start), f"{text_of(condition)} ? ")
+        fix = Fix("write it with `? :`", (before, Edit(Span(value[-1].end, condition[-1].end), f" : {other}")))
+    place = Span(condition[0].start, condition[-1].end) if piece[word].type == "WHERE" else piece[word].span
+    return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def behind(piece: list[Token], position: int) -> Diagnostic | None:
+    """`X(i, j) for j in 0:M` and `X(i, j), j in 0:M`, where `where` is missing, and `X(i) if X(i) > 0`; `None` otherwise."""
+    token, rest = piece[position], piece[position + 1 :]
+    if (
+        any(each.type == "WHERE" for each in piece)
+        or not rest
+        or closers(piece[:position]).keys()
+        != {i for i, each in enumerate(piece[:position]) if each.type in ("LPAR", "LSQB")}
+    ):
+        return None
+    if token.text == "if" and all(each.text != "else" for each in rest):
+        return chosen(piece, position, rest, "unexpected `if`")
+    ranged = [each.type for each in rest[:2]] == ["NAME", "IN"]
+    if not ranged or not (token.type == "COMMA" or token.text in ("for", "over", "forall")):
+        return None
+    place = Span(piece[position - 1].end, token.end)
+    edits = [Edit(place, " where")]
+    clause = rest
+    if (counted := _counted(clause) if clause[2:3] and clause[2].text in RANGES else None) is not None:
+        edits += counted
+    help = "a range is given with `where k in a:b`"
+    return Diagnostic(
+        codes.SYNTAX_ERROR, token.span, f"unexpected `{token.text}`", help=help, fix=Fix("write `where`", tuple(edits))
+    )
+
+
+def _stepped(piece: list[Token], clause: list[Token]) -> Diagnostic | None:
     """`i in 0:N:2` and `i in range(0, N, 2)`; `None` if there is no step."""
     pairs, outside, i = closers(clause), list[int](), 2
     if len(clause) < 5 or clause[0].type != "NAME" or clause[1].type not in ("IN", "ASSIGN"):
         return None
-    counted = clause[2].text in _RANGES and pairs.get(3) == len(clause) - 1
+    counted = clause[2].text in RANGES and pairs.get(3) == len(clause) - 1
     i = 4 if counted else i
     while i < len(clause):
         outside.append(i)
@@ -193,11 +300,61 @@ def _stepped(clause: list[Token]) -> Diagnostic | None:
     if len(between) != 2 or any(clause[i].type == "QUESTION" for i in outside):
         return None
     name, place = clause[0].text, Span(clause[0].start, clause[-1].end)
-    help = f"let the index count the steps, as in `X(2 * {name}) where {name} in 0:(N + 1) / 2`"
-    return Diagnostic(codes.RANGE_BRACKETS, place, "a range has no step", help=help)
+    lower, upper = clause[outside[0] : between[0]], clause[between[0] + 1 : between[1]]
+    step = clause[between[1] + 1 : len(clause) - counted]
+    help, fix = f"let the index count the steps, as in `X(2 * {name}) where {name} in 0:(N + 1) / 2`", None
+    if lower and upper and len(step) == 1 and _is_step(upper, step[0], counted):
+        value, count = _of_steps(name, lower, int(step[0].text)), _count(lower, upper, int(step[0].text))
+        help = f"let the index count the steps, as in `X({value}) where {name} in 0:{count}`"
+        edits = [*_replaced(piece, clause, name, value), Edit(place, f"{name} in 0:{count}")]
+        assigned = next((i for i, token in enumerate(piece) if token.type in ("ASSIGN", "UPDATE")), 0)
+        on_left = any(token.text == name for token in piece[:assigned])  # where it may mean that elements are left out
+        fix = None if on_left else Fix("count the steps", tuple(edits))
+    return Diagnostic(codes.RANGE_BRACKETS, place, "a range has no step", help=help, fix=fix)
 
 
-_RANGES = frozenset({"range", "arange", "xrange", "prange"})
+def _is_step(upper: list[Token], step: Token, counted: bool) -> bool:
+    """Whether the step stands last, as in Python, and not in the middle, as in MATLAB."""
+    known = step.type == "INTEGER" and step.text.isdigit() and 0 < len(step.text) < 10 and step.text[0] != "0"
+    number = upper[0].text if len(upper) == 1 and upper[0].text.isdigit() else None
+    return known and (counted or number is None or int(number) > int(step.text))
+
+
+def _of_steps(name: str, lower: list[Token], step: int) -> str:
+    """The value of the index after so many steps."""
+    value, start = f"{step} * {name}" if step > 1 else name, text_of(lower)
+    return value if start == "0" else f"{value} + {start}"
+
+
+def _count(lower: list[Token], upper: list[Token], step: int) -> str:
+    """How many steps a range has, which is rounded up."""
+    start, end = text_of(lower), text_of(upper)
+    if start.isdigit() and end.isdigit():
+        return str(max(0, -((int(start) - int(end)) // step)))
+    more = step - 1 - int(start) if start.isdigit() else step - 1
+    end += "" if start.isdigit() else f" - {start}" if len(lower) == 1 else f" - ({start})"
+    end += f" + {more}" if more > 0 else f" - {-more}" if more < 0 else ""
+    return end if step == 1 else f"({end}) / {step}" if " " in end else f"{end} / {step}"
+
+
+_CLOSES = ("RPAR", "RSQB", "COMMA")
+
+
+def _replaced(piece: list[Token], clause: list[Token], name: str, value: str) -> list[Edit]:
+    """Write the value wherever a name stands outside its clause, in brackets where operators beside it would take it apart."""
+    edits: list[Edit] = []
+    for i, token in enumerate(piece):
+        if token.text != name or clause[0].start <= token.start < clause[-1].end:
+            continue
+        before, after = piece[i - 1], piece[i + 1].type if i + 1 < len(piece) else "COMMA"
+        free = before.type in ("LPAR", "LSQB", "COMMA", "ASSIGN", "UPDATE") or before.text == "+"
+        alone = value == name or (free and after in (*_CLOSES, "SIGN", "MINUS", "WHERE"))
+        edits += [] if value == name else [Edit(token.span, value if alone else f"({value})")]
+    return edits
+
+
+RANGES = frozenset({"range", "arange", "xrange", "prange"})
+"""Functions that make ranges."""
 
 
 def _counted(clause: list[Token]) -> list[Edit] | None:
@@ -257,13 +414,10 @@ def _one_more(bound: list[Token]) -> Edit:
     return Edit(Span(bound[-1].end, bound[-1].end), " + 1")
 
 
-_DECLARING = frozenset({"let", "var", "val", "auto", "const", "Var", "RVar", "RDom", "Func"})
-
-
 def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     """The tokens after `let` or a type at the start of a statement, which none has, and what to say; `None` if there are none."""
     count = 0
-    while count < len(piece) and (piece[count].text in _DECLARING or piece[count].type == "SCALAR"):
+    while count < len(piece) and (piece[count].text in DECLARING or piece[count].type == "SCALAR"):
         count += 1
     rest = piece[count:]
     if not count or (rest and rest[0].type != "NAME"):
@@ -274,6 +428,10 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
         fix = Fix("leave it out", (Edit(Span(piece[0].start, piece[-1].end), ""),))
         help = "indices and tensors need no declaration"
         return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+    if len(split_commas(rest)) > 1:
+        help = "one statement writes each of them, and needs no declaration"
+        message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
+        return [], Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
     edits = [Edit(Span(place.start, rest[0].start if rest else place.end), "")]
     kind, value = piece[count - 1], rest[2:] if len(rest) > 2 and rest[1].type == "ASSIGN" else []
     if kind.type == "SCALAR" and value and all(token.type != "WHERE" for token in value):
@@ -284,6 +442,36 @@ def declared(piece: list[Token]) -> tuple[list[Token], Diagnostic] | None:
     help = "what is assigned is a tensor of the type of its value; without indices it is a number"
     message = f"no statement begins with `{' '.join(token.text for token in piece[:count])}`"
     return rest, Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=Fix("leave it out", tuple(edits)))
+
+
+def chained(piece: list[Token], known: AbstractSet[str]) -> tuple[tuple[str, ...], Diagnostic] | None:
+    """`A(i) = B(i) = X(i)`, which writes two tensors; `None` if this is something else.
+
+    Args:
+        known: words among which are the parameters, which no statement writes.
+
+    Returns:
+        The tensors, and what to say.
+    """
+    pairs, places, start = closers(piece), list[int](), 0
+    while start < len(piece) and piece[start].type in ("NAME", "DIGIT_NAME"):
+        after = start + 1
+        after = pairs.get(after, after) + (after in pairs)
+        if after >= len(piece) or piece[after].type != "ASSIGN":
+            break
+        places.append(after)
+        start = after + 1
+    starts = [0, *(place + 1 for place in places[:-1])]
+    targets = tuple(piece[first].text for first in starts)
+    if len(places) < 2 or len(set(targets)) < len(targets) or set(targets[1:]) & known:
+        return None
+    lefts = [text_of(piece[first:place]) for first, place in zip(starts, places, strict=True)]
+    last, end = piece[starts[-1]].start, piece[-1].end
+    more = "".join(f" {left} = {lefts[-1]}" for left in reversed(lefts[:-1]))
+    edits = Edit(Span(piece[0].start, last), ""), Edit(Span(end, end), more)
+    fix = Fix("write one statement for each", edits)
+    message, help = "a second `=` in one statement", "a statement writes one tensor; a comparison is `==`"
+    return targets, Diagnostic(codes.SYNTAX_ERROR, piece[places[1]].span, message, help=help, fix=fix)
 
 
 def commanded(piece: list[Token]) -> Diagnostic | None:
@@ -332,174 +520,16 @@ def ended(body: list[Token]) -> tuple[list[Token], Edit] | None:
 
 
 _ENDED = frozenset({"function", "subroutine", "def", "kernel"})
-_LOOPS = (
-    "there are no loops: an index runs over everything it can index; a range of its own is given with `where i in a:b`"
-)
-_CONTROL = {
-    **dict.fromkeys(("for", "do", "while", "forall", "foreach", "parfor", "prange", "loop", "parallel_for"), _LOOPS),
-    "if": "choose a value, as in `Y(i) = condition ? value : other`",
-}
-_NEAR = 400  # tokens in which the end of a block is looked for
-_ELSE = frozenset({"else", "elif"})
-_ENDS = frozenset({"end", "endfor", "enddo", "endif", "endwhile"})
-
-
-def without_control(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
-    """Leave out `for (...) {`, `if (...) {` and their `}`, after a message each; the statements inside are checked."""
-    if not any(token.text in _CONTROL for token in tokens):
-        return tokens
-    pairs, opened, i = closers(tokens), 0, 0
-    kept: list[Token] = []
-    heads: list[Span] = []
-    unended = 0  # heads without braces, each of which may have its `end`
-    while i < len(tokens):
-        token = tokens[i]
-        end = _control_end(tokens, i, pairs)
-        if end is not None:
-            heads.append(Span(token.start, tokens[end - 1].end))
-            if token.text in _CONTROL:
-                message = f"no statement begins with `{token.text}`"
-                fix = _as_choice(tokens, i, end, pairs) if token.text == "if" else _without_loop(tokens, i, end)
-                diagnostics.append(
-                    Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text], fix=fix)
-                )
-            is_block = end < len(tokens) and tokens[end].type == "LBRACE"
-            is_line = tokens[end - 1].type == "COLON" and end < len(tokens) and not tokens[end].first
-            unended += token.text in _CONTROL and not is_block and not is_line
-            opened, i = opened + is_block, end + is_block
-            if i < len(tokens):
-                tokens[i].first = True
-            continue
-        opened, unended = (0, 0) if token.type == "DEF" else (opened, unended)
-        if token.type == "RBRACE" and opened:
-            opened -= 1
-        elif unended and _is_end(tokens, i):
-            unended -= 1
-            i += 2 if token.text == "end" and i + 1 < len(tokens) and tokens[i + 1].text in _CONTROL else 1
-            continue
-        else:
-            kept.append(token)
-        i += 1
-    diagnostics[:] = [each for each in diagnostics if not _inside(each.span.start, heads)]
-    return kept
-
-
-def _without_loop(tokens: list[Token], i: int, end: int) -> Fix | None:
-    """Leave out a loop that runs from 0 to a size, `for i in range(N)` or `for (int i = 0; i < N; i++)`, as an index does."""
-    texts = [token.text for token in tokens[i:end]]
-    kinds = [token.type for token in tokens[i:end]]
-    counted = "range" in texts and all(
-        kinds[k + 1 : k + 4] == ["LPAR", "NAME", "RPAR"] for k, text in enumerate(texts) if text == "range"
-    )
-    at = texts.index("<") if "<" in texts else 0
-    compared = (
-        at > 2 and texts[at - 3 : at - 1] == ["=", "0"] and texts[at - 4] == texts[at - 1] and kinds[at + 1] == "NAME"
-    )
-    if texts[0] != "for" or not (counted or compared):
-        return None
-    edits = [Edit(Span(tokens[i].start, tokens[end - 1].end), "")]
-    if end < len(tokens) and tokens[end].type == "LBRACE":
-        close = _block_end(tokens, end)
-        edits += [Edit(tokens[end].span, ""), *([Edit(tokens[close].span, "")] if close is not None else [])]
-    return Fix("leave it out", tuple(edits))
-
-
-def _block_end(tokens: list[Token], opening: int) -> int | None:
-    """The place of the `}` of a block."""
-    depth = 0
-    for i in range(opening, min(len(tokens), opening + _NEAR)):
-        depth += (tokens[i].type == "LBRACE") - (tokens[i].type == "RBRACE")
-        if not depth:
-            return i
-    return None
-
-
-def _as_choice(tokens: list[Token], i: int, end: int, pairs: dict[int, int]) -> Fix | None:
-    """`Y(i) = c ? a : b` for `if c { Y(i) = a } else { Y(i) = b }`."""
-    condition = tokens[i + 1 : end - (tokens[end - 1].type == "COLON")]
-    then = _branch(tokens, end, pairs)
-    if then is None or then[2] + 1 >= len(tokens) or tokens[then[2]].text != "else" or not condition:
-        return None
-    otherwise = _branch(tokens, then[2] + 1 + (tokens[then[2] + 1].type == "COLON"), pairs)
-    if otherwise is None or [token.text for token in then[0]] != [token.text for token in otherwise[0]]:
-        return None
-    value, last = then[1], otherwise[1]
-    head = Edit(Span(tokens[i].start, then[0][0].start), "")
-    choose = Edit(Span(value[0].start, value[0].start), f"{text_of(condition)} ? ")
-    middle = Edit(Span(value[-1].end, last[0].start), " : ")
-    tail = Edit(Span(last[-1].end, tokens[otherwise[2] - 1].end), "")
-    return Fix("write it with `? :`", (head, choose, middle, tail))
-
-
-def _branch(tokens: list[Token], start: int, pairs: dict[int, int]) -> tuple[list[Token], list[Token], int] | None:
-    """The left side with `=` and the value of the single statement of a branch, and where the branch ends."""
-    block = start < len(tokens) and tokens[start].type == "LBRACE"
-    first = start + block
-    if first >= len(tokens) or not starts_statement(tokens, first, pairs):
-        return None
-    assign = next(j for j in range(first, len(tokens)) if tokens[j].type in ("ASSIGN", "UPDATE"))
-    stop = assign + 1
-    while (
-        stop < min(len(tokens), first + _NEAR)
-        and tokens[stop].type not in ("RBRACE", "WHERE")
-        and tokens[stop].text != "else"
-    ):
-        if stop > assign + 1 and tokens[stop - 1].type in ENDS_EXPRESSION and starts_statement(tokens, stop, pairs):
-            break
-        stop = pairs.get(stop, stop) + 1
-    closes = stop < len(tokens) and tokens[stop].type == "RBRACE"
-    if tokens[assign].type != "ASSIGN" or stop == assign + 1 or block != (block and closes):
-        return None
-    return tokens[first : assign + 1], tokens[assign + 1 : stop], stop + block
 
 
 def text_of(tokens: list[Token]) -> str:
     """Tokens as a text, with one blank wherever there was space."""
-    pairs = pairwise(tokens)
-    return tokens[0].text + "".join(" " * (other.start > one.end) + other.text for one, other in pairs)
+    return tokens[0].text + "".join(" " * _apart(one, other) + other.text for one, other in pairwise(tokens))
 
 
-def _is_end(tokens: list[Token], i: int) -> bool:
-    """Whether a word closes a loop of Julia, MATLAB or Fortran: `end`, `end do`, and no statement on a tensor of that name."""
-    follows = tokens[i + 1].type if i + 1 < len(tokens) else "RBRACE"
-    return tokens[i].text in _ENDS and tokens[i - 1].type in ENDS_EXPRESSION and follows in ("NAME", "RBRACE", "DEF")
-
-
-def _inside(place: int, heads: list[Span]) -> bool:
-    """Whether a place is behind the first word of a head, as the `;` of `for (...; ...)` are."""
-    found = bisect_left(heads, place, key=lambda head: head.start) - 1
-    return found >= 0 and place < heads[found].end
-
-
-def _control_end(tokens: list[Token], i: int, pairs: dict[int, int]) -> int | None:
-    """Where `for (...)` and the like that starts at `i` ends; `None` if it is something else."""
-    token, before = tokens[i], tokens[i - 1].type if i else ""
-    if token.type != "NAME" or (token.text not in _CONTROL and token.text not in _ELSE) or i + 1 >= len(tokens):
-        return None
-    if before not in ("LBRACE", "RBRACE") and not (token.first and before in ENDS_EXPRESSION):
-        return None
-    end = i + 1
-    if token.text != "else" and tokens[end].type == "LPAR":
-        end = pairs.get(end, len(tokens)) + 1
-    elif tokens[end].type in ("ASSIGN", "UPDATE", "COMMA"):
-        return None  # a tensor has that name
-    elif token.text != "else":
-        near = range(end, min(end + 40, len(tokens)))
-        stops = (j for j in near if tokens[j].type in ("LBRACE", "RBRACE") or tokens[j].first)
-        end = next(stops, len(tokens))
-        inner = (  # `for i in range(N): Y(i) = X(i)` on one line
-            j + 1
-            for j in near
-            if j < end
-            and (tokens[j].type == "COLON" or (tokens[j].type in ENDS_EXPRESSION and j > i + 1))
-            and starts_statement(tokens, j + 1, pairs)
-        )
-        end = next(inner, end)
-    elif tokens[end].type == "COLON":
-        end += 1
-    end += end + 1 < len(tokens) and tokens[end].text == "then" and tokens[end + 1].first
-    follows = tokens[end].type if end < len(tokens) else ""
-    return end if follows in ("NAME", "DIGIT_NAME", "SCALAR", "LBRACE") else None
+def _apart(one: Token, other: Token) -> bool:
+    """Whether space stood between two tokens, or must, as between the words that a fix has written."""
+    return other.start > one.end or (one.text[-1].isalnum() and other.text[0].isalnum())
 
 
 def operand_end(piece: list[Token], start: int) -> int:

@@ -12,7 +12,17 @@ from itertools import pairwise
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Span, codes, nearest
 
 from .elsewhere import ARRAY_TYPES, FUNCTION_WORDS, INSTEAD, OPERATORS, REDUCING, TYPES, reducing
-from .foreign import attribute, operand_end, prefix_cast, prefix_choice, shift, suffix_cast, text_of, where_range
+from .foreign import (
+    attribute,
+    behind,
+    operand_end,
+    prefix_cast,
+    prefix_choice,
+    shift,
+    suffix_cast,
+    text_of,
+    where_range,
+)
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
@@ -72,6 +82,8 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         help = "a choice is written `condition ? value : other`"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
     if token.text == "if" and (found := _choice(piece, position)):
+        return found
+    if what == "statement" and before is not None and (found := behind(piece, position)):
         return found
     if what == "statement" and (found := prefix_choice(piece, position)):
         return found
@@ -219,6 +231,11 @@ def _symbol(
         return _swapped(piece, position)
     if token.type == "DOT":
         return attribute(piece, position)
+    if token.type == "RPAR" and before is not None and before.type == "COMMA" and what == "statement":
+        fix = Fix("delete `,`", (Edit(before.span, ""),))
+        return Diagnostic(codes.SYNTAX_ERROR, before.span, "something is missing after `,`", fix=fix)
+    if token.type == "LSQB" and "LPAR" in accepted and what == "statement":
+        return _grouped(piece, position)
     if (
         token.type == "RPAR"
         and position > 1
@@ -313,6 +330,21 @@ def _named(piece: list[Token], position: int) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, place, "`:=` assigns nothing", help=help, fix=fix)
 
 
+def _grouped(piece: list[Token], position: int) -> Diagnostic:
+    """`[X(i) + 1] * 2`, and `[X(i) for i in range(N)]`, which is a list."""
+    close = closers(piece).get(position)
+    inside = piece[position + 1 : close]
+    is_list = (
+        close is None or not inside or len(split_commas(inside)) > 1 or any(token.text == "for" for token in inside)
+    )
+    if is_list or close is None:
+        help = "a statement says what one element is, as in `Y(i) = 2 * X(i)`"
+        return Diagnostic(codes.SYNTAX_ERROR, piece[position].span, "there are no lists", help=help)
+    fix = Fix("use round brackets", (Edit(piece[position].span, "("), Edit(piece[close].span, ")")))
+    message = "expressions are grouped with round brackets"
+    return Diagnostic(codes.SYNTAX_ERROR, piece[position].span, message, fix=fix)
+
+
 def _swapped(piece: list[Token], position: int) -> Diagnostic:
     """`Y(i) =+! X(i, k)` and `Y(i) =* X(i)`."""
     last = position + (position + 1 < len(piece) and piece[position + 1].type == "BANG")
@@ -324,27 +356,38 @@ def _swapped(piece: list[Token], position: int) -> Diagnostic:
 
 
 def _no_update(piece: list[Token], position: int) -> Diagnostic:
-    """`y(i) -= X(i)` and `y(i) /= X(i)`, with or without a `!`."""
+    """`y(i) -= X(i)`, `y(i) /= X(i)`, `y(i) %= 2` and the like, with or without a `!`."""
     token, last = piece[position], position + 1
     last += last + 1 < len(piece) and piece[last + 1].type == "BANG" and piece[last + 1].start == piece[last].end
     place, mark = Span(token.start, piece[last].end), "!" * (piece[last].type == "BANG")
-    help, fix = "`=`, `+=`, `*=`, `min=`, `max=` exist", None
-    value = piece[last + 1 :]
-    stop = next((i for i, each in enumerate(value) if each.type in ("WHERE", "MATCH")), len(value))
-    if token.text in ("-", "/") and stop:
-        plain, inverse = ("+=" + mark, "-(") if token.text == "-" else ("*=" + mark, "1.0 / (")
-        help = f"accumulate the {'negated value' if token.text == '-' else 'reciprocal'} with `{plain}`"
-        left, right = piece[:position], value[:stop]
-        each_once = not mark and _subscripts(right) <= _subscripts(left)
-        if token.text == "/" and each_once:  # which integers may do, too
-            plain, inverse, help = "=", f"{text_of(left)} / (", "divide in a statement of its own"
-        bare = operand_end(right, 0) == len(right)
-        start, end = right[0].start, right[-1].end
-        opening, closing = (inverse[:-1], "") if bare else (inverse, ")")
-        edits = Edit(place, plain), Edit(Span(start, start), opening), Edit(Span(end, end), closing)
-        fix = Fix(f"use `{plain}`", edits if closing else edits[:2])
-    message = f"there is no operator `{token.text}={mark}`"
+    left, right = piece[:position], piece[last + 1 :]
+    right = right[: next((i for i, each in enumerate(right) if each.type in ("WHERE", "MATCH")), len(right))]
+    message, help = f"there is no operator `{token.text}={mark}`", "`=`, `+=`, `*=`, `min=`, `max=` exist"
+    wrapped = _accumulated(token.text, mark, left, right) if right else None
+    if wrapped is None:
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
+    plain, opening, closing, help = wrapped
+    if opening[-1] == "(" and operand_end(right, 0) == len(right):
+        opening, closing = opening[:-1], ""
+    start, end = right[0].start, right[-1].end
+    edits = Edit(place, plain), Edit(Span(start, start), opening), Edit(Span(end, end), closing)
+    fix = Fix(f"use `{plain}`", edits if closing else edits[:2])
     return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+
+
+def _accumulated(symbol: str, mark: str, left: list[Token], right: list[Token]) -> tuple[str, str, str, str] | None:
+    """The operator to write for `-=` and the like, what to write around the value, and a help; `None` if there is none."""
+    each_once = not mark and _subscripts(right) <= _subscripts(left)
+    own = "{} in a statement of its own"
+    if symbol == "-":
+        return f"+={mark}", "-(", ")", f"accumulate the negated value with `+={mark}`"
+    if symbol == "/" and not each_once:
+        return f"*={mark}", "1.0 / (", ")", f"accumulate the reciprocal with `*={mark}`"
+    if symbol in ("/", "%") and each_once:
+        return "=", f"{text_of(left)} {symbol} (", ")", own.format("divide" if symbol == "/" else "take the remainder")
+    if symbol == "**" and each_once:
+        return "=", f"pow({text_of(left)}, ", ")", own.format("raise it")
+    return None
 
 
 def _subscripts(tokens: list[Token]) -> set[str]:
@@ -395,7 +438,8 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
     opened: list[tuple[int, bool]] = []  # places of `[`, and whether one stands after a tensor
     for place, token in enumerate(piece):
         if token.type == "LSQB":
-            opened.append((place, place > 0 and (piece[place - 1].type == "NAME" or place - 1 in mended)))
+            named = place > 0 and piece[place - 1].type == "NAME" and piece[place - 2].type != "DOT"
+            opened.append((place, named or place - 1 in mended))
         elif token.type == "RELATION" and opened:
             chosen = True
         elif token.type == "RSQB" and opened:
@@ -406,7 +450,12 @@ def _square(piece: list[Token], position: int) -> Diagnostic:
                 mended |= {start: "(", place: ")"}
     is_empty = any(one.type == "LSQB" and other.type == "RSQB" for one, other in pairwise(piece))
     edits = tuple(Edit(piece[place].span, text) for place, text in sorted(mended.items()))
-    number = any(one.type in ("LSQB", "COMMA") and other.type == "INTEGER" for one, other in pairwise(piece[position:]))
+    pairs = closers(piece)
+    inside = {i for i in pairs if piece[i].type == "LSQB" for i in range(i, pairs[i])}
+    number = any(
+        i in inside and one.type in ("LSQB", "COMMA") and other.type == "INTEGER"
+        for i, (one, other) in enumerate(pairwise(piece))
+    )
     return Diagnostic(
         codes.SYNTAX_ERROR,
         piece[position].span,
@@ -523,9 +572,13 @@ def suggested_sizes(body: list[Token], taken: set[str]) -> dict[str, list[str]]:
     letters = iter([letter for letter in "NMKLPQRSTUVW" if letter not in taken])
     pairs, known, found = closers(body), dict[str, str](), dict[str, list[str]]()
     for i, token in enumerate(body[:-1]):
-        if token.type != "NAME" or body[i + 1].type != "LPAR" or token.text in found or i + 1 not in pairs:
+        opening, subscripts = i + 1, list[list[Token]]()
+        is_read = token.type == "NAME" and body[opening].type in ("LPAR", "LSQB") and opening in pairs
+        if not is_read or token.text in found:
             continue
-        subscripts = split_commas(body[i + 2 : pairs[i + 1]])
+        while opening in pairs and (opening == i + 1 or body[opening].type == "LSQB"):  # `X[i][j]`
+            subscripts += split_commas(body[opening + 1 : pairs[opening]])
+            opening = pairs[opening] + 1
         keys = [part[0].text if len(part) == 1 else f"{token.text}.{k}" for k, part in enumerate(subscripts)]
         for key in keys:
             known[key] = known.get(key) or next(letters, "")
@@ -612,7 +665,8 @@ def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
     if token.text == "as" and position + 1 < len(piece) and piece[position + 1].type == "SCALAR":
         return suffix_cast(piece, position)
     fix = None
-    if before.type in ("INTEGER", "NUMBER") or token.type == "LPAR":
+    touching = token.start == before.end > before.start
+    if before.type in ("INTEGER", "NUMBER") or token.type == "LPAR" or touching:
         fix = Fix("multiply", (Edit(Span(before.end, before.end), " *" if token.start > before.end else " * "),))
     message = f"an operator is missing between `{shorten(before.text)}` and `{shorten(token.text)}`"
     help = "a product is written with `*`"

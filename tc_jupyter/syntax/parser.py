@@ -12,15 +12,27 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .build import CHAIN, BadRange, Build
-from .foreign import commanded, declared, domain, ended, without_control
+from .control import without_control
+from .foreign import chained, commanded, declared, domain, ended
+from .mended import mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
-from .recovery import DefTokens, bracket_depth, closers, split_commas, split_defs, split_statements, written
+from .recovery import (
+    DefTokens,
+    bracket_depth,
+    closers,
+    split_commas,
+    split_defs,
+    split_statements,
+    starts_statement,
+    written,
+)
 from .repairs import repaired
 from .slices import sliced
 from .tokens import SEMICOLON, Token, tokenize
@@ -57,6 +69,11 @@ MAX_TOKENS = 20_000
 MOST_MESSAGES = 1000
 """Messages about one cell."""
 
+_MOST_MENDED = 20
+"""Messages of the grammar about one statement."""
+_MENDED = (codes.SYNTAX_ERROR, codes.PYTHON_OPERATOR, codes.RANGE_BRACKETS, codes.UNKNOWN_CHARACTER, codes.BAD_NUMBER)
+"""What a fix mends at its place; that of a reserved word, for one, renames only one of its uses."""
+
 _NEAR = 20
 """Statements after a declaration in which its use is looked for."""
 
@@ -72,7 +89,7 @@ def parse_tc(source: SourceText) -> Parsed:
     scanned = tokenize(source)
     parser = _CellParser(source, scanned.diagnostics)
     tokens = repaired(scanned.tokens, parser.diagnostics)
-    before, pieces = split_defs(without_control(tokens, parser.diagnostics))
+    before, pieces = split_defs(without_control(tokens, parser.diagnostics, source))
     if not pieces:
         parser.diagnostics.clear()  # what is wrong with a text of another language is not told word by word
     if before or not pieces:
@@ -150,9 +167,11 @@ class _CellParser:
     def __init__(self, source: SourceText, diagnostics: list[Diagnostic]) -> None:
         self.source = source
         self.diagnostics = diagnostics
+        self.told = {item.span.start: item for item in diagnostics}  # about characters, words and numbers
         self.written: list[str] = []  # by the statements of the def
         self.sizes: dict[str, list[str]] = {}  # of names that are read with brackets, where they have no type
         self.declared = set[str]()  # the words in the header of the def
+        self.given = set[str]()  # those before `->`
         self.returns = False  # the def has a `return`
         self.after_params: Span | None = None  # where `->` and the results are missing
 
@@ -193,6 +212,8 @@ class _CellParser:
         piece = self.with_braces(piece)
         self.written = written(piece.body)
         self.declared = {token.text for token in piece.header}
+        arrow = next((i for i, token in enumerate(piece.header) if token.type == "ARROW"), len(piece.header))
+        self.given = {token.text for token in piece.header[:arrow]}
         self.sizes = suggested_sizes(piece.body, self.declared)
         self.after_params = None
         self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
@@ -432,17 +453,18 @@ class _CellParser:
             help = "a statement is `T(i, j) = expression`"
             self.report(codes.SYNTAX_ERROR, tokens[0].span, f"`{tokens[0].text}` is no statement", help=help)
             return self.broken(tokens)
+        if (found := chained(tokens, self.given)) is not None:
+            self.diagnostics.append(found[1])
+            return replace(self.broken(tokens), targets=found[0])
         if (other := declared(tokens)) is not None:
             self.diagnostics.append(other[1])
-            tokens = other[0] or tokens
             if not other[0]:
-                return self.broken(tokens)
-        if (problem := sliced(tokens)) is not None:
-            self.diagnostics.append(problem)
-            return self.broken(tokens)
-        node, problem = _parse(tokens, "statement")
-        if problem is not None:
-            self.diagnostics.append(problem)
+                assigned = (
+                    one.text for one, after in pairwise(tokens) if one.type == "NAME" and after.type == "ASSIGN"
+                )
+                return replace(self.broken(tokens), targets=tuple(assigned))
+            tokens = other[0]
+        node, tokens = self.read(tokens)
         if node is None:
             return self.broken(tokens)
         if isinstance(node, CallStatement):
@@ -450,6 +472,37 @@ class _CellParser:
         if any(token.type == "ERROR" for token in tokens):
             return self.broken(tokens)
         return self.finish(node, tokens)
+
+    def read(self, tokens: list[Token]) -> tuple[Any, list[Token]]:
+        """The node of a statement, and its tokens; after a message whose fix is known, those that the fix makes of them."""
+        given, written, regions = tokens, tuple[Edit, ...](), list[Edit]()
+        for _ in range(_MOST_MENDED):
+            if (problem := self.of_character(tokens)) is None:
+                node, problem = None, sliced(tokens)
+                if problem is None:
+                    node, problem = _parse(tokens, "statement")
+                if problem is None:
+                    return node, tokens
+                if tokens is not given and len(split_statements(tokens)) > 1:
+                    break  # the fix makes several statements, which are not those of the text
+                if any(edit.span == problem.span for edit in written):  # of what a fix has written
+                    self.diagnostics[-1] = replace(self.diagnostics[-1], fix=None)
+                    break
+                if problem.fix is not None and writes_over(problem.fix, regions):
+                    problem = replace(problem, fix=None)  # there is one after the other fix
+                self.diagnostics.append(problem)
+            after = mended(tokens, problem.fix) if problem.fix is not None and problem.code in _MENDED else None
+            if after is None:
+                break
+            tokens, written = after, problem.fix.edits if problem.fix else ()
+            regions += written
+        return None, tokens
+
+    def of_character(self, tokens: list[Token]) -> Diagnostic | None:
+        """The message about the first character of a statement that stands for nothing, if it has a fix."""
+        first = next((token for token in tokens if token.type == "ERROR"), None)
+        found = None if first is None else self.told.get(first.start)
+        return found if found is not None and found.fix is not None else None
 
     def returned(self, tokens: list[Token]) -> None:
         """`return Y` and `return X(i) * 2`."""
@@ -495,7 +548,10 @@ class _CellParser:
 
     def broken(self, tokens: list[Token]) -> Broken:
         targets: list[str] = []
-        assigned = any(token.type in ("ASSIGN", "UPDATE", "ERROR") for token in tokens)
+        pairs = closers(tokens)
+        assigned = any(token.type in ("ASSIGN", "UPDATE", "ERROR") for token in tokens) or starts_statement(
+            tokens, 0, pairs
+        )
         for i, token in enumerate(tokens if assigned else []):
             if token.type in ("ASSIGN", "UPDATE", "LPAR", "LSQB"):
                 break

@@ -139,6 +139,8 @@ def split_statements(tokens: list[Token]) -> list[list[Token]]:
 
 def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> bool:
     token, before = tokens[i], tokens[i - 1]
+    if depth == 0 and _ends(tokens, i - 1) and declares(tokens, i, pairs):
+        return True
     if token.text == "return" and depth == 0 and _ends(tokens, i - 1):
         return i + 1 == len(tokens) or tokens[i + 1].type not in (*_ASSIGN, "LPAR") or token.first
     if token.type not in _NAMES:
@@ -152,6 +154,23 @@ def _is_cut(tokens: list[Token], i: int, depth: int, pairs: dict[int, int]) -> b
     ):
         return False  # a clause; only `T(i) =` cannot be one
     return token.first and starts_statement(tokens, i, pairs)
+
+
+DECLARING = frozenset({"let", "var", "val", "auto", "const", "Var", "RVar", "RDom", "Func"})
+"""Words that stand before a name where other languages declare it."""
+
+
+def declares(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
+    """Whether `float y =` or `const int y =` begins at `i`, which no expression has in it."""
+    end = i
+    while end < len(tokens) and _declares(tokens[end]):
+        end += 1
+    named = i < end < len(tokens) and not _declares(tokens[i - 1]) and tokens[end].type in _NAMES
+    return named and starts_statement(tokens, end, pairs)
+
+
+def _declares(token: Token) -> bool:
+    return token.type == "SCALAR" or token.text in DECLARING
 
 
 _COMMAND_WORDS = """

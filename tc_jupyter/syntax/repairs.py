@@ -11,27 +11,31 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
 from .elsewhere import (
     CONSTANTS,
+    FUNCTIONS_OF_TYPES,
     INSTEAD,
+    LIMITS,
     MODULES,
+    OF_MODULES,
     REDUCING,
     RENAMED,
     TYPES,
     WORD_OPERATORS,
     WORDS_OF_TYPES,
     c_type,
+    limit,
     reducing,
 )
-from .recovery import closers, starts_statement
+from .recovery import closers, split_commas, starts_statement
 from .tokens import ENDS_EXPRESSION, KEYWORDS, STARTS_EXPRESSION, Token
 
 
 def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     """The tokens with operators that are words, names of modules and logical words replaced; a message about each."""
-    tokens = _types_of_c(_dotted_words(tokens, diagnostics), diagnostics)
+    tokens = _limits(_types_of_c(_dotted_words(tokens, diagnostics), diagnostics), diagnostics)
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
-    tokens = _negated_comparisons(tokens, diagnostics)
-    return _word_operators(_without_modules(tokens, diagnostics), diagnostics)
+    tokens = _incremented(_negated_comparisons(tokens, diagnostics), diagnostics)
+    return _last_elements(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
 
 
 def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -73,7 +77,7 @@ def _replaced(
     return Token(kind, text, place.start, place.end, tokens[0].first)
 
 
-_BEHIND_DOTS = ("FACTOR", "SIGN", "MINUS", "ASSIGN", "RELATION", "EQUALITY")
+_BEHIND_DOTS = ("FACTOR", "SIGN", "MINUS", "ASSIGN", "UPDATE", "RELATION", "EQUALITY")
 
 
 def _without_dots(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -168,6 +172,8 @@ def _logical_words(tokens: list[Token], diagnostics: list[Diagnostic]) -> None:
             continue
         if follows.type == "LPAR" and binary and token.first:
             continue
+        if follows.type == "NAME" and i + 2 < len(tokens) and tokens[i + 2].type == "IN":
+            continue  # it stands between two clauses
         if not binary:
             token.type = "NOT"
             continue
@@ -228,8 +234,8 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
     i = 0
     while i < len(tokens):
         token, last = tokens[i], i
-        while last + 2 < len(tokens) and tokens[last + 1].type == "DOT" and _is_word(tokens[last + 2]):
-            last += 2
+        while (after := _behind_module(tokens, last)) is not None:
+            last = after
         if token.text in MODULES and [each.type for each in tokens[i + 1 : i + 4]] == ["DOT", "WHERE", "LPAR"]:
             kept.append(Token("NAME", "np.where", token.start, tokens[i + 2].end, token.first))
             last = i + 2
@@ -237,11 +243,34 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
             kept.append(Token("NAME", "newaxis", token.start, tokens[last].end, token.first))  # told with the slices
         elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
-            kept.append(_plain_name(token, tokens[last], is_call and tokens[last].text not in known, diagnostics))
+            of_two = tokens[last].type == "MINMAX" and _takes_several(tokens, last + 1)  # `std::max(a, b)`
+            kept += _plain_name(
+                token, tokens[last], is_call and tokens[last].text not in known and not of_two, diagnostics
+            )
         else:
             kept += tokens[i : last + 1]
         i = last + 1
     return kept
+
+
+def _takes_several(tokens: list[Token], opening: int) -> bool:
+    """Whether several values stand in the brackets of a call; `axis=0` is none."""
+    near = tokens[opening : opening + 200]
+    values = split_commas(near[1 : closers(near).get(0, 1)])
+    return len(values) > 1 and all(len(value) < 2 or value[1].type != "ASSIGN" for value in values)
+
+
+def _behind_module(tokens: list[Token], place: int) -> int | None:
+    """The place of the word behind `np.` or `std::`."""
+    kinds = [token.type for token in tokens[place + 1 : place + 3]]
+    is_scope = (
+        kinds == ["COLON", "COLON"]
+        and tokens[place].text in MODULES
+        and tokens[place + 1].end == tokens[place + 2].start
+    )
+    after = place + (3 if is_scope else 2)
+    found = (is_scope or kinds[:1] == ["DOT"]) and after < len(tokens) and _is_word(tokens[after])
+    return after if found else None
 
 
 def _known(tokens: list[Token]) -> set[str]:
@@ -259,24 +288,100 @@ def _known(tokens: list[Token]) -> set[str]:
 _NAMES = ("NAME", "MINMAX", "SCALAR")
 
 
+_OF_C = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "byte": "uint8"}
+_OF_PYTHON = {"float": "float64", "int": "int64"}
+
+
+def _limits(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`std::numeric_limits<float>::max()`, `np.finfo(np.float32).max` and `typemax(Float32)` become numbers."""
+    if not any(token.text in LIMITS or token.text in FUNCTIONS_OF_TYPES for token in tokens):
+        return tokens
+    kept, i = list[Token](), 0
+    while i < len(tokens):
+        found = _limit(tokens, i) if tokens[i].text in LIMITS or tokens[i].text in FUNCTIONS_OF_TYPES else None
+        if found is None:
+            kept.append(tokens[i])
+            i += 1
+            continue
+        number, end = found
+        first = tokens[i]
+        while (count := _module_before(kept)) > 0:
+            first = kept[-count]
+            del kept[-count:]
+        place = Span(first.start, tokens[end - 1].end)
+        inside = (each for each in diagnostics if place.start <= each.span.start < place.end)
+        for each in list(inside):  # about quotes
+            diagnostics.remove(each)
+        fix, message = Fix(f"write `{number}`", (Edit(place, number),)), "the limits of a type have no names"
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help="numbers are written out", fix=fix))
+        kept += _number(number, place, first.first)
+        i = end
+    return kept
+
+
+def _module_before(tokens: list[Token]) -> int:
+    """How many tokens at the end are `np.` or `std::`."""
+    kinds = [token.type for token in tokens[-3:]]
+    count = 2 if kinds[-2:] == ["NAME", "DOT"] else 3 if kinds == ["NAME", "COLON", "COLON"] else 0
+    return count if count and tokens[-count].text in MODULES else 0
+
+
+def _limit(tokens: list[Token], i: int) -> tuple[str, int] | None:
+    """The number that the tokens at `i` name, and where they end."""
+    opening = tokens[i + 1 : i + 2]
+    if not opening or (opening[0].type != "LPAR" and opening[0].text != "<"):
+        return None
+    j = i + 2
+    while j + 1 < len(tokens) and tokens[j].text in MODULES and tokens[j + 1].type in ("DOT", "COLON"):
+        j += 3 if tokens[j + 2].type == "COLON" else 2
+    if j + 1 >= len(tokens) or tokens[j + 1].text != (")" if opening[0].type == "LPAR" else ">"):
+        return None
+    name, kind = tokens[i].text, tokens[j].text.strip("\"'").lower()
+    is_python = name in ("finfo", "iinfo")
+    kind = TYPES.get(kind, kind) if not is_python else _OF_PYTHON.get(kind, kind)
+    kind = _OF_C.get(kind, kind)
+    j += 2
+    if name in LIMITS:
+        rest = tokens[j : j + 3]
+        j += 1 if rest and rest[0].type == "DOT" else 2
+        if not rest or rest[0].type not in ("DOT", "COLON") or j >= len(tokens):
+            return None
+        name = tokens[j].text
+        called = [token.type for token in tokens[j + 1 : j + 3]] == ["LPAR", "RPAR"]
+        if rest[0].type == "COLON" and name == "min" and kind.startswith(("float", "bfloat")):
+            name = "tiny"  # as C++ has it
+        j += 3 if called else 1
+    number = limit(name, kind)
+    return None if number is None else (number, j)
+
+
 def _is_word(token: Token) -> bool:
     """Whether a token is a word, `inf` and `nan` included."""
     return token.type in _NAMES or (token.type == "NUMBER" and token.text.isalpha())
 
 
-def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> Token:
-    """The token that stands for `np.name`; `called`: it is called, and the cell gives nothing that name."""
+def _plain_name(module: Token, name: Token, called: bool, diagnostics: list[Diagnostic]) -> list[Token]:
+    """The tokens that stand for `np.name`; `called`: it is called, and the cell gives nothing that name."""
     if called and (reducing(name.text) is not None or name.text in INSTEAD):
-        return Token("NAME", name.text, module.start, name.end, module.first)
-    number = name.text if name.type == "NUMBER" else CONSTANTS.get(name.text)
+        return [Token("NAME", name.text, module.start, name.end, module.first)]
+    number = name.text if name.type == "NUMBER" else CONSTANTS.get(name.text) or OF_MODULES.get(name.text)
     text = number or RENAMED.get(name.text, name.text)
     fix = Fix(f"write `{text}`", (Edit(Span(module.start, name.end), text),))
     help = "functions have their plain names"
     if number:
-        help = None if number.isalpha() else "numbers are written out"
+        help = None if number.strip("-").isalpha() else "numbers are written out"
     place = Span(module.start, name.start)
     diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, "there are no modules", help=help, fix=fix))
-    return Token("NUMBER" if number else KEYWORDS.get(text, "NAME"), text, module.start, name.end, module.first)
+    if number:
+        return _number(number, place | name.span, module.first)
+    return [Token(KEYWORDS.get(text, "NAME"), text, module.start, name.end, module.first)]
+
+
+def _number(text: str, place: Span, first: bool) -> list[Token]:
+    """The tokens of a number, which may have a sign."""
+    plain = text.removeprefix("-")
+    sign = [Token("MINUS", "-", place.start, place.end, first)] if text[0] == "-" else []
+    return [*sign, Token("INTEGER" if plain.isdigit() else "NUMBER", plain, place.start, place.end, first and not sign)]
 
 
 def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -302,6 +407,54 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         kept.append(token)
         i += 1
     return kept
+
+
+def _incremented(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`n(i)++` and `n(i)--` as a statement become `n(i) += 1` and `n(i) += -1`."""
+    places = [i for i, (one, other) in enumerate(pairwise(tokens)) if one.text in "+-" and _repeats(one, other)]
+    if not places:
+        return tokens
+    openings, kept, done = {close: opening for opening, close in closers(tokens).items()}, list[Token](), 0
+    for i in places:
+        follows = tokens[i + 2].type if i + 2 < len(tokens) else "RBRACE"
+        if i < done or follows not in ("RBRACE", "NAME", "SCALAR") or not _is_head(tokens, i, openings):
+            continue
+        sign, place = tokens[i].text, Span(tokens[i].start, tokens[i + 1].end)
+        written = [("UPDATE", "+="), *([("MINUS", "-")] if sign == "-" else []), ("INTEGER", "1")]
+        fix = Fix("write `+=`", (Edit(place, f" += {'-' * (sign == '-')}1"),))
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{sign * 2}`", fix=fix))
+        kept += [*tokens[done:i], *(Token(kind, text, place.start, place.end) for kind, text in written)]
+        done = i + 2
+    return [*kept, *tokens[done:]]
+
+
+def _last_elements(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`X(end)` and `X(end - 1)` of MATLAB and Julia, in which `end` becomes the last index; a cell may have such a name."""
+    known = _known(tokens) if any(token.text == "end" for token in tokens) else set[str]()
+    found: dict[int, list[Token]] = {}
+    for opening, close in closers(tokens).items() if known else ():
+        named = opening and tokens[opening - 1].type == "NAME" and tokens[opening - 1].end == tokens[opening].start
+        named = named and close + 1 < len(tokens) and tokens[close + 1].type not in ("ASSIGN", "UPDATE")
+        commas = 0
+        for i in range(opening + 1, close if named else 0):
+            commas += tokens[i].type == "COMMA"
+            begins, ends = tokens[i - 1].type in ("LPAR", "LSQB", "COMMA"), tokens[i + 1].type in _BEHIND_END
+            if tokens[i].text != "end" or not begins or not ends or i in found:
+                continue
+            place, name = tokens[i].span, tokens[opening - 1].text
+            text = f"{name}.{commas} - 1"
+            fix, help = Fix(f"write `{text}`", (Edit(place, text),)), "the first element is number 0"
+            diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, "there is no `end`", help=help, fix=fix))
+            kinds = (("NAME", name), ("DIMENSION", f".{commas}"), ("MINUS", "-"), ("INTEGER", "1"))
+            found[i] = [Token(kind, each, place.start, place.end) for kind, each in kinds]
+    return [each for i, token in enumerate(tokens) for each in found.get(i, [token])]
+
+
+_BEHIND_END = ("RPAR", "RSQB", "COMMA", "MINUS", "SIGN")
+
+
+def _repeats(one: Token, other: Token) -> bool:
+    return other.text == one.text and other.start == one.end
 
 
 def _touches(one: Token, other: Token, kind: str) -> bool:

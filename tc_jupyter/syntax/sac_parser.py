@@ -8,6 +8,7 @@ Worked example: `float[*] inc(float[*] A) { return { iv -> A[iv] + 1 }; }` becom
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -1035,6 +1036,7 @@ class _Parser:
         if token.kind == "name":
             return self.word(token)
         if self.accept("("):
+            self.no_cast_of_c()
             inner = self.expression()
             if self.is_at(","):
                 self.fail("several values stand in parentheses", help="an array is written `[a, b]`")
@@ -1048,6 +1050,43 @@ class _Parser:
         if self.is_at(".", "..."):
             self.fail(f"`{token.text}` can stand only in a pattern, a selection, or alone as a bound", help=DOTS)
         self.fail(f"expected an expression, found {self.found()}", help=self._expression_hint(token))
+
+    def no_cast_of_c(self) -> None:
+        """Refuse `(type) a`, behind the bracket; the type may be one of another language, and may have axes."""
+        at = self.at
+        words: list[_Token] = []
+        while self.tokens[at].kind == "name":
+            words.append(self.tokens[at])
+            at += 1
+        has_axes = bool(words) and self.tokens[at].text == "[" and self.tokens[at + 1].text in ("*", "+", ".")
+        while has_axes and self.tokens[at].text in ("[", "*", "+", ".", ",", "]"):
+            at += 1
+        closed, behind = self.tokens[at], self.tokens[min(at + 1, len(self.tokens) - 1)]
+        operand = behind.kind in ("name", "number") or behind.text in ("(", "!")  # `(real) - a` may be a difference
+        if not words or closed.text != ")" or not operand:
+            return
+        text, span = " ".join(word.text for word in words[:6]), words[0].span | words[-1].span
+        near = self.type_like(words)
+        if near is None and not has_axes:
+            return
+        if text == near:
+            help = f"a cast is written `{near}(..)`, without axes"
+            self.fail(f"`{near}` is reserved", code=codes.RESERVED_WORD, span=span, help=help)
+        help = f"types are {', '.join(BASES)}; a cast is written `{near or 'float'}(..)`"
+        self.fail(f"`{text}` is not a type", code=codes.BAD_TYPE, span=span, help=help)
+
+    def type_like(self, words: Sequence[_Token]) -> str | None:
+        """The type here that words of another language mean, or that a misspelt word may mean."""
+        if len(words) > 1:
+            return elsewhere.c_type([word.text for word in words])
+        (word,) = words
+        if word.text in BASES:
+            return word.text
+        alias = self.aliases.get(word.text)
+        if alias is not None:
+            return alias.base
+        similar = nearest(word.text, BASES) if word.text.lower() in BASES or word.text.endswith("_t") else None
+        return elsewhere.TYPES.get(word.text) or similar
 
     def _expression_hint(self, token: _Token) -> str:
         if token.text == "*" and self.last.text == "*":

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
-from .elsewhere import OPERATORS, reducing
+from .elsewhere import LOGS_OF_SUMS, OPERATORS, REDUCED, reducing
 from .recovery import closers
 from .tokens import Token
 
+_REDUCING = REDUCED.keys() | LOGS_OF_SUMS
 _OPENING, _CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 _LETTERS = "ijklmnopqrstuvw"
 
@@ -197,6 +198,9 @@ def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) 
     if word in OPERATORS and closers(piece).get(value + 1) == len(piece) - 1:
         inner = Edit(Span(piece[value].start, piece[value + 1].end), "")
         return [Edit(piece[place].span, OPERATORS[word]), inner, Edit(piece[-1].span, "")]
+    whole = value + 1 < len(piece) and closers(piece).get(value + 1) == len(piece) - 1
+    if whole and (word is not None or piece[value].text in _REDUCING):
+        return []  # about which there is a message of its own
     if piece[place - 1].type in _CLOSING:
         comma = ", " if piece[place - 2].type not in _OPENING else ""
         return [Edit(Span(piece[place - 1].start, piece[place - 1].start), comma + ", ".join(names))]

@@ -114,7 +114,38 @@ _TYPOGRAPHIC = {
     "∧": "&&",
     "∨": "||",
     "∈": "in",
+    "←": "=",
+    "⋅": "*",
+    "∗": "*",
+    "∞": "inf",
+    "½": "0.5",
+    "¬": "!",
+    "，": ",",
+    "：": ":",
+    "（": "(",
+    "）": ")",
+    "＝": "=",
 }
+_LATEX = {
+    **dict.fromkeys(("cdot", "times"), "*"),
+    **dict.fromkeys(("le", "leq"), "<="),
+    **dict.fromkeys(("ge", "geq"), ">="),
+    **dict.fromkeys(("ne", "neq"), "!="),
+    **{
+        "lt": "<",
+        "gt": ">",
+        "land": "&&",
+        "wedge": "&&",
+        "lor": "||",
+        "vee": "||",
+        "lnot": "!",
+        "neg": "!",
+        "in": "in",
+    },
+    **{"div": "/", "infty": "inf", "ln": "log", "to": "->", "leftarrow": "=", "gets": "=", "ast": "*"},
+}
+_LATEX_FUNCTIONS = frozenset({"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "max", "min"})
+_POWERS = {"²": "2", "³": "3"}
 _MOST_DIGITS = 400  # of an integer: far beyond uint64, and below the length at which Python refuses to convert
 
 
@@ -310,6 +341,8 @@ class _Scanner:
         if word == "|" and self.text[end : end + 1] == ">":
             self.pipe(start, end + 1)
             return end + 1
+        if word == "|" and (after := self.absolute(start, end)) is not None:
+            return after
         message = f"there is no operator `{word}`"
         before = self.tokens[-1].type if self.tokens else ""
         if word == "&" and before in ("SCALAR", "RPAR") and self.in_parameters():
@@ -393,6 +426,9 @@ class _Scanner:
         """`//` is meant as floor division between two operands, else as a comment."""
         stop = self.text.find("\n", end)
         rest = self.text[end : stop if stop >= 0 else len(self.text)]
+        if self.assigns(end) and end - start == 2:
+            self.add("FACTOR", "//", start, end)
+            return end
         before = self.tokens[-1].type if self.tokens and not self.first else ""
         operand = (
             before in ENDS_EXPRESSION
@@ -418,6 +454,9 @@ class _Scanner:
         return end + len(rest)
 
     def python(self, word: str, start: int, end: int) -> None:
+        if word == "**" and self.assigns(end):
+            self.add("FACTOR", word, start, end)
+            return
         if word == "**":
             self.report(
                 codes.PYTHON_OPERATOR,
@@ -438,6 +477,11 @@ class _Scanner:
         fix = Fix(f"replace `{word}` by `{right}`", (Edit(Span(start, end), right),))
         self.report(codes.PYTHON_OPERATOR, start, end, f"there is no operator `{word}`", fix=fix)
         self.add("RELATION", right, start, end)
+
+    def assigns(self, end: int) -> bool:
+        """Whether an operator that ends here is the first part of one that assigns: `//=`, `**=`."""
+        before = self.tokens[-1].type if self.tokens else ""
+        return before in ENDS_EXPRESSION and re.match(r"=(?!=)", self.text[end : end + 2]) is not None
 
     def in_header(self) -> bool:
         """Whether the last thing was the parameters of a def."""
@@ -486,21 +530,62 @@ class _Scanner:
         edits = Edit(Span(left, left), "floor("), Edit(Span(start, end), "/"), Edit(Span(last, last), ")")
         return Fix("round down with `floor`", edits)
 
-    def power(self, start: int, end: int) -> Fix | None:
+    def macro(self, start: int, end: int) -> int | None:
+        """`@tullio` before a statement and `@jit` before a def. Returns where to go on; `None` if this is something else."""
+        name = re.compile(r"[A-Za-z_][\w.!]*").match(self.text, end)
+        if name is None or not (self.begins_statement() or not self.tokens):
+            return None
+        fix = Fix("leave it out", (Edit(Span(start, name.end()), ""),))
+        message, help = "there are no macros and decorators", "a statement says by itself what it computes"
+        self.report(codes.UNKNOWN_CHARACTER, start, name.end(), message, help, fix)
+        self.first = True
+        return name.end()
+
+    def latex(self, start: int, end: int) -> int | None:
+        r"""`\\cdot` and `\\exp`. Returns where to go on; `None` if this is something else."""
+        name = re.compile(r"[A-Za-z]+").match(self.text, end)
+        if name is None:
+            return None
+        word, last = name.group(), name.end()
+        plain = _LATEX.get(word) or (word if word in _LATEX_FUNCTIONS else None)
+        if plain is None:
+            return None
+        fix = Fix(f"write `{plain}`", (Edit(Span(start, last), plain),))
+        self.report(
+            codes.UNKNOWN_CHARACTER, start, last, f"`\\{word}` is not part of the language", f"write `{plain}`", fix
+        )
+        self.add(_SYMBOLS.get(plain) or KEYWORDS.get(plain, "NAME"), plain, start, last)
+        return last
+
+    def absolute(self, start: int, end: int) -> int | None:
+        """`|X(i)|`. Returns where to go on; `None` if this is something else."""
+        before = self.tokens[-1].type if self.tokens else ""
+        inside = re.compile(r"[^|{}\n;]{1,80}\|").match(self.text, end)
+        if before in ENDS_EXPRESSION or inside is None or self.text[inside.end() : inside.end() + 1] == "|":
+            return None
+        fix = Fix("write `abs(...)`", (Edit(Span(start, end), "abs("), Edit(Span(inside.end() - 1, inside.end()), ")")))
+        help = "an absolute value is `abs(x)`"
+        self.report(codes.UNKNOWN_CHARACTER, start, end, "there is no operator `|`", help, fix)
+        self.add("ERROR", self.text[start : inside.end()], start, inside.end())
+        return inside.end()
+
+    def power(self, start: int, end: int, exponent: str | None = None) -> Fix | None:
         """`pow(a, b)` where the right operand is a single word, and the left one is, an element or something in brackets.
 
         Squares of integers, which `pow` has not, are products.
         """
         right = re.match(r"[ \t]*([\w.]+)(?!\w*[ \t]*[(.^]|[ \t]*\*\*)", self.text[end : end + 80])
-        left = self.operand()
-        if right is None or left is None:
+        left, last = self.operand(), end
+        if exponent is None and right is not None:
+            exponent, last = right.group(1), end + right.end()
+        if exponent is None or left is None:
             return None
-        base, place = self.text[left:start].rstrip(), Span(left, end + right.end())
-        if right.group(1) in ("2", "3") and self.is_integer(base) and len(base) <= 40:
-            text = f"({' * '.join([base] * int(right.group(1)))})"
+        base, place = self.text[left:start].rstrip(), Span(left, last)
+        if exponent in ("2", "3") and self.is_integer(base) and len(base) <= 40:
+            text = f"({' * '.join([base] * int(exponent))})"
             return Fix("multiply", (Edit(place, text),))
-        text = f"pow({base}, {right.group(1)})"
-        return Fix("use `pow`", (Edit(place, text),))
+        edits = Edit(Span(left, left), "pow("), Edit(Span(left + len(base), last), f", {exponent})")
+        return Fix("use `pow`", edits)
 
     def product(self, end: int) -> Fix | None:
         """`C(i, j) +=! A(i, k) * B(k, j)` for `C = A @ B`, and the like for vectors and batches."""
@@ -536,8 +621,9 @@ class _Scanner:
         opened, last = 0, len(self.tokens) - 1
         for place in range(last, max(last - 200, -1), -1):
             token = self.tokens[place]
-            opened += (token.type == "RPAR") - (token.type == "LPAR")
-            named = token.type == "LPAR" and place and self.tokens[place - 1].type in ("NAME", "MINMAX", "SCALAR")
+            opened += (token.type in ("RPAR", "RSQB")) - (token.type in ("LPAR", "LSQB"))
+            before = self.tokens[place - 1].type if place else ""
+            named = token.type in ("LPAR", "LSQB") and before in ("NAME", "MINMAX", "SCALAR", "RSQB")
             if opened <= 0 and not named:
                 return token.start if token.type in ("NAME", "MINMAX", "SCALAR", "LPAR", "INTEGER", "NUMBER") else None
         return None
@@ -545,14 +631,24 @@ class _Scanner:
     def unknown(self, word: str, start: int, end: int) -> int:
         """A character that no class names. Returns the offset to go on from."""
         char = word[0]
-        if len(word) == 1 and char in _TYPOGRAPHIC:
-            plain = _TYPOGRAPHIC[char]
+        if char in _TYPOGRAPHIC:
+            plain, end = _TYPOGRAPHIC[char], start + 1
             fix = Fix(f"replace it by `{plain}`", (Edit(Span(start, end), plain),))
             self.report(
                 codes.UNKNOWN_CHARACTER, start, end, f"`{char}` is not part of the language", f"write `{plain}`", fix
             )
-            self.add(_SYMBOLS.get(plain) or KEYWORDS[plain], plain, start, end)
+            self.add(_SYMBOLS.get(plain) or KEYWORDS.get(plain, "NUMBER"), plain, start, end)
             return end
+        if char in _POWERS:
+            end, word = start + 1, char
+            message, help = f"`{char}` is not part of the language", "a power is `pow(a, b)`"
+            self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, self.power(start, end, _POWERS[char]))
+            self.add("ERROR", word, start, end)
+            return end
+        if char == "\\" and len(word) == 1 and (found := self.latex(start, end)) is not None:
+            return found
+        if char == "@" and len(word) == 1 and (found := self.macro(start, end)) is not None:
+            return found
         if word.isspace() or char in "\ufeff\u200b":
             fix = Fix("replace it by a blank", (Edit(Span(start, end), " "),))
             self.report(codes.UNKNOWN_CHARACTER, start, end, f"U+{ord(char):04X} is no blank of the language", fix=fix)

@@ -189,6 +189,26 @@ def test_a_number_of_a_half_type():
 
 
 @needs_compiler
+@pytest.mark.parametrize("half", ["bfloat16", "half"])
+def test_rounding_to_a_half_type_inside_of_a_value(half):
+    text = f"""def f({half}(M, K) A, {half}(K) B, float(K) X) -> (C, D, E, F, G) {{
+        C(i) +=! {half}(float(A(i, k)) * float(B(k)))
+        D(k) = float({half}(X(k))) + 1
+        E(k) = (k > 3 ? {half}(X(k)) : B(k)) * 3
+        F(k) = max(-{half}(X(k) * 5), abs(B(k)))
+        G(i) max=! k > 1 ? {half}(X(k)) : A(i, k)
+    }}"""
+    random = np.random.default_rng(6)
+    dtype = np.float16 if half == "half" else ml_dtypes.bfloat16
+    inputs = {
+        "A": random.standard_normal((5, 40)).astype(dtype),
+        "B": random.standard_normal(40).astype(dtype),
+        "X": random.standard_normal(40).astype(np.float32),
+    }
+    same(run(text, inputs, {"M": 5, "K": 40}), 1e-6)
+
+
+@needs_compiler
 def test_results_of_calls():
     text = """
 def g(float(N) X) -> (Y, s) { Y(i) = 2 * X(i)  s +=! X(i) }

@@ -69,3 +69,22 @@ def test_each_language_calls_the_other():
 def test_unknown_languages_are_refused():
     with pytest.raises(ValueError):
         tc.analyze("", "apl")
+
+
+@pytest.mark.parametrize(
+    "body, told",
+    [
+        ("{ [i] -> a[i] | [i] < shape(a) - shape(a) }", True),
+        ("{ [i] -> a[i] + i | [i] < [0] }", True),
+        ("drop(shape(a), a)", True),
+        ("[]", False),
+        ("genarray([0], 1)", False),
+        ("[] ++ a", False),
+        ("{ [i] -> a[i] | [2] <= [i] < [2]; iv -> a[iv] }", False),
+        ("{ iv -> a[iv] }", False),
+    ],
+)
+def test_a_result_that_is_empty_for_all_sizes_is_told(body, told):
+    """It was told in `%%tc` only (TC326)."""
+    analysis = tc.analyze(f"int[.] f(int[.] a) {{ return {body}; }}", "sac")
+    assert ("TC326" in {each.code.number for each in analysis.diagnostics}) == told

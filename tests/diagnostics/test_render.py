@@ -154,3 +154,19 @@ def test_codes_are_unique_and_named_like_their_constants():
             assert name.endswith(code.name.upper().replace("-", "_")) or name.startswith(
                 code.name.upper().replace("-", "_")
             )
+
+
+def test_long_help_is_broken_between_words():
+    source = SourceText("WORD")
+    words = [f"word-{number}`a(i, j)`" for number in range(30)]
+    long = "https://" + "x" * 150
+    for item in (
+        at(source, "WORD", help=" ".join([*words, long])),
+        at(source, "WORD", fix=Fix(" ".join([*words, long]), ())),
+    ):
+        for color in (False, True):
+            first, *rest = render([item], source, color).replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()[5:]
+            assert first.startswith("help: word-0")
+            assert all(line.startswith("      ") for line in rest)
+            assert all(len(line) <= 100 or line.strip() == long for line in [first, *rest])
+            assert " ".join([first, *rest]).split() == ["help:", *" ".join([*words, long]).split()]

@@ -239,3 +239,42 @@ def test_a_neighbour_that_folds_is_pickled_too(session):
     )
     total = session.names["total"]
     assert pickle.loads(pickle.dumps(total))(np.arange(5, dtype=np.int32)) == 10
+
+
+@pytest.mark.parametrize(
+    ("between", "said"),
+    [
+        ("f = len", "`f` is a Python function here, and no longer the def of cell {}: run that cell again"),
+        ("kept = f; f = len", "`f` is a Python function here, and no longer the def of cell {}: run that cell again"),
+        ("import math as f", "`f` is a Python module here, and no longer the def of cell {}"),
+        ("f = 3", "`f` is a value of type `int` here, and no longer the def of cell {}"),
+        ("kept = f; del f", "the name `f` was deleted, which was the def of cell {}: run that cell again"),
+    ],
+)
+@pytest.mark.parametrize("caller", [G, "%%sac\nfloat[*] g(float[*] a) { return f(a) * 2; }"])
+def test_a_name_that_is_no_function_any_more_is_not_called(session, between, said, caller):
+    number = session.shell.execution_count
+    session(f("X(i) * 2"))
+    session(between)
+    shown = " ".join(session.fails(caller).split())
+    assert "TC201" in shown
+    assert said.format(number) in shown
+    session(f("X(i) * 2"))
+    session(G)
+    np.testing.assert_array_equal(session.names["g"](X), 2 * X + 1)
+
+
+def test_a_name_that_never_was_a_def(session):
+    session("f = len")
+    assert "`f` is a Python function here, and a def calls defs only" in session.fails(G)
+
+
+def test_an_imported_function_is_called_by_new_cells(session):
+    session(f("X(i) * 2"))
+    session(G)
+    session.names["f"] = tc.compile("def f(float(N) X) -> (Y) { Y(i) = X(i) * 7 }").f
+    session(H.replace("g(X)", "f(X)"))
+    np.testing.assert_array_equal(session.names["h"](X), 70 * X)
+    np.testing.assert_array_equal(session.names["g"](X), 2 * X + 1)  # compiled before
+    session(G)
+    np.testing.assert_array_equal(session.names["g"](X), 7 * X + 1)

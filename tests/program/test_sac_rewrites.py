@@ -142,3 +142,41 @@ def test_the_symbolic_with_loop_computes_the_same(expression, shape):
     text = f"long[*] f(long[*] a) {{ return {expression}; }}"
     a = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
     assert call_sac(steps(text).steps[-1].text, a).tolist() == call_sac(text, a).tolist()
+
+
+@pytest.mark.parametrize(
+    "text, arguments, wanted",
+    [
+        (
+            "int[*] f(int[*] a) { return { [i] -> sum({ [j] -> a[i+j] | [j] < [2] }) }; }",
+            (np.arange(5, dtype=np.int32),),
+            "genarray([2], genarray(drop([1], shape(a)), 0))",
+        ),
+        (
+            "int[*] f(int[*] a, int n) { k = n + 1; return { [i] -> { [j] -> a[i*j+k-n-1] | [j] < [2] } | [i] < [3] }; }",
+            (np.arange(9, dtype=np.int32), np.int32(1)),
+            "genarray([2], genarray(drop([1], shape(a)), 0))",
+        ),
+        (
+            "int[*] f(int[*] a) { return with { ([0] <= [i] < [2]) : sum({ [j] -> a[i+j] | [j] < [2] }); } : genarray([2], 0); }",
+            (np.arange(9, dtype=np.int32),),
+            "genarray([2], genarray(drop([1], shape(a)), 0))",
+        ),
+        (
+            "int[*] f(int[*] a, int n) { return { [i,.] -> a[i] | [i] < n }; }",
+            (np.arange(6, dtype=np.int32).reshape(3, 2), np.int32(2)),
+            "([0, 0] <= [i, t1] < [n, drop([1], shape(a))[0]])",
+        ),
+        (
+            "int[*] f(int[.,.] a, int n) { m = n + 1; return { [i,.] -> a[i] | [i] < [3] step m width n; [i,.] -> -a[i] }; }",
+            (np.arange(6, dtype=np.int32).reshape(3, 2), np.int32(1)),
+            "step [m, 1] width [n, 1]",
+        ),
+    ],
+    ids=["indices around", "a scalar variable", "indices of a with-loop", "a scalar bound", "a scalar step"],
+)
+def test_names_of_rank_0_are_known_wherever_they_come_from(text, arguments, wanted):
+    """The default element had the shape `drop(shape(i + 0), shape(a))`, and a scalar bound became `n[0]`."""
+    written = steps(text).steps[-1].text
+    assert wanted in written
+    np.testing.assert_array_equal(call_sac(written, *arguments), call_sac(text, *arguments))

@@ -439,7 +439,7 @@ GROWING = [
 
     ("choices", "int f(int a) { for (i = 0; i < 200; i++) a = a > i ? a * 2 : a + a; return a; }", (VECTOR[0],)),
     ("ways", "int f(int a) { " + "".join(f"if (a > {k}) a = a + a; else a = a * 3 - a; " for k in range(100)) + "return a; }", (VECTOR[0],)),
-    ("floats", "double f() { x = 1.5; for (i = 0; i < 200; i++) x = x * x + x; return x; }", ()),
+    ("floats", "double f() { x = 1.5; y = x; for (i = 0; i < 200; i++) { x = x * x + x * y; y = x * y + y * y; } return x; }", ()),
     ("calls", "int[*] g0(int[*] x) { return x ++ x; }\n" + _halves("int[*]", "int[*] f(int[.] a) { return g8(a); }"), (VECTOR,)),
     ("calls, known", "int[*] g0(int[*] x) { return x ++ x; }\n" + _halves("int[*]", "int[*] f() { return g8([1]); }"), ()),
 ]  # fmt: skip
@@ -454,6 +454,59 @@ def test_values_that_grow_are_a_limit_in_bounded_time_and_memory(text, arguments
     assert time.process_time() - start < 10  # a bound for runaway work, not a measurement
 
 
+def wrapped(number):
+    """The number as an `int`."""
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+CHAINS = {
+    "choices": "if (s > {k}) {{ s = s + {k}; }} ",
+    "choices of two": "if (s > {k}) {{ s = s + {k}; t = t + 1; }} else {{ t = t * s; }} ",
+    "conditional expressions": "s = s > {k} ? s + {k} : s - t; ",
+    "sums": "s = s + s - t; t = t + t + s; ",
+}
+
+
+@pytest.mark.parametrize("link", CHAINS.values(), ids=CHAINS)
+def test_long_chains_of_scalars_are_no_limit(link):
+    """What a link uses several times was written out until it had 200 parts: 70 choices were 3 times too much."""
+    text = f"int f(int a) {{ s = a; t = a; {''.join(link.format(k=k) for k in range(70))} return s + t; }}"
+    assert call_sac(text, np.int32(5)) == wrapped(evaluate(text, from_numpy(np.asarray(5)))[0].data[0])
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("for (i = 0; i < 250; i++) s = s > i ? s * 2 : s * s; return s; }", "its loops run 250 times"),
+        (CHAINS["choices of two"].format(k=1) * 190 + "return s + t; }", "both ways of "),
+        ("s = g(s) + g(s * 3) * g(s + 1); " * 70 + "return s; } int g(int x) { y = sum({ [i] -> x / i | [i] < [9] }); return y; }", "the bodies of 210 calls"),
+    ],
+    ids=["loops", "choices", "calls"],
+)  # fmt: skip
+def test_what_is_too_large_says_which_construct_makes_it_so(text, words):
+    with pytest.raises(Refused) as caught:
+        call_sac("int f(int a) { s = a; t = a; " + text, np.int32(5), name="f")
+    (message,) = caught.value.diagnostics
+    assert message.code.number in ("TC503", "TC508")
+    assert (message.help or "").startswith(words)
+
+
+PRODUCTS = [
+    "int[*] f(int n) { x = n*n+n+1; y = x*x+x; return { [i,j] -> i | [x,y] <= [i,j] < [2*x,2*y]; [i,j] -> j | [i,j] < [x*y,y*3] }; }",
+    "int[*] f(int n) { return { [i] -> 1 | [n*n-n] <= [i] < [n*n]; [i] -> 2 | [n] <= [i] < [n*n+n]; [i] -> i | [i] < [9*n*n] }; }",
+    "int[*] f(int n) { m = n+2; return { [i] -> i | [n*m*(n+m)] <= [i] < [n*m*n*m]; [i] -> 2 | [i] < [(n+m)*(n+m)*n*m*n] }; }",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_boxes_whose_ends_are_long_products_are_ordinary_programs(text):
+    """The least and greatest of polynomials stood inside each other, once for each cut: TC508 for the first."""
+    (want,) = evaluate(text, from_numpy(np.asarray(2)))
+    got = np.asarray(compiled(text, language="sac", target="interpreter").f(I32(2)))
+    assert got.shape == want.shape
+    assert got.ravel().tolist() == want.data
+
+
 def test_boxes_are_counted_with_numbers_where_there_is_no_argument():
     """Numbers were asked for, again and again: TC901."""
     parts = " ".join(f"([{k}, {k}] <= iv < [{k + 2}, {k + 3}]) : {k};" for k in range(25))
@@ -464,5 +517,4 @@ def test_boxes_are_counted_with_numbers_where_there_is_no_argument():
 def test_known_elements_stay_known_however_often_they_are_combined():
     """They were stored, and then no shape (TC306)."""
     found = call_sac("int[*] f(int[.] a) { for (i = 0; i < 200; i++) a = a * a; return genarray(a + 1, 0); }", VECTOR)
-    wrapped = pow(3, 1 << 200, 1 << 32)
-    assert found.shape == (1, (wrapped + (1 << 31)) % (1 << 32) - (1 << 31) + 1)
+    assert found.shape == (1, wrapped(pow(3, 1 << 200, 1 << 32)) + 1)

@@ -236,11 +236,18 @@ TWICE = """def f(int(N) X) -> (O) {
     O(i) = X(i)  U(i) = O(i) + O((N - 1) - i) where i in 0:N
     V(i) = U(i) * 2  O(i) += V(i)
 }"""
+HALVES = """def f(int(N) X) -> (O) {
+    O(i) = X(i)  S +=! O(i) where i in N / 2:N  T(i) = O(i + N / 2) + S where i in 0:N / 2
+    O(i) = O(i) * T(i) where i in 0:N / 2
+}"""
 
 
 @pytest.mark.parametrize(
     ("text", "moves", "legal"),
     [
+        (HALVES, [("compute_at", "T", "O#2", "i"), ("compute_at", "S", "T", "i")], True),
+        (HALVES, [("compute_inline", "T"), ("compute_at", "S", "O#2", "i")], True),
+        (HALVES.replace("N / 2:N", "N / 2 - 1:N"), [("compute_inline", "T"), ("compute_at", "S", "O#2", "i")], False),
         (NORMALISED, [("compute_at", "S", "Y#2", "n")], True),
         (NORMALISED, [("compute_at", "S", "Y#2", "d")], False),
         (NORMALISED, [("split", "Y#2", "n", 2), ("compute_at", "S", "Y#2", "n.outer")], True),

@@ -176,7 +176,7 @@ def test_a_broken_statement_keeps_what_it_would_define():
         ("Y +!= X(i)", "TC101", "Y +=! X(i)"),
         ("Y(i) = np.exp(X(i))", "TC101", "Y(i) = exp(X(i))"),
         ("Y(i) = X[I[i], 0] + X(I[0])", "TC101", "Y(i) = X(I(i), 0) + X(I(0))"),
-        ("Y(i) = a = b", "TC101", "Y(i) = a == b"),
+        ("Y(i) = X(i) = b", "TC101", "Y(i) = X(i) == b"),
         ("Y(i) = a + b)", "TC101", "Y(i) = a + b"),
     ],
 )

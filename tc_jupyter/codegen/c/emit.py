@@ -266,9 +266,9 @@ class _Printer:
         buffer = self.buffers[stmt.buffer]
         target, dtype = self.element(stmt.buffer, stmt.indices), buffer.dtype
         plain = dtype is dtype.compute and not (dtype.is_integer and dtype.bits < 32)
+        value = stmt.value if stmt.reduce is None else self.converted(stmt.value, dtype.compute)
         if stmt.reduce in ("+", "*") and plain:
-            return f"{target} {stmt.reduce}= {self.expr(stmt.value)};"
-        value = stmt.value
+            return f"{target} {stmt.reduce}= {self.expr(value)};"
         if stmt.reduce is not None:
             present = self.converted(Read(stmt.buffer, stmt.indices, dtype), dtype.compute)
             value = Binary(stmt.reduce, present, value, dtype.compute)
@@ -390,8 +390,7 @@ class _Printer:
     def cast(self, cast: Cast) -> tuple[str, int]:
         source, target = cast.operand.dtype, cast.dtype
         if source is DType.BFLOAT16:
-            inner = self.expr(cast.operand)
-            text = self.from_bfloat16(inner) if isinstance(cast.operand, Read) else inner
+            text = self.number_of(cast.operand)
             return (text, _PRIMARY) if target is DType.FLOAT32 else self.converted_text(text, DType.FLOAT32, target)
         if target is DType.BFLOAT16:
             self.need(helpers.BFLOAT16)
@@ -410,6 +409,18 @@ class _Printer:
         if widens and source is not DType.BOOL and target is not DType.FLOAT64 and source is not DType.INT32:
             return text, _UNARY
         return f"({C_TYPES[target]}){text}", _UNARY
+
+    def number_of(self, expr: Expr) -> str:
+        """An expression of type `bfloat16` as a `float`: what is read or rounded is the bits."""
+        match expr:
+            case Read() | Cast():
+                return self.from_bfloat16(self.expr(expr))
+            case Select():
+                return (
+                    f"({self.expr(expr.condition, 2)} ? {self.number_of(expr.then)} : {self.number_of(expr.otherwise)})"
+                )
+            case _:
+                return self.expr(expr, _PRIMARY)
 
     def from_bfloat16(self, text: str) -> str:
         self.need(helpers.BFLOAT16)

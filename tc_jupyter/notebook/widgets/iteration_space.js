@@ -4,10 +4,10 @@ const NAMES = { '-1': 'skipped by its condition', '-2': 'outside', '-3': 'depend
 function enliven(body, view) {
   const data = view.data;
   const box = body.querySelector('[data-lattice]');
-  if (box === null || !data.layout) return;
+  if (box === null || !data.layout || !data.count) return;
   const layout = data.layout;
   const width = data.axes.length;
-  const numbers = integers(view.points); // of the elements: one access after the other, each in row-major order of the shown axes
+  const numbers = (data.wide ? doubles : integers)(view.points); // of the elements: one access after the other, each in row-major order of the shown axes
   const readout = body.querySelector('[data-readout]');
   box.style.position = 'relative';
   box.style.width = `${box.querySelector('svg')?.getAttribute('width') ?? layout.width}px`; // with arrows it is wider than the lattice
@@ -98,6 +98,12 @@ function enliven(body, view) {
 function integers(bytes) {
   const from = bytes.byteOffset;
   return from % 4 === 0 ? new Int32Array(bytes.buffer, from, bytes.byteLength >> 2) : new Int32Array(bytes.buffer.slice(from, from + bytes.byteLength));
+}
+
+/** Numbers of eight bytes, in the same way. */
+function doubles(bytes) {
+  const from = bytes.byteOffset;
+  return from % 8 === 0 ? new Float64Array(bytes.buffer, from, bytes.byteLength >> 3) : new Float64Array(bytes.buffer.slice(from, from + bytes.byteLength));
 }
 
 const GREY = 0x88888888;

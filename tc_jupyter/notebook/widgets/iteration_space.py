@@ -35,6 +35,7 @@ from .lattice import (
     colour_of,
     runs,
     space_of,
+    touched_at,
     turn_of,
 )
 from .picture import (
@@ -156,14 +157,10 @@ class IterationSpace(Picture):
         at = {space.axes[n].name: int(v or 0) for n, v in zip(space.shown, point, strict=True)}
         numbers = self.known.all_numbers(self.sizes)
         statement = self.known.found.program.statement(self.statement)
-        # a space in which every axis is fixed but one, which is moved to its value
         every = {**space.fixed, **at}
-        axis = space.shown[0]
-        alone = space_of(self.known.found, statement, numbers, [axis], every, CANVAS_LIMIT)
-        row = int(at[space.axes[axis].name]) - space.axes[axis].low
-        if not 0 <= row < len(alone.points):
+        if not all(axis.low <= every[axis.name] < axis.high for axis in space.axes):
             return None
-        return [int(touch.numbers[row]) for touch in alone.touches]
+        return touched_at(self.known.found, statement, numbers, every)
 
     # content ---------------------------------------------------------------------------------------------------------------------
 
@@ -182,7 +179,8 @@ class IterationSpace(Picture):
             if len(whole) <= 60_000:
                 return Content(whole, text=self._text(space))
         on_canvas = live and len(space.points) > SVG_LIMIT
-        sent = b"".join(t.numbers.astype("<i4").tobytes() for t in self._sent(space)) if live else b""
+        kind = "<f8" if _is_wide(space) else "<i4"
+        sent = b"".join(t.numbers.astype(kind).tobytes() for t in self._sent(space)) if live else b""
         return Content(
             self._body(space, live), self._controls(space), self._data(space, on_canvas), sent, self._text(space)
         )
@@ -205,6 +203,7 @@ class IterationSpace(Picture):
             "columns": [t.text for t in sent],
             "touches": [[t.text, t.tensor, t.write] for t in space.touches],
             "coloured": self.coloured(space) if len(sent) == len(space.touches) else 0,
+            "wide": _is_wide(space),
             "count": len(space.points),
             "total": space.total,
             "turn": turn_of(space, self.coloured(space)),
@@ -357,6 +356,11 @@ def touched(space: Space) -> list[TensorBox]:
     """The tensors of a statement, the written one first."""
     names = dict.fromkeys(touch.tensor for touch in space.touches)
     return [space.tensors[name] for name in names if name in space.tensors]
+
+
+def _is_wide(space: Space) -> bool:
+    """Whether numbers of elements are sent to the page as `double`: four bytes hold no more than 2^31."""
+    return any(space.tensors[touch.tensor].count >= 1 << 31 for touch in space.touches)
 
 
 def _fixed(space: Space) -> str:

@@ -29,6 +29,8 @@ THINNED = 12_000
 CANVAS_LIMIT = 1_000_000
 MOST_SHOWN = (1_200, 920, 60)
 """Values of an axis that are drawn to the right, down, and as panels; a larger picture would have no place in a page."""
+LARGEST_NUMBER = 1 << 53
+"""Of an element, or of an index: larger ones are no integers in a page, and with more bits than 63 none here."""
 NOT_MADE, OUTSIDE, UNKNOWN = -1, -2, -3
 """In place of an element number: the condition around the access is false; it leaves its tensor; it depends on data."""
 
@@ -163,8 +165,14 @@ def space_of(
         shown: one to three axes; the first two where it is not given.
         fixed: values of the other axes; clamped to their ranges, their first value by default.
         limit: most points; beyond it every second, third, ... value of the axes is drawn.
+
+    Raises:
+        KeyError, ValueError: a range is not known at these sizes, or has larger numbers than a picture.
     """
     axes = axes_of(found, statement, numbers)
+    for axis in axes:
+        if max(abs(axis.low), abs(axis.high)) > LARGEST_NUMBER:
+            raise ValueError(f"`{axis.name}` has values beyond 2^53")
     chosen = tuple(dict.fromkeys(n for n in (shown or range(min(2, len(axes)))) if 0 <= n < len(axes)))[:3]
     others = {
         axis.name: min(max((fixed or {}).get(axis.name, axis.low), axis.low), max(axis.low, axis.high - 1))
@@ -186,10 +194,32 @@ def space_of(
     )
     columns = {axis.name: points[:, place] for place, axis in enumerate(drawn)}
     columns |= {name: np.full(len(points), value, np.int64) for name, value in others.items()}
-    boxes = tensor_boxes(found, numbers)
+    boxes = _touched_boxes(found, statement, numbers)
     touches = _touches(found, statement, numbers, columns, len(points), boxes)
     text = " ".join((statement.text or statement.name).split())
     return Space(statement.name, text, axes, chosen, others, strides, points, total, touches, boxes)
+
+
+def touched_at(
+    found: FunctionAnalysis, statement: Statement, numbers: Mapping[str, int], point: Mapping[str, int]
+) -> list[int]:
+    """The element that every access touches at one point, in the order of the touches of its space."""
+    columns = {name: np.full(1, value, np.int64) for name, value in point.items()}
+    boxes = _touched_boxes(found, statement, numbers)
+    return [int(touch.numbers[0]) for touch in _touches(found, statement, numbers, columns, 1, boxes)]
+
+
+def _touched_boxes(found: FunctionAnalysis, statement: Statement, numbers: Mapping[str, int]) -> dict[str, TensorBox]:
+    """The boxes of all tensors.
+
+    Raises:
+        ValueError: one that the statement touches has too many elements.
+    """
+    boxes = tensor_boxes(found, numbers)
+    for name in dict.fromkeys((statement.target, *(read.tensor for read in statement.reads()))):
+        if name in boxes and boxes[name].count > LARGEST_NUMBER:
+            raise ValueError(f"`{name}` has {boxes[name].count:,} elements, and a picture has numbers for 2^53")
+    return boxes
 
 
 def _strides(extents: Sequence[int], limit: int) -> tuple[int, ...]:
@@ -299,4 +329,16 @@ def runs(cells: Sequence[int], width: int, kind_of: Callable[[int], Any]) -> Ite
         yield start, length, kind
 
 
-__all__ = ["Axis", "Space", "TensorBox", "Touch", "axes_of", "colour_of", "runs", "space_of", "tensor_boxes", "turn_of"]
+__all__ = [
+    "Axis",
+    "Space",
+    "TensorBox",
+    "Touch",
+    "axes_of",
+    "colour_of",
+    "runs",
+    "space_of",
+    "tensor_boxes",
+    "touched_at",
+    "turn_of",
+]

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from tc_jupyter.diagnostics import CallError, CompileError
 from tc_jupyter.function import Function
+from tc_jupyter.notebook.card import FONT_SIZE
 
 LINE = "rgba(128,128,128,.45)"
 MUTED = "opacity:.78"
@@ -161,7 +162,7 @@ def folded(title: str, inner: str, opened: bool = False) -> str:
 
 def frame(title: str, inner: str, name: str) -> str:
     """The whole of a static view."""
-    style = f"border:1px solid {LINE};border-radius:4px;padding:6px 12px 8px;margin:2px 0;max-width:100%;overflow-x:auto;line-height:1.45;font-size:13px"
+    style = f"border:1px solid {LINE};border-radius:4px;padding:6px 12px 8px;margin:2px 0;max-width:100%;overflow-x:auto;line-height:1.45;{FONT_SIZE}"
     return f'<div data-tc-view="{name}" style="{style}"><div><b>{escape(title)}</b></div>{inner}</div>'
 
 

@@ -32,7 +32,7 @@ from tc_jupyter.schedule import (
     variable,
 )
 from tc_jupyter.schedule.phases import phases
-from tc_jupyter.schedule.visits import Enumeration, Need, TooManyPoints
+from tc_jupyter.schedule.visits import Enumeration, Need, TooManyPoints, distinct_rows
 
 from .axes import hypergraph_svg, refused_witness, witness_points_svg
 from .execution import Execution, execution, execution_html, points_of
@@ -343,7 +343,7 @@ class ScheduleView(Picture):
             return table(["stage", "region per visit"], rows, "regions")
         rows: list[list[str]] = []
         for name, need in needs.items():
-            different = len(np.unique(bounds.needs[name].elements, axis=0))
+            different = len(distinct_rows(bounds.needs[name].elements))
             again = need.elements - different
             held = (
                 max(need.hull_per_visit, default=0)
@@ -583,10 +583,10 @@ def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
     whole = [_last_two_ends(list(zip(lows.tolist(), highs.tolist(), strict=True))), _last_two_ends(box)]
     (y0, y1), (x0, x1) = ((min(w[d][0] for w in whole), max(w[d][1] for w in whole)) for d in (0, 1))
     step = min(16.0, 440 / max(x1 - x0, 1), 240 / max(y1 - y0, 1))
-    exact = sorted({tuple(row) for row in flat.tolist()})
+    exact = distinct_rows(flat)
     cells = "".join(
         f"M{(c - x0) * step:.1f} {(r - y0) * step:.1f}h{step:.1f}v{step:.1f}h{-step:.1f}z"
-        for r, c in exact[:_MOST_CELLS]
+        for r, c in exact[:_MOST_CELLS].tolist()
     )
     hull = (flat.min(axis=0), flat.max(axis=0) + 1)
     hull_cells = int(np.prod(hull[1] - hull[0]))
@@ -599,17 +599,11 @@ def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
     hull_count = int(np.prod(mine.max(axis=0) - mine.min(axis=0) + 1))
     tvm_count = int(np.prod([max(0, b - a) for a, b in box]))
     label = f"{len(mine)} elements needed, {hull_count} in their hull, {tvm_count} by TVM's rules"
-    needed = set(exact)
-    gaps = (
-        [
-            (r, c)
-            for r in range(int(hull[0][0]), int(hull[1][0]))
-            for c in range(int(hull[0][1]), int(hull[1][1]))
-            if (r, c) not in needed
-        ]
-        if hull_cells <= _MOST_CELLS
-        else []
-    )
+    gaps: list[tuple[int, int]] = []
+    if hull_cells <= _MOST_CELLS:
+        needed = {(r, c) for r, c in exact.tolist()}
+        (top, left), (bottom, right) = (end.tolist() for end in hull)
+        gaps = [(r, c) for r in range(top, bottom) for c in range(left, right) if (r, c) not in needed]
     shaded = "".join(f"M{(c - x0) * step:.1f} {(r - y0 + 1) * step:.1f}l{step:.1f} {-step:.1f}" for r, c in gaps)
     inner = outline(y0, y1, x0, x1, f'stroke="{LINE}"')
     inner += f'<path data-gaps="{len(gaps)}" d="{shaded}" stroke="currentColor" opacity=".7"/>'

@@ -48,7 +48,9 @@ class SizeNames:
         """One slider per name."""
         high = 32 if len(self.names) <= 3 else 16
         return tuple(
-            Control(f"size:{name}", "size", name, sizes[name], high=max(high, min(sizes[name] * 2, LARGEST)))
+            Control(
+                f"size:{name}", "size", name, sizes[name], high=max(high, sizes[name], min(sizes[name] * 2, LARGEST))
+            )
             for name in self.names
         )
 
@@ -94,9 +96,10 @@ def read_sizes(known: SizeNames, present: Mapping[str, int], values: Mapping[str
         if f"size:{name}" not in values:
             continue
         number = as_integer(values[f"size:{name}"])
-        lowest = 0 if name in known.found.program.sizes else -LARGEST
-        if number is None or not lowest <= number <= LARGEST:
-            wrong = refused_number(f"`{name}`", lowest, LARGEST, values[f"size:{name}"])
+        highest = max(LARGEST, abs(present[name]))  # which Python may have given
+        lowest = 0 if name in known.found.program.sizes else -highest
+        if number is None or not lowest <= number <= highest:
+            wrong = refused_number(f"`{name}`", lowest, highest, values[f"size:{name}"])
         else:
             sizes[name] = number
     return sizes, wrong

@@ -1,0 +1,573 @@
+"""By how much elements of a result move when every rounding of a def is another one.
+
+A def is evaluated in double precision at some elements of its results: once as it stands, and a few times with every operation
+disturbed by a random error of the size of its rounding. What an element moves by is its spread. Whatever magnifies an error or lets
+it cancel does so here, without a rule of its own: `sqrt` near 0, `log` near 1, `1/s` of a sum that cancels, the mean of a variance.
+
+Comes in: a program, its ranges, the sizes and arguments of a call. Goes out: `Moved`, elements by their position in a result. Only
+what they need is evaluated, and no more than a given amount of work.
+
+Worked example: `v +=! (X(i) - m) * (X(i) - m)` moves by the square of the error of `m`, since the products with it cancel; the same
+variance as `q - m*m` moves by twice the error of `m`, times `m`.
+
+Source: Vignes, "A stochastic arithmetic for reliable scientific computation" (random roundings); Higham, "Accuracy and Stability of
+Numerical Algorithms", sections 4.2 and 2.8 (errors of sums, and that they are usually as those of random roundings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from tc_jupyter.loops.interpret import FUNCTIONS
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Program,
+    Read,
+    Select,
+    Size,
+    Statement,
+    Unary,
+    walk,
+)
+from tc_jupyter.ranges import Ranges
+from tc_jupyter.ranges.interval import Box
+from tc_jupyter.runtime.kernel import root_of
+
+Array = npt.NDArray[Any]
+
+UNIT = {DType.FLOAT16: 2.0**-11, DType.BFLOAT16: 2.0**-8, DType.FLOAT32: 2.0**-24, DType.FLOAT64: 2.0**-53}
+"""Largest relative error of one rounding."""
+TF32 = 2.0**-11
+LEAST = {DType.FLOAT16: 2.0**-25, DType.BFLOAT16: 2.0**-126, DType.FLOAT32: 2.0**-126, DType.FLOAT64: 2.0**-1022}
+"""What may become 0: numbers of 32 and 64 bits that are not normal, and half the smallest `float16`."""
+SAMPLES = 16
+"""Of two, one is disturbed in the opposite direction of the other: one direction alone may move nothing, as in `max(x, 0)`."""
+OPERATION, FUNCTION, STORED = 2.0, 4.0, 1.0
+"""Units by which an operation, a function and a store in 16 bits are disturbed; a multiple of what comes of it is allowed."""
+LANE = 1 << 14
+"""Longer sums are kept in several partial sums, or combined pairwise."""
+CHUNK = 1 << 16
+"""Elements that are evaluated at a time."""
+SLOW = 50
+"""As many operations take as long as one function that is called for one element after another."""
+_LEVELS = np.concatenate([np.linspace(-2, -0.5, 128), np.linspace(0.5, 2, 128)])
+"""Random errors: of sizes that differ little, so that few samples are accidents, and large: some results move only then."""
+_EXACT = frozenset({
+    "abs", "fabs", "relu", "floor", "ceil", "trunc", "round", "rounded", "fmax", "fmin", "min", "max", "copysign", "fmod",
+    "remainder", "sign", "logb", "isnan", "isinf", "isfinite",
+})  # fmt: skip
+_SAME = (
+    "cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt",
+    "fmax", "fmin", "copysign", "fmod", "fabs", "hypot", "acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "fdivide",
+    "relu", "nextafter",
+)  # fmt: skip
+_ON_ARRAYS: dict[str, Callable[..., Array]] = {
+    **{name: FUNCTIONS[name] for name in _SAME},
+    "abs": np.abs,
+    "sign": np.sign,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rounded": np.positive,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "pow": np.power,
+    "exp10": lambda x: np.power(10.0, x),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "fma": lambda a, b, c: a * b + c,
+}
+"""Functions of `FUNCTIONS` that take arrays; the others are called for one element after another."""
+_OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "//": np.floor_divide,
+    "%": np.remainder,
+    "min": np.minimum,
+    "max": np.maximum,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "&&": np.logical_and,
+    "||": np.logical_or,
+}
+_COMBINED: dict[str, np.ufunc] = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+class TooMuch(Exception):
+    """The elements need more work than is allowed, or something that cannot be evaluated here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Elements of a result.
+
+    Attributes:
+        spread: the root of the mean square of what every element moves by; samples that are no numbers are left out.
+        unsure: whether some of the samples are numbers and others are not.
+    """
+
+    spread: Array
+    unsure: Array
+
+
+class _Written:
+    """Elements of a tensor after one of its statements, of those that were asked for."""
+
+    def __init__(self, size: int) -> None:
+        self.slots = np.zeros(size, np.int32)  # 0: not evaluated
+        self.values: Array = np.zeros((1, 0))
+        self.exact: Array = np.zeros((1, 0))
+        self.count = 0
+
+    def missing(self, positions: Array) -> Array:
+        """Those of the positions that were not evaluated, each once, in order."""
+        new = positions[self.slots[positions] == 0]
+        if new.size * 4 < self.slots.size:
+            return np.unique(new)
+        asked = np.zeros(self.slots.size, np.bool_)
+        asked[new] = True
+        return np.flatnonzero(asked)
+
+    def add(self, positions: Array, stored: Array, unrounded: Array) -> None:
+        """Keep what was evaluated: all samples of every position."""
+        total = self.count + positions.size
+        self.values = _grown(self.values, self.count, total, stored)
+        self.exact = self.values if stored is unrounded else _grown(self.exact, self.count, total, unrounded)
+        self.slots[positions] = np.arange(self.count + 1, total + 1)
+        self.count = total
+
+
+def _grown(kept: Array, count: int, total: int, new: Array) -> Array:
+    """An array with room for `total` elements of every sample, and the new ones at its end."""
+    samples = max(kept.shape[0], new.shape[0])
+    if total > kept.shape[1] or samples > kept.shape[0]:
+        larger = np.empty((samples, max(total, 2 * count)), new.dtype)
+        larger[:, :count] = kept[:, :count]
+        kept = larger
+    kept[:, count:total] = new
+    return kept
+
+
+class Spread:
+    """Evaluates elements of a def. Every array has the axes sample, reduction, output; a sample axis of 1 is exact."""
+
+    def __init__(
+        self,
+        program: Program,
+        ranges: Ranges,
+        sizes: Mapping[str, int],
+        arrays: Mapping[str, Array],
+        tf32: bool = False,
+    ) -> None:
+        self.program, self.ranges, self.sizes, self.tf32 = program, ranges, sizes, tf32
+        self.arrays = {name: np.ascontiguousarray(array).reshape(-1) for name, array in arrays.items()}
+        self.written: dict[int, _Written] = {}
+        self.random = np.random.default_rng(0)
+        self.left = 0.0
+        self.writers: dict[str, list[int]] = {}
+        for number, statement in enumerate(program.statements):
+            self.writers.setdefault(root_of(program, statement.target), []).append(number)
+
+    def of(self, name: str, positions: Array, work: float) -> Moved:
+        """How elements of a result move.
+
+        Args:
+            positions: of the elements in row-major order.
+            work: as many operations on one element of one sample, at most.
+
+        Raises:
+            TooMuch: this is not enough; what was evaluated so far is kept.
+        """
+        self.left = work
+        with np.errstate(all="ignore"):
+            values = self.content(name, len(self.program.statements), positions[None, None, :], exact=True)[:, 0]
+            usual = np.isfinite(values)
+            deviations = np.where(usual[1:] & usual[0], values[1:] - values[0], 0.0)
+            counts = np.maximum(1, np.count_nonzero(usual[1:] & usual[0], axis=0))
+            spread = np.sqrt((deviations * deviations).sum(0) / counts)
+            return Moved(spread, np.logical_and(usual.any(0), ~usual.all(0)))
+
+    # --- tensors
+
+    def box(self, name: str) -> list[tuple[int, int]]:
+        """Lower and upper end of every dimension of a tensor."""
+        box: Box = self.ranges.boxes[name]
+        return [(low.evaluate(self.sizes), high.evaluate(self.sizes)) for low, high in box.bounds]
+
+    def content(self, name: str, before: int, positions: Array, exact: bool = False) -> Array:
+        """Elements of a tensor as they are before a statement; `exact`: not rounded to the type that they are stored in."""
+        root = root_of(self.program, name)
+        writers = [number for number in self.writers.get(root, ()) if number < before]
+        if not writers:
+            array = self.arrays.get(root)
+            if array is None or not array.size:
+                return np.zeros(positions.shape, np.float64 if self.program.tensor(root).dtype.is_float else np.int64)
+            found = array[np.clip(positions, 0, array.size - 1)]
+            return found if found.dtype.kind in "iub" else found.astype(np.float64)
+        written = self.written.get(writers[-1])
+        if written is None:
+            size = prod(max(0, high - low) for low, high in self.box(root))
+            written = self.written[writers[-1]] = _Written(size)
+        if not written.slots.size:
+            return np.zeros(positions.shape)
+        positions = np.clip(positions, 0, written.slots.size - 1)
+        missing = written.missing(positions.reshape(-1))
+        if missing.size:
+            self._evaluate(writers[-1], missing, written)
+        values = written.exact if exact else written.values
+        slots = written.slots[positions] - 1
+        if slots.shape[0] == 1:
+            return values[:, slots[0]]
+        sample = np.arange(slots.shape[0])[:, None, None] if values.shape[0] > 1 else 0
+        return values[sample, slots]
+
+    def _evaluate(self, number: int, positions: Array, written: _Written) -> None:
+        """What the statement leaves at these positions, a part at a time."""
+        count = prod(high - low for low, high in self.reduced(self.program.statements[number]))
+        self.left -= _Point(self, number).cost * max(1, count) * positions.size
+        if self.left < 0:
+            raise TooMuch
+        step = max(1, CHUNK // max(1, min(LANE, count)))
+        for first in range(0, positions.size, step):
+            part = positions[first : first + step]
+            written.add(part, *_Point(self, number).left_at(part))
+
+    def range(self, statement: Statement, index: str) -> tuple[int, int]:
+        """The range of an index."""
+        found = self.ranges.range(statement.name, index)
+        if found.lower is None or found.upper is None:
+            raise TooMuch
+        return found.lower.evaluate(self.sizes), found.upper.evaluate(self.sizes)
+
+    def reduced(self, statement: Statement) -> list[tuple[int, int]]:
+        """The ranges of the reduction indices."""
+        own = [self.range(statement, index.name) for index in statement.reduction_indices]
+        return [(low, max(low, high)) for low, high in own]
+
+    # --- what a statement needs
+
+    def disturbed(self, values: Array, relative: float, absolute: Array | float = 0.0) -> Array:
+        """All samples of values that have these errors; the first one stays as it is."""
+        result = np.empty((SAMPLES + 1, *values.shape[1:]))
+        half = SAMPLES // 2
+        noise = _LEVELS[self.random.integers(0, _LEVELS.size, (half, *values.shape[1:]), np.uint8)]
+        result[:] = values
+        size = np.abs(values[:1]) * relative + absolute
+        noise *= np.where(np.isfinite(size), size, 0.0)
+        result[1 : half + 1] += noise
+        result[half + 1 :] -= noise
+        return result
+
+    def rounded(self, values: Array, dtype: DType, units: float, exact: bool = True) -> Array:
+        """Values after a rounding; `exact`: it changes none that are exact and have few enough bits."""
+        if not dtype.is_float:
+            return values
+        if values.shape[0] > 1 or not exact:
+            return self.disturbed(values, units * UNIT[dtype])
+        stays = _fits(values, dtype)
+        return (
+            values
+            if stays.all()
+            else self.disturbed(values, 0.0, np.where(stays, 0.0, np.abs(values) * units * UNIT[dtype]))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What is known of sums of terms that are not disturbed.
+
+    Attributes:
+        total: all samples of every sum.
+        size, squares: sums of the absolute values of the terms, and of their squares.
+        whole: whether all terms are whole numbers, and no sample differs.
+        tried: the sum in one accumulator of `float32`, one term after the other; only a try tells what many equal terms do there.
+    """
+
+    total: Array
+    size: Array
+    squares: Array
+    whole: bool
+    tried: Array
+
+    @staticmethod
+    def of(before: _Sum | None, terms: Array) -> _Sum:
+        """Sums over the second axis, and of what is before."""
+        first = terms[0]
+        total, size = terms.sum(1, keepdims=True), np.abs(first).sum(0)
+        squares = np.einsum("rp,rp->p", first, first)
+        whole = terms.shape[0] == 1 and bool(_whole(first).all())
+        if before is None:
+            return _Sum(total, size, squares, whole, np.add.accumulate(first, axis=0, dtype=np.float32)[-1])
+        tried = np.add.accumulate(np.concatenate([before.tried[None], first]), axis=0, dtype=np.float32)[-1]
+        return _Sum(before.total + total, before.size + size, before.squares + squares, before.whole and whole, tried)
+
+    def is_exact(self, unit: float) -> bool:
+        """Whether no order of the sum rounds anything."""
+        return self.whole and bool((self.size * unit < 1).all())
+
+
+class _Point:
+    """Evaluates one statement at some elements of its target."""
+
+    def __init__(self, spread: Spread, number: int) -> None:
+        self.spread, self.number = spread, number
+        self.statement = spread.program.statements[number]
+        self.dtype = spread.program.tensor(self.statement.target).dtype
+        self.known: dict[Expr, Array] = {}
+        self.indices: dict[str, Array] = {}
+        self.sums = self.statement.operator == "+" and self.dtype.is_float and bool(self.statement.reduction_indices)
+        self.cost = self._cost()
+
+    def _cost(self) -> float:
+        """Operations on an element that a term takes, those on its samples counted each."""
+        value = self.statement.value
+        nodes = list(walk(value))
+        rare = sum(isinstance(node, Call) and node.function not in _ON_ARRAYS for node in nodes)
+        computed = [
+            node
+            for node in nodes
+            if node.dtype.is_float and isinstance(node, Binary | Call) and not self._is_last(node)
+        ]
+        given = all(name in self.spread.arrays for name in self.statement.tensors_read())
+        return float((len(nodes) + SLOW * rare) * (1 if given and not computed else SAMPLES + 1))
+
+    def _is_last(self, expr: Expr) -> bool:
+        """Whether the rounding of this operation is one of the terms of a sum, and part of what the sum is disturbed by."""
+        return self.sums and expr is self.statement.value
+
+    def left_at(self, positions: Array) -> tuple[Array, Array]:
+        """What the statement leaves there, as it is stored and before it is rounded to that."""
+        statement, spread = self.statement, self.spread
+        box = spread.box(statement.target)
+        where = np.unravel_index(positions, [high - low for low, high in box]) if box else ()
+        inside = np.ones(positions.size, np.bool_)
+        for index, (low, _), offset in zip(statement.output_indices, box, where, strict=True):
+            value = offset + low
+            first, last = spread.range(statement, index.name)
+            inside &= (value >= first) & (value < last)
+            self.indices[index.name] = value[None, None, :]
+        if inside.all():
+            return self._stored(positions)
+        before = spread.content(statement.target, self.number, positions[None, None, :])[:, 0]
+        if not inside.any():
+            return before, before
+        self.indices = {name: value[:, :, inside] for name, value in self.indices.items()}
+        parts = self._stored(positions[inside])
+        merged = [np.broadcast_to(before, (max(len(before), len(part)), positions.size)).copy() for part in parts]
+        for all_of_them, part in zip(merged, parts, strict=True):
+            all_of_them[:, inside] = part
+        return merged[0], merged[1]
+
+    def _stored(self, positions: Array) -> tuple[Array, Array]:
+        value = self._combined(positions)[:, 0]
+        if not self.dtype.is_float:
+            value = value.astype(_numpy(self.dtype))
+        if self.dtype.compute is self.dtype:
+            return value, value
+        return self.spread.rounded(value, self.dtype, STORED), value
+
+    def _combined(self, positions: Array) -> Array:
+        """The value of every element, combined over the reduction indices and with what was there before."""
+        statement, spread = self.statement, self.spread
+        own = spread.reduced(statement)
+        count = prod(high - low for low, high in own)
+        if not own:
+            total = self._value(0, 1, positions.size, own)
+        elif statement.operator == "fold":
+            return self._folded(positions, count, own)
+        elif not count:
+            total = self._nothing(positions.size)
+        else:
+            parts = (
+                self._value(first, min(LANE, count - first), positions.size, own) for first in range(0, count, LANE)
+            )
+            total = self._summed(parts, count) if self.sums else self._reduced(parts, count)
+        if not statement.accumulate and statement.operator != "fold":
+            return total
+        root = root_of(spread.program, statement.target)
+        if statement.operator != "fold" and spread.writers[root][0] == self.number:
+            return self._two(self._nothing(positions.size), total)
+        before = spread.content(statement.target, self.number, positions[None, None, :])
+        return self._fold(before, total) if statement.operator == "fold" else self._two(before, total)
+
+    def _value(self, first: int, count: int, points: int, own: Sequence[tuple[int, int]]) -> Array:
+        """The right side at `count` values of the reduction indices, as array of all of these and all points."""
+        numbers = np.unravel_index(np.arange(first, first + count), [high - low for low, high in own]) if own else ()
+        for index, number, (low, _) in zip(self.statement.reduction_indices, numbers, own, strict=True):
+            self.indices[index.name] = (number + low)[None, :, None]
+        self.known = {}
+        value = self._of(self.statement.value)
+        return np.broadcast_to(value, (value.shape[0], count, points))
+
+    def _nothing(self, points: int) -> Array:
+        """What a reduction over an empty range gives, and what one starts from that nothing was written before."""
+        dtype = self.dtype
+        low, high = (-np.inf, np.inf) if dtype.is_float else dtype.limits
+        value = {"+": 0, "*": 1, "min": high, "max": low}[self.statement.operator]
+        return np.full((1, 1, points), value, _numpy(dtype.compute))
+
+    def _two(self, left: Array, right: Array) -> Array:
+        operator = self.statement.operator
+        result = _COMBINED[operator](left, right)
+        return self.spread.rounded(result, self.dtype.compute, 1.0) if operator in "+*" else result
+
+    def _fold(self, left: Array, right: Array) -> Array:
+        combine = self.statement.combine
+        if combine is None:
+            raise TooMuch
+        self.known = {Read("fold.left", (), _dtype_of(combine, "fold.left")): left}
+        self.known[Read("fold.right", (), _dtype_of(combine, "fold.right"))] = right
+        return self._of(combine)
+
+    def _folded(self, positions: Array, count: int, own: Sequence[tuple[int, int]]) -> Array:
+        if count > LANE:
+            raise TooMuch
+        values = self._value(0, count, positions.size, own) if count else np.zeros((1, 0, positions.size))
+        total = self.spread.content(self.statement.target, self.number, positions[None, None, :])
+        for k in range(count):
+            total = self._fold(total, values[:, k : k + 1])
+        return total
+
+    def _reduced(self, parts: Iterator[Array], count: int) -> Array:
+        """The terms combined: whole numbers, a product, or the largest or smallest one."""
+        combined = _COMBINED[self.statement.operator]
+        result: Array = reduce(
+            combined, (combined.reduce(terms, axis=1, keepdims=True, dtype=terms.dtype) for terms in parts)
+        )
+        if self.statement.operator != "*":
+            return result
+        return self.spread.rounded(result, self.dtype.compute, OPERATION * count**0.5, exact=count == 1)
+
+    def _summed(self, parts: Iterator[Array], count: int) -> Array:
+        """A sum: roundings in all directions, those that lean to one side, and the cancellation of the terms."""
+        unit = UNIT[self.dtype.compute]
+        sums = _Sum.of(None, next(parts))
+        for terms in parts:
+            sums = _Sum.of(sums, terms)
+        if sums.is_exact(unit):
+            return sums.total
+        own, squares = np.abs(sums.total[0, 0]), np.sqrt(sums.squares)
+        error = unit * ((count**0.5 / 2) * (own + squares) + min(count, LANE) / 32 * own + OPERATION * sums.size)
+        if self.dtype.compute is DType.FLOAT32:
+            error = error + 2 * np.abs(sums.tried - sums.total[0, 0])
+        if self.spread.tf32 and self.dtype is DType.FLOAT32:
+            error = error + 2 * TF32 * (own + squares)
+        return self.spread.disturbed(sums.total, 0.0, error)
+
+    # --- expressions
+
+    def _of(self, expr: Expr) -> Array:
+        found = self.known.get(expr)
+        if found is None:
+            found = self.known[expr] = self._evaluated(expr)
+        return found
+
+    def _evaluated(self, expr: Expr) -> Array:
+        match expr:
+            case Const():
+                return self.spread.rounded(np.full((1, 1, 1), expr.value, _numpy(expr.dtype)), expr.dtype, 1.0)
+            case Size():
+                return np.full((1, 1, 1), self.spread.sizes[expr.name], np.int64)
+            case IndexVar():
+                return self.indices[expr.name]
+            case Read():
+                return self.spread.content(expr.tensor, self.number, self._positions(expr))
+            case Unary():
+                return np.logical_not(self._of(expr.operand)) if expr.op == "!" else np.negative(self._of(expr.operand))
+            case Cast():
+                return self._cast(self._of(expr.operand), expr.operand.dtype, expr.dtype)
+            case Select():
+                return np.where(self._of(expr.condition), self._of(expr.then), self._of(expr.otherwise))
+            case Binary():
+                return self._binary(expr)
+            case Call():
+                return self._call(expr)
+        assert_never(expr)
+
+    def _positions(self, read: Read) -> Array:
+        """Positions of the elements in row-major order; those outside, which a condition leaves out, are some others."""
+        result: Array = np.zeros((1, 1, 1), np.int64)
+        for subscript, (low, high) in zip(read.indices, self.spread.box(read.tensor), strict=True):
+            result = result * (high - low) + (self._of(subscript).astype(np.int64) - low)
+        return result
+
+    def _binary(self, expr: Binary) -> Array:
+        left, right = self._of(expr.left), self._of(expr.right)
+        divides = expr.op == "/" and expr.dtype.is_float
+        operator = np.true_divide if divides else _OPERATORS["//" if expr.op == "/" else expr.op]
+        result = operator(left, right)
+        if expr.op not in "+-*/" or self._is_last(expr):
+            return result
+        return self.spread.rounded(result, expr.dtype, OPERATION, exact=not divides)
+
+    def _call(self, expr: Call) -> Array:
+        arguments = [self._of(each) for each in expr.arguments]
+        name = expr.function
+        if name in ("min", "max"):
+            return reduce(_OPERATORS[name], arguments)
+        if name in _EXACT and not expr.arguments[0].dtype.is_float and name not in ("abs", "sign", "relu"):
+            return arguments[0]
+        function = _ON_ARRAYS.get(name)
+        if function is None:
+            shape = np.broadcast_shapes(*(each.shape for each in arguments))
+            function = np.frompyfunc(FUNCTIONS[name], len(arguments), 1)
+            result = np.asarray(function(*arguments), np.float64).reshape(shape)
+        else:
+            result = function(*arguments)
+        return result if name in _EXACT else self.spread.rounded(result, expr.dtype, FUNCTION, exact=False)
+
+    def _cast(self, value: Array, source: DType, target: DType) -> Array:
+        if target.is_float:
+            units = STORED if target.compute is not target else 1.0
+            return self.spread.rounded(value.astype(np.float64), target, units)
+        if target is DType.BOOL:
+            return value != 0
+        if not source.is_float:
+            return value.astype(_numpy(target))
+        low, high = target.limits
+        whole = np.trunc(np.where(np.isnan(value), 0.0, value))
+        # the limits of 64 bits are no doubles: they are put in afterwards
+        within = (whole > low) & (whole < high)
+        limits = np.where(whole > 0, high, low).astype(_numpy(target))
+        return np.where(within, np.where(within, whole, 0).astype(_numpy(target)), limits)
+
+
+def _numpy(dtype: DType) -> type[Any]:
+    """The type of an array that holds such values."""
+    return np.float64 if dtype.is_float else np.dtype(dtype.value).type
+
+
+def _whole(values: Array) -> Array:
+    return values == np.rint(values)
+
+
+def _fits(values: Array, dtype: DType) -> Array:
+    """Whether numbers are unchanged by rounding; of doubles, which were rounded already, only whole numbers are sure to be."""
+    if dtype is DType.FLOAT64:
+        return _whole(values) & (np.abs(values) < 1 / UNIT[dtype])
+    mantissa, _ = np.frexp(values)
+    return _whole(mantissa / UNIT[dtype]) | ~np.isfinite(values)
+
+
+def _dtype_of(combine: Expr, name: str) -> DType:
+    found = (node.dtype for node in walk(combine) if isinstance(node, Read) and node.tensor == name)
+    return next(found, DType.FLOAT32)

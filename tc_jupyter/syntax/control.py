@@ -1,0 +1,451 @@
+"""Loops and conditions around statements, which are left out after a message each; the statements inside are checked.
+
+Worked example: `for i in range(2, N): Y(i) = X(i)` is read as `Y(i) = X(i) where i in 2:N`, which is its fix, too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
+
+from .elsewhere import TYPES
+from .foreign import RANGES, text_of
+from .mended import mended
+from .recovery import DECLARING, closers, split_commas, split_statements, starts_statement
+from .tokens import ENDS_EXPRESSION, Token
+
+_LOOPS = (
+    "there are no loops: an index runs over everything it can index; a range of its own is given with `where i in a:b`"
+)
+_CONTROL = {
+    **dict.fromkeys(("for", "do", "while", "forall", "foreach", "parfor", "prange", "loop", "parallel_for"), _LOOPS),
+    "if": "choose a value, as in `Y(i) = condition ? value : other`",
+}
+_NEAR = 400  # tokens in which the end of a block is looked for
+_ELSE = frozenset({"else", "elif"})
+_ENDS = frozenset({"end", "endfor", "enddo", "endif", "endwhile"})
+_MOST_LOOPS = 50  # of a cell for which a fix is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """What a loop counts: `lower <= index < upper` as texts, or everything (`upper` is `None`).
+
+    Attributes:
+        from_1: whether the loop counts from 1 and stands for one that counts from 0, as those of MATLAB and Fortran do.
+    """
+
+    index: str
+    lower: str = "0"
+    upper: str | None = None
+    from_1: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop whose range is known: the place of its message, the texts to leave out, and where its body stands.
+
+    Attributes:
+        end: where the body ends; `None` where it is one statement.
+    """
+
+    message: int
+    ranges: tuple[_Range, ...]
+    outside: tuple[Span, ...]
+    start: int
+    end: int | None
+
+
+def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: SourceText) -> list[Token]:
+    """Leave out `for (...) {`, `if (...) {` and their `}`, after a message each; the statements inside are checked."""
+    if not any(token.text in _CONTROL for token in tokens):
+        return tokens
+    pairs, opened, i = closers(tokens), 0, 0
+    kept, told, loops = list[Token](), list[Diagnostic](), list[_Loop]()
+    heads: list[Span] = []
+    unended = 0  # heads without braces, each of which may have its `end`
+    behind = -1  # where the last head ends, behind which a head may follow
+    while i < len(tokens):
+        token = tokens[i]
+        end = _control_end(tokens, i, pairs, i == behind)
+        if end is not None:
+            heads.append(Span(token.start, tokens[end - 1].end))
+            if token.text in _CONTROL:
+                message = f"no statement begins with `{token.text}`"
+                fix = _as_choice(tokens, i, end, pairs) if token.text == "if" else None
+                loop = _loop(tokens, i, end, pairs, source) if len(loops) < _MOST_LOOPS else None
+                loops += [replace(loop, message=len(told))] if loop else []
+                told.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, help=_CONTROL[token.text], fix=fix))
+            is_block = end < len(tokens) and tokens[end].type == "LBRACE"
+            is_line = tokens[end - 1].type == "COLON" and end < len(tokens) and not tokens[end].first
+            unended += token.text in _CONTROL and not is_block and not is_line
+            opened, i = opened + is_block, end + is_block
+            behind = i
+            if i < len(tokens):
+                tokens[i].first = True
+            continue
+        opened, unended = (0, 0) if token.type == "DEF" else (opened, unended)
+        if token.type == "RBRACE" and opened:
+            opened -= 1
+        elif unended and _is_end(tokens, i):
+            unended -= 1
+            i += 2 if token.text == "end" and i + 1 < len(tokens) and tokens[i + 1].text in _CONTROL else 1
+            continue
+        else:
+            kept.append(token)
+        i += 1
+    diagnostics[:] = [each for each in diagnostics if not _inside(each.span.start, heads)]
+    for nest in _nests(loops):
+        kept, fix = _ranged(kept, nest, _extents(tokens, nest[0].start))
+        if fix is not None:
+            told[nest[0].message] = replace(told[nest[0].message], fix=fix)
+    diagnostics += told
+    return kept
+
+
+# --- loops whose range is known --------------------------------------------------------------------------------------
+
+
+def _loop(tokens: list[Token], i: int, end: int, pairs: dict[int, int], source: SourceText) -> _Loop | None:
+    """The loop whose head stands at `i` and ends before `end`; `None` where its range or its end is not known."""
+    counted = _counted(tokens[i + 1 : end])
+    if counted is None:
+        return None
+    head = Span(tokens[i].start, tokens[end - 1].end)
+    if tokens[end].type == "LBRACE":
+        close = _block_end(tokens, end)
+        if close is None:
+            return None
+        outside = head, tokens[end].span, tokens[close].span
+        return _Loop(0, counted, outside, tokens[end].end, tokens[close].start)
+    is_line = tokens[end - 1].type == "COLON" and not tokens[end].first
+    if not is_line and (word := _end_word(tokens, end, pairs)) is not None:
+        two = word + 1 < len(tokens) and tokens[word].text == "end" and tokens[word + 1].text in _CONTROL
+        outside = head, Span(tokens[word].start, tokens[word + two].end)
+        return _Loop(0, counted, outside, tokens[end].start, tokens[word].start)
+    if tokens[end - 1].type == "COLON":
+        near = tokens[end + 1 : end + _NEAR]
+        column = source.position(tokens[i].start)[1] if tokens[end].first else len(source.text)
+        after = (token for token in near if token.first and source.position(token.start)[1] <= column)
+        return _Loop(0, counted, (head,), tokens[end].start, next(after, tokens[-1]).start)
+    while (inner := _control_end(tokens, end, pairs, True)) is not None:
+        end = inner
+    return _Loop(0, counted, (head,), tokens[end].start, None)
+
+
+def _end_word(tokens: list[Token], start: int, pairs: dict[int, int]) -> int | None:
+    """The place of the `end` of a loop whose body begins at `start`."""
+    depth = 0
+    for j in range(start, min(len(tokens), start + _NEAR)):
+        if tokens[j].type in ("DEF", "RBRACE"):
+            return None
+        if _is_end(tokens, j):
+            if not depth:
+                return j
+            depth -= 1
+        elif tokens[j].text in _CONTROL and (end := _control_end(tokens, j, pairs, j == start)) is not None:
+            depth += tokens[end].type != "LBRACE"
+    return None
+
+
+def _counted(head: list[Token]) -> tuple[_Range, ...] | None:
+    """The ranges in `(int i = 0; i < N; i++)`, `i in range(N)`, `i = 1:N, j = 1:M`; `None` if it is something else."""
+    if head and closers(head).get(0) == len(head) - 1:
+        head = head[1:-1]
+    if head and (head[-1].type == "COLON" or head[-1].text in ("do", "then", "loop")):
+        head = head[:-1]
+    parts = split_commas(head)
+    if not all(len(each) > 2 and each[1].type in ("IN", "ASSIGN") for each in parts):
+        parts = [head]
+    found = [_one_range(part) for part in parts]
+    known = tuple(each for each in found if each is not None)
+    return known if len(known) == len(found) else None
+
+
+def _one_range(head: list[Token]) -> _Range | None:
+    """The range of one index."""
+    while len(head) > 1 and _is_type(head[0]):
+        head = head[1:]
+    if not head or head[0].type != "NAME":
+        return None
+    index, rest = head[0].text, head[2:]
+    if len(head) == 1:
+        return _Range(index)
+    if not (head[1].type in ("ASSIGN", "IN", "COMMA") or head[1].text == "from") or not rest:
+        return None
+    if any(token.type == "RELATION" and rest[at - 1].text == index for at, token in enumerate(rest) if at):
+        return _compared(index, rest)
+    if rest[0].text in RANGES and closers(rest).get(1) == len(rest) - 1:
+        ends = split_commas(rest[2:-1])
+        if len(ends) == 3 and text_of(ends[2]) == "1":
+            ends = ends[:2]
+        return _between(index, ends[0] if len(ends) == 2 else None, ends[-1]) if 0 < len(ends) < 3 else None
+    return _spelled(index, rest)
+
+
+def _is_type(token: Token) -> bool:
+    return token.type == "SCALAR" or token.text in DECLARING or token.text in TYPES
+
+
+def _compared(index: str, rest: list[Token]) -> _Range | None:
+    """The range in `0; i < N; i++`, whose `;` are no tokens."""
+    at = next(i for i, token in enumerate(rest) if i and token.type == "RELATION" and rest[i - 1].text == index)
+    steps = (f"{index}++", f"++{index}", f"{index}+=1", f"{index}={index}+1")
+    texts = [token.text for token in rest]
+    stop = next((i for i in range(at + 2, len(rest)) if "".join(texts[i:]) in steps), None)
+    if rest[at].text not in ("<", "<=") or at < 2 or stop is None:
+        return None
+    return _between(index, rest[: at - 1], rest[at + 1 : stop], one_more=rest[at].text == "<=")
+
+
+def _spelled(index: str, rest: list[Token]) -> _Range | None:
+    """The range in `1:N`, `0..N`, `0, N - 1` and `0 to N`; `None` where it is not certain whether it includes its end."""
+    pairs, places, i = closers(rest), list[int](), 0
+    while i < len(rest):
+        if rest[i].type in ("COLON", "DOTS", "COMMA") or rest[i].text in ("to", "until"):
+            places.append(i)
+        i = pairs.get(i, i) + 1
+    if len(places) != 1 or not 0 < places[0] < len(rest) - 1:
+        return None
+    (place,) = places
+    lower, upper = rest[:place], rest[place + 1 :]
+    if rest[place].type == "DOTS" and upper[0].text in ("=", "<") and len(upper) > 1:
+        return _between(index, lower, upper[1:], one_more=upper[0].text == "=")
+    if rest[place].text == "until":
+        return _between(index, lower, upper)
+    if text_of(lower) == "1":
+        found = _between(index, None, upper)
+        return found and replace(found, from_1=True)
+    if text_of(lower) != "0":
+        return None
+    if len(upper) > 2 and (upper[-2].text, upper[-1].text) == ("-", "1"):
+        upper = upper[:-2]
+    return _between(index, None, upper)
+
+
+def _between(index: str, lower: list[Token] | None, upper: list[Token], one_more: bool = False) -> _Range | None:
+    low, high = _bound(lower) if lower else "0", _bound(upper)
+    if low is None or high is None:
+        return None
+    more = str(int(high) + 1) if high.isdigit() else f"{high} + 1"
+    return _Range(index, low, more if one_more else high)
+
+
+_OF_BOUNDS = frozenset({"NAME", "INTEGER", "SIGN", "MINUS", "FACTOR", "LPAR", "RPAR", "DIMENSION"})
+
+
+def _bound(tokens: list[Token]) -> str | None:
+    """An end of a range as a text, `X.0` for `len(X)` and `X.shape[0]`; `None` where it has something else in it."""
+    texts, kinds = [token.text for token in tokens], [token.type for token in tokens]
+    if kinds == ["NAME", "LPAR", "NAME", "RPAR"] and texts[0] in ("len", "length"):
+        return f"{texts[2]}.0"
+    if kinds == ["NAME", "DOT", "NAME", "LSQB", "INTEGER", "RSQB"] and texts[2] == "shape":
+        return f"{texts[0]}.{texts[4]}"
+    called = any(kinds[i : i + 2] == ["NAME", "LPAR"] for i in range(len(kinds)))
+    return text_of(tokens) if set(kinds) <= _OF_BOUNDS and not called else None
+
+
+def _nests(loops: list[_Loop]) -> list[list[_Loop]]:
+    """The loops, those together of which one stands in the other."""
+    found: list[list[_Loop]] = []
+    for loop in loops:
+        outer = found[-1][0] if found else None
+        same = outer is not None and (loop.start == outer.start or (outer.end is not None and loop.start < outer.end))
+        found[-1:] = [[*found[-1], loop]] if same else [*found[-1:], [loop]]
+    return found
+
+
+def _extents(tokens: list[Token], place: int) -> dict[tuple[str, int], str]:
+    """The sizes of the parameters of the def around a place, by name and dimension."""
+    starts = [i for i, token in enumerate(tokens) if token.type == "DEF" and token.start < place]
+    found: dict[tuple[str, int], str] = {}
+    header = tokens[starts[-1] :] if starts else []
+    header = header[: next((i for i, token in enumerate(header) if token.type in ("ARROW", "LBRACE")), 0)]
+    for opening, close in closers(header).items():
+        if header[opening - 1].type == "SCALAR" and close + 1 < len(header):
+            sizes = split_commas(header[opening + 1 : close])
+            found |= {(header[close + 1].text, k): text_of(size) for k, size in enumerate(sizes) if size}
+    return found
+
+
+def _ranged(
+    kept: list[Token], nest: list[_Loop], extents: dict[tuple[str, int], str]
+) -> tuple[list[Token], Fix | None]:
+    """The tokens with the ranges of loops where these are not those of the arrays, and what to write in the place of the loops."""
+    clauses: dict[int, list[str]] = {}  # by the start of the statement
+    pieces: dict[int, list[Token]] = {}
+    for loop in nest:
+        inside = [token for token in kept if token.start >= loop.start and (loop.end is None or token.start < loop.end)]
+        found = split_statements(_first_block(inside))
+        for range in loop.ranges:
+            used = [each for each in found[: None if loop.end is not None else 1] if _uses(each, range.index)]
+            if not used or any(range.from_1 and not _is_shifted(each, range.index) for each in used):
+                return kept, None  # it repeats something, or the fix would not mean the same
+            for each in used:
+                pieces[each[0].start] = each
+                if not _is_whole(each, range, extents):
+                    text = f"{range.index} in {range.lower}:{range.upper}"
+                    clauses.setdefault(each[0].start, []).append(text)
+    edits = [Edit(span, "") for loop in nest for span in loop.outside]
+    for start, texts in clauses.items():
+        edit = _with_clauses(pieces[start], ", ".join(texts))
+        after = mended(pieces[start], Fix("", (edit,)))
+        if after is None:
+            return kept, None
+        at = next(i for i, token in enumerate(kept) if token is pieces[start][0])
+        kept = [*kept[:at], *after, *kept[at + len(pieces[start]) :]]
+        edits.append(edit)
+    title = "leave them out" if len(nest) > 1 else "leave it out"
+    return kept, Fix("write ranges" if clauses else title, tuple(edits))
+
+
+def _first_block(tokens: list[Token]) -> list[Token]:
+    """The tokens before the first `}`; none where that is far away."""
+    end = next((i for i, token in enumerate(tokens[:_NEAR]) if token.type == "RBRACE"), len(tokens))
+    return tokens[:end] if end <= _NEAR else []
+
+
+def _with_clauses(piece: list[Token], text: str) -> Edit:
+    where = next((token.end for token in piece if token.type == "WHERE"), None)
+    place = piece[-1].end if where is None else where
+    return Edit(Span(place, place), f" where {text}" if where is None else f" {text},")
+
+
+def _uses(piece: list[Token], index: str) -> bool:
+    return any(token.text == index and token.type == "NAME" for token in piece)
+
+
+_BEFORE, _AFTER = ("LPAR", "LSQB", "COMMA"), ("RPAR", "RSQB", "COMMA")
+
+
+def _is_shifted(piece: list[Token], index: str) -> bool:
+    """Whether an index stands only alone, or with a number added, in subscripts, so that it may count from 0 as well."""
+    for i, token in enumerate(piece):
+        if token.text != index:
+            continue
+        after = i + 1
+        if piece[after].type in ("SIGN", "MINUS") and piece[after + 1].type == "INTEGER":
+            after += 2
+        if piece[i - 1].type not in _BEFORE or after >= len(piece) or piece[after].type not in _AFTER:
+            return False
+    return True
+
+
+def _is_whole(piece: list[Token], range: _Range, extents: dict[tuple[str, int], str]) -> bool:
+    """Whether a loop goes over a whole array that its index reads, as the index does by itself."""
+    if range.upper is None:
+        return True
+    openings = {close: opening for opening, close in closers(piece).items()}
+    for close, opening in openings.items():
+        before, first = opening - 1, 0
+        while before in openings and piece[before].type == "RSQB":  # `X[i][j]`
+            before, first = openings[before] - 1, first + 1
+        name = piece[before].text if before >= 0 else ""
+        for k, subscript in enumerate(split_commas(piece[opening + 1 : close]), first):
+            alone = len(subscript) == 1 and subscript[0].text == range.index
+            if alone and range.lower == "0" and range.upper in (extents.get((name, k)), f"{name}.{k}"):
+                return True
+    return False
+
+
+# --- conditions, and where a head and a body end ---------------------------------------------------------------------
+
+
+def _block_end(tokens: list[Token], opening: int) -> int | None:
+    """The place of the `}` of a block."""
+    depth = 0
+    for i in range(opening, min(len(tokens), opening + _NEAR)):
+        depth += (tokens[i].type == "LBRACE") - (tokens[i].type == "RBRACE")
+        if not depth:
+            return i
+    return None
+
+
+def _as_choice(tokens: list[Token], i: int, end: int, pairs: dict[int, int]) -> Fix | None:
+    """`Y(i) = c ? a : b` for `if c { Y(i) = a } else { Y(i) = b }`."""
+    condition = tokens[i + 1 : end - (tokens[end - 1].type == "COLON")]
+    then = _branch(tokens, end, pairs)
+    if then is None or then[2] + 1 >= len(tokens) or tokens[then[2]].text != "else" or not condition:
+        return None
+    otherwise = _branch(tokens, then[2] + 1 + (tokens[then[2] + 1].type == "COLON"), pairs)
+    if otherwise is None or [token.text for token in then[0]] != [token.text for token in otherwise[0]]:
+        return None
+    value, last = then[1], otherwise[1]
+    head = Edit(Span(tokens[i].start, then[0][0].start), "")
+    choose = Edit(Span(value[0].start, value[0].start), f"{text_of(condition)} ? ")
+    middle = Edit(Span(value[-1].end, last[0].start), " : ")
+    tail = Edit(Span(last[-1].end, tokens[otherwise[2] - 1].end), "")
+    return Fix("write it with `? :`", (head, choose, middle, tail))
+
+
+def _branch(tokens: list[Token], start: int, pairs: dict[int, int]) -> tuple[list[Token], list[Token], int] | None:
+    """The left side with `=` and the value of the single statement of a branch, and where the branch ends."""
+    block = start < len(tokens) and tokens[start].type == "LBRACE"
+    first = start + block
+    if first >= len(tokens) or not starts_statement(tokens, first, pairs):
+        return None
+    assign = next(j for j in range(first, len(tokens)) if tokens[j].type in ("ASSIGN", "UPDATE"))
+    stop = assign + 1
+    while (
+        stop < min(len(tokens), first + _NEAR)
+        and tokens[stop].type not in ("RBRACE", "WHERE")
+        and tokens[stop].text != "else"
+    ):
+        if stop > assign + 1 and tokens[stop - 1].type in ENDS_EXPRESSION and starts_statement(tokens, stop, pairs):
+            break
+        stop = pairs.get(stop, stop) + 1
+    closes = stop < len(tokens) and tokens[stop].type == "RBRACE"
+    if tokens[assign].type != "ASSIGN" or stop == assign + 1 or block != (block and closes):
+        return None
+    return tokens[first : assign + 1], tokens[assign + 1 : stop], stop + block
+
+
+def _is_end(tokens: list[Token], i: int) -> bool:
+    """Whether a word closes a loop of Julia, MATLAB or Fortran: `end`, `end do`, and no statement on a tensor of that name."""
+    follows = tokens[i + 1].type if i + 1 < len(tokens) else "RBRACE"
+    return tokens[i].text in _ENDS and tokens[i - 1].type in ENDS_EXPRESSION and follows in ("NAME", "RBRACE", "DEF")
+
+
+def _inside(place: int, heads: list[Span]) -> bool:
+    """Whether a place is behind the first word of a head, as the `;` of `for (...; ...)` are."""
+    found = bisect_left(heads, place, key=lambda head: head.start) - 1
+    return found >= 0 and place < heads[found].end
+
+
+def _control_end(tokens: list[Token], i: int, pairs: dict[int, int], behind: bool) -> int | None:
+    """Where `for (...)` and the like that starts at `i` ends; `None` if it is something else.
+
+    Args:
+        behind: whether another head ends there.
+    """
+    token, before = tokens[i], tokens[i - 1].type if i else ""
+    if token.type != "NAME" or (token.text not in _CONTROL and token.text not in _ELSE) or i + 1 >= len(tokens):
+        return None
+    if before not in ("LBRACE", "RBRACE") and not behind and not (token.first and before in ENDS_EXPRESSION):
+        return None
+    end = i + 1
+    if token.text != "else" and tokens[end].type == "LPAR":
+        end = pairs.get(end, len(tokens)) + 1
+    elif tokens[end].type in ("ASSIGN", "UPDATE", "COMMA"):
+        return None  # a tensor has that name
+    elif token.text != "else":
+        near = range(end, min(end + 40, len(tokens)))
+        stops = (j for j in near if tokens[j].type in ("LBRACE", "RBRACE") or tokens[j].first)
+        end = next(stops, len(tokens))
+        inner = (  # `for i in range(N): Y(i) = X(i)` on one line
+            j + 1
+            for j in near
+            if j + 1 < end
+            and (tokens[j].type == "COLON" or (tokens[j].type in ENDS_EXPRESSION and j > i + 1))
+            and tokens[j + 1].type in ("NAME", "DIGIT_NAME")
+            and starts_statement(tokens, j + 1, pairs)
+            and not (tokens[j].type == "COLON" and tokens[j + 2].type == "COMMA")  # as in `i = 1:N, j = 1:M`
+        )
+        end = next(inner, end)
+    elif tokens[end].type == "COLON":
+        end += 1
+    end += end + 1 < len(tokens) and tokens[end].text == "then" and tokens[end + 1].first
+    follows = tokens[end].type if end < len(tokens) else ""
+    return end if follows in ("NAME", "DIGIT_NAME", "SCALAR", "LBRACE") else None

@@ -1,0 +1,56 @@
+"""A statement as its fix makes it, so that one mistake hides no other.
+
+The tokens that an edit writes stand where the tokens stood that it takes away, and what is said of them points there.
+
+Worked example: `Y(i) = X(i) <> (float)2`; after the message about `<>` there is a token `!=`, and the cast is told, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tc_jupyter.diagnostics import Edit, Fix, SourceText
+
+from .tokens import Token, tokenize
+
+
+def mended(tokens: list[Token], fix: Fix) -> list[Token] | None:
+    """The tokens after a fix; `None` where it changes more than these tokens, or a part of one."""
+    found = tokens
+    for edit in sorted(fix.edits, key=lambda edit: edit.span, reverse=True):
+        after = _edited(found, edit)
+        if after is None:
+            return None
+        found = after
+    return found if found and found != tokens else None
+
+
+def writes_over(fix: Fix, written: Iterable[Edit]) -> bool:
+    """Whether a fix changes, or stands beside, what other edits write, where the places of single words are not known."""
+    return any(
+        max(edit.span.start, other.span.start) < min(edit.span.end, other.span.end)
+        or (len(other.text.split()) > 1 and other.span.start <= edit.span.start <= edit.span.end <= other.span.end)
+        for other in written
+        for edit in fix.edits
+    )
+
+
+def _edited(tokens: list[Token], edit: Edit) -> list[Token] | None:
+    start, end = edit.span.start, edit.span.end
+    if not tokens or start < tokens[0].start or end > tokens[-1].end:
+        return None
+    before = [token for token in tokens if token.end <= start]
+    after = [token for token in tokens if token.start >= end and token.end > start]
+    taken = tokens[len(before) : len(tokens) - len(after)]
+    if any(token.start < start or token.end > end for token in taken):
+        return None
+    name = "_" if before and before[-1].end == start else ""  # behind which `.0` is a dimension
+    scanned = tokenize(SourceText(name + edit.text))
+    written = scanned.tokens[len(name) :]
+    if scanned.diagnostics or scanned.comments or (name and scanned.tokens[0].text != name):
+        return None
+    for token in written:
+        token.start, token.end, token.first = start, end, False
+    if taken and written:
+        written[0].first = taken[0].first
+    return [*before, *written, *after]

@@ -1,0 +1,87 @@
+"""Views at sizes that nobody can draw, or that are 0 or 1: a picture or a sentence, at once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+from tc_jupyter.notebook.widgets.iteration_space import IterationSpace
+from tc_jupyter.notebook.widgets.picture import Picture
+from tc_jupyter.notebook.widgets.schedule import ScheduleView
+from tc_jupyter.notebook.widgets.views import VIEWS
+
+PRODUCT = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(i, j) +=! A(i, k) * B(k, j) }"
+SOFTMAX = (
+    "def softmax(float(N, D) X) -> (Y) { M(n) max=! X(n, d)  E(n, d) = exp(X(n, d) - M(n)) "
+    " S(n) +=! E(n, d)  Y(n, d) = E(n, d) / S(n) }"
+)
+FREE = "def f(int64 n, int64 m) -> (Y) { Y(i, j) = i * j where i in 0:n, j in 0:m }"
+SIZES = (0, 1, 3, 10**5, 10**10, 1 << 62)
+
+
+def function(text: str) -> tc.Function:
+    return next(iter(tc.compile(text).values()))
+
+
+def shown(picture: Picture) -> str:
+    """The text of the picture in a saved notebook and of the one in a page, which must also be valid data."""
+    pictures = [picture.content(live) for live in (False, True)]
+    for content in pictures:
+        json.dumps(content.data, allow_nan=False)
+        assert len(content.html) < 2_000_000
+        assert "hsl(-" not in content.html
+    return " ".join(content.html for content in pictures)
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        (PRODUCT, {"M": 10**10, "K": 10**10, "N": 1}),
+        *((SOFTMAX, {"N": n, "D": d}) for n, d in itertools.product(SIZES, repeat=2)),
+        *((FREE, {"n": n, "m": m}) for n, m in itertools.product(SIZES, repeat=2)),
+    ],
+)
+def test_a_view_is_drawn_or_says_why_not(text, sizes, name):
+    shown(VIEWS[name](function(text), **sizes))
+
+
+def test_more_elements_than_a_picture_can_number():
+    html = shown(IterationSpace(function(PRODUCT), M=10**10, K=10**10, N=1))
+    assert "A</code> has 100,000,000,000,000,000,000 elements" in html
+    assert "beyond 2^53" in shown(IterationSpace(function(FREE), n=1 << 62, m=3))
+
+
+def test_elements_beyond_four_bytes_are_sent_whole():
+    content = IterationSpace(function(FREE), n=10**5, m=10**5).content(live=True)
+    assert content.data["wide"]
+    sent = np.frombuffer(content.points, "<f8")
+    assert sent.max() > 1 << 31
+    assert sent.min() == 0
+    few = IterationSpace(function(FREE), n=4, m=5).content(live=True)
+    assert not few.data["wide"]
+    assert np.frombuffer(few.points, "<i4").tolist() == list(range(20))
+
+
+def test_what_a_point_far_out_touches():
+    picture = IterationSpace(function(FREE), n=10**5, m=10**5)
+    assert picture.ask({"point": [84, 3]}) == [8_400_003]
+    assert picture.ask({"point": [99_999, 99_999]}) == [10**10 - 1]
+    assert picture.ask({"point": [100_000, 0]}) is None
+
+
+def test_a_slider_reaches_the_size_that_python_gave():
+    picture = IterationSpace(function(FREE), n=10**10, m=3)
+    (slider,) = (control for control in picture.content(live=True).controls if control.name == "size:n")
+    assert slider.value <= slider.high
+    picture.apply({"size:n": 10**10 - 5})
+    assert picture.sizes["n"] == 10**10 - 5
+
+
+def test_no_elements_of_a_long_row():
+    assert "no visit" in (html := shown(ScheduleView(function(FREE), n=0, m=10**10))) or "nothing" in html
