@@ -157,3 +157,10 @@ def test_no_check_is_made_in_a_loop_without_iterations():
     arrays = [np.ones(n, "f") for n in (3, 2, 4, 4)]
     table, weights, a, filter = arrays
     np.testing.assert_array_equal(f(table, np.array([7, 8], "i"), weights, a, filter), [0, 0])
+
+
+def test_loops_of_different_lengths_do_not_become_one():
+    f = tc.compile(
+        "def f(float(B) W, float(L) Z) -> (Y) { Y +=! b + l < B ? 1 : 0 where b in 0:B, l in 0:L }", allow=QUIET
+    ).f
+    assert f(np.ones(70, "f"), np.ones(5, "f")) == 70 * 5 - 4 - 3 - 2 - 1
