@@ -237,7 +237,9 @@ def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
     maybe_empty = max((n + 1 for n in range(len(nest.loops)) if not _runs(nest.loops, n, around)), default=0)
     found: list[int] = []
     for number, guard in enumerate(nest.guards):
-        depth = max(fixed, *(n + 1 for n, loop in enumerate(nest.loops) if _mentions(guard.condition, loop.var)), 0)
+        parts = (guard.condition, *guard.values) if isinstance(guard, Check) else (guard.condition,)
+        used = [n + 1 for n, loop in enumerate(nest.loops) if any(_mentions(part, loop.var) for part in parts)]
+        depth = max(fixed, *used, 0)
         before = list(zip(nest.guards[:number], found, strict=True))
         if isinstance(guard, Check) or _has_read(guard.condition):
             depth = max(depth, maybe_empty)

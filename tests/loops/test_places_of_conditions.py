@@ -164,3 +164,9 @@ def test_loops_of_different_lengths_do_not_become_one():
         "def f(float(B) W, float(L) Z) -> (Y) { Y +=! b + l < B ? 1 : 0 where b in 0:B, l in 0:L }", allow=QUIET
     ).f
     assert f(np.ones(70, "f"), np.ones(5, "f")) == 70 * 5 - 4 - 3 - 2 - 1
+
+
+def test_a_check_stays_where_what_it_reports_is_known():
+    text = "def f(int64(N) A) -> (Y) { Y(i) max=! A(l + i) * (A((l - l) % 7) > 1 ? A((i + 2) % 7) : 2) where l in 0:N, i in 0:1 }"
+    module = tc.compile(text, target="cpu")
+    np.testing.assert_array_equal(module.f(np.arange(2, 13)), [12 * 4])
