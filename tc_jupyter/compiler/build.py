@@ -17,7 +17,7 @@ from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
 from tc_jupyter.codegen.llvm import AlikePrinter, emit_as_twin
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.loops import Kernel, PointCheck, lower, lower_later, simplify, without_empty_rounds
+from tc_jupyter.loops import Kernel, PointCheck, lower, lower_later, simplify, with_points, without_empty_rounds
 from tc_jupyter.program import Program
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.cache import default_folder, key_of
@@ -114,7 +114,10 @@ def build(
 
     def made(number: int) -> Kernel:
         kernel = simplify(_fitted(later[number](), layout))
-        kernel = without_empty_rounds(kernel) if layout.empty else kernel
+        if layout.empty:
+            kernel = without_empty_rounds(kernel)
+        elif target.kind != "interpreter":
+            kernel = simplify(with_points(kernel, checks is not None))
         return replace(kernel, multiples=known, within=limits)
 
     if target.kind == "cpu":

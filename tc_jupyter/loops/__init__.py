@@ -3,6 +3,7 @@
 Goes out: `Kernel` values, the last form that both back ends share. `interpret` runs them: the meaning of every program.
 """
 
+from .conditions import is_cheap, with_points
 from .expand import expand
 from .ir import (
     SPARE,
@@ -41,6 +42,7 @@ __all__ = [
     "PointCheck",
     "IllegalKernel",
     "expand",
+    "is_cheap",
     "lower",
     "lower_later",
     "simplify",
@@ -55,5 +57,6 @@ __all__ = [
     "walk_statements",
     "with_blocks",
     "with_expressions",
+    "with_points",
     "without_empty_rounds",
 ]

@@ -188,6 +188,7 @@ class Kernel:
             class of the call: (name, number).
         within: sizes that the class of the call limits: (name, least, largest).
         most: sizes that no call exceeds: (name, number); the launcher refuses a larger one.
+        unguarded: what is read behind a condition on data alone is there where that does not hold, too.
         min_blocks: blocks that should fit into a GPU's multiprocessor at once; limits registers. 0 = the compiler's choice.
     """
 
@@ -202,6 +203,7 @@ class Kernel:
     multiples: tuple[tuple[str, int], ...] = ()
     within: tuple[tuple[str, int, int], ...] = ()
     most: tuple[tuple[str, int], ...] = ()
+    unguarded: bool = False
     min_blocks: int = 0
 
 

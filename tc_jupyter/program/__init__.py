@@ -6,6 +6,7 @@ Ranges are not known here.
 
 from .check_sac import CheckedFunction, CheckedSac, SacCall, Signature, Specialized, bind_call, check_sac
 from .check_tc import Callee, Checked, check_tc, python_name
+from .conditions import conjuncts, negated, on_data, points_of
 from .expr import (
     COMPARISONS,
     LARGEST_ARRAY,
@@ -79,11 +80,15 @@ __all__ = [
     "Unary",
     "as_size",
     "children",
+    "conjuncts",
     "grows_slowly",
     "is_along_rows",
     "in_32_bits",
     "int64",
     "may_wrap",
+    "negated",
+    "on_data",
+    "points_of",
     "positions",
     "rebuild",
     "rewrite",

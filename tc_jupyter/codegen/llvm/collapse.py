@@ -102,7 +102,7 @@ def _pair(outer: For, inner: For, buffers: Buffers, shifted: bool = True) -> _Pa
         shifted: the first row may be another one than that of index 0.
     """
     from_zero = constant_value(outer.min) == 0 and constant_value(inner.min) == 0
-    if not from_zero or outer.chunk or inner.chunk:
+    if not from_zero or outer.chunk or inner.chunk or mentions(inner.extent, outer.var):
         return None
     stage = outer.var[: outer.var.rfind(".") + 1]
     name = f"{outer.var}.{inner.var.removeprefix(stage)}"

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from math import prod
+from typing import TypeAlias
 
 from tc_jupyter.loops import (
     Allocate,
@@ -289,7 +290,7 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
     else:
         inside = [each.buffer for each in walk_statements(body) if isinstance(each, Allocate)]
         own = {buffer.name: buffer.scope for buffer in (*inside, *allocations)}
-        work = maximum(int64(1), work_of(body, {loop.var: loop.min for loop in loops}, lanes, own))
+        work = maximum(int64(1), work_of(body, _with_values({}, *loops), lanes, own))
         fewest = ceil_div(total, int64(MOST_TASKS))
         chunk = maximum(maximum(int64(1), fewest), Binary("//", int64(GRAIN), work, DType.INT64))
         done = times(work, total)
@@ -301,7 +302,41 @@ def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes
     return Tasks(tuple(loops), total, chunk, ceil_div(total, chunk), brief, allocations, body)
 
 
-def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes, own: Mapping[str, str]) -> Expr:
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Values of a loop variable that stand for all of them: the first one, and one in the middle."""
+
+    first: Expr
+    middle: Expr
+
+
+_Around: TypeAlias = Mapping[str, _Values]
+
+
+def _with_values(outer: _Around, *loops: For) -> _Around:
+    """The loops around a place, with some more."""
+    found = dict(outer)
+    for loop in loops:
+        first, length = _at(loop.min, found, middle=True), _at(loop.extent, found, middle=True)
+        half = Binary("//", natural(length), int64(2), DType.INT64)
+        found[loop.var] = _Values(_at(loop.min, found), plus(first, half))
+    return found
+
+
+def _at(expr: Expr, around: _Around, middle: bool = False) -> Expr:
+    return substitute(expr, {name: value.middle if middle else value.first for name, value in around.items()})
+
+
+def _length(loop: For, around: _Around) -> Expr:
+    """About how many iterations a loop has: of tiles a whole one, of a triangle the row in the middle, if data decide the most."""
+    extent = loop.extent
+    while isinstance(extent, Binary) and extent.op == "min" and has_read(extent.left) != has_read(extent.right):
+        extent = extent.right if has_read(extent.left) else extent.left
+    extent = _at(extent, around, middle=upper_limit(extent) is None)
+    return int64(UNKNOWN) if has_read(extent) or variables(extent) else maximum(int64(1), extent)
+
+
+def work_of(block: Block, outer: _Around, lanes: Lanes, own: Mapping[str, str]) -> Expr:
     """About how many operations a block does, over the kernel's sizes; one of a vector counts once.
 
     Args:
@@ -313,12 +348,10 @@ def work_of(block: Block, outer: Mapping[str, Expr], lanes: Lanes, own: Mapping[
     return total
 
 
-def _work(stmt: Stmt, outer: Mapping[str, Expr], lanes: Lanes, own: Mapping[str, str]) -> Expr:
+def _work(stmt: Stmt, outer: _Around, lanes: Lanes, own: Mapping[str, str]) -> Expr:
     match stmt:
         case For():
-            inner = {**outer, stmt.var: substitute(stmt.min, outer)}
-            extent = substitute(stmt.extent, outer)
-            extent = int64(UNKNOWN) if has_read(extent) or variables(extent) else maximum(int64(1), extent)
+            inner, extent = _with_values(outer, stmt), _length(stmt, outer)
             if stmt.kind == "vectorize":
                 extent = ceil_div(extent, int64(lanes(stmt)))
             once = stmt.kind == "unroll" or upper_limit(stmt.extent) is not None

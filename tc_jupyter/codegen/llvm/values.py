@@ -14,7 +14,24 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import assert_never
 
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, int64, walk
+from tc_jupyter.loops import is_cheap
+from tc_jupyter.program import (
+    COMPARISONS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    int64,
+    on_data,
+    walk,
+)
 
 from . import arith
 from .builder import Value, constant, index, register_type
@@ -207,13 +224,33 @@ class Values(Counters, ABC):
         test = self.value(condition)
         if test.text in ("true", "false"):
             return self.value(then if test.text == "true" else otherwise)
-        if self.needs(then) is not None and self.needs(otherwise) is not None:
-            return arith.select(self.b, test, self.value(then), self.value(otherwise))
+        if self.costs_nothing(condition, then, otherwise):
+            sides = self.value(then), self.value(otherwise)
+            return arith.select(self.b, self.in_lanes(condition, max(side.lanes for side in sides)), *sides)
         if test.lanes > 1:
             first, second = self.under(test, then), self.under(test, otherwise, not_=True)
             return arith.select(self.b, test, first, second)
         lanes = max(self.lanes_of(then), self.lanes_of(otherwise))
         return self.branch(test, then, otherwise, lanes)
+
+    def costs_nothing(self, condition: Expr, then: Expr, otherwise: Expr) -> bool:
+        """Whether both sides of a choice are computed in all lanes: they read nothing, or little that is there in any case."""
+        if self.needs(then) is not None and self.needs(otherwise) is not None:
+            return True
+        there = self.vector is not None and self.kernel.unguarded and on_data(condition)
+        return there and is_cheap(then) and is_cheap(otherwise)
+
+    def in_lanes(self, condition: Expr, lanes: int) -> Value:
+        """A condition with one answer per lane; that on elements is asked in all lanes, as a choice between vectors by one
+        answer becomes a jump.
+        """
+        test = self.value(condition)
+        if lanes == 1 or test.lanes > 1 or self.needs(condition) is not None:
+            return test
+        if isinstance(condition, Binary) and condition.op in COMPARISONS:
+            sides = (arith.broadcast(self.b, self.value(side), lanes) for side in (condition.left, condition.right))
+            return arith.compare(self.b, condition.op, *sides)
+        return arith.broadcast(self.b, test, lanes)
 
     def under(self, test: Value, expr: Expr, not_: bool = False) -> Value:
         """A value for the lanes that pass a test, or do not; what has no reads is computed for all."""

@@ -1,0 +1,496 @@
+"""Conditions of a point move to where they are decided: they end a loop, or stand around loops that do not change them.
+
+A reduction stores `T += c ? v : identity`: it has no point where `c` does not hold (`program/conditions.py`). Over the loops around
+a store, each of its conditions, and of its checks, has a place: inside the innermost loop that it depends on.
+
+| before | after |
+|---|---|
+| `for l in 0:L: T += l < e ? v : 0` | `for l in 0:min(L, e): T += v` |
+| `for j in 0:N: T += i == j ? v : 0` | `for j in max(0, i):min(N, i + 1): T += v` |
+| `for d: T[d] += c ? v : 0` | `if c: for d: T[d] += v` |
+| `for d: check c: S` | `check c: for d: S` |
+
+A condition that differs between the lanes of a vector, or the iterations of an `unroll`, stays in the value; so does one on data
+around an arm that costs less than a jump that is guessed wrong. What is read for a condition is read where the point would have
+been: neither before a condition on indices that guards it, nor around a loop that may be empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TypeAlias
+
+from tc_jupyter.program import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    children,
+    conjuncts,
+    int64,
+    on_data,
+    points_of,
+    walk,
+)
+from tc_jupyter.ranges import from_expr, interval, nonnegative
+from tc_jupyter.schedule import identity_of
+
+from .ir import Block, Check, For, If, Kernel, Stmt, Store
+from .rewrite import with_blocks, with_body
+from .simplify import simplify_expr
+
+MOVABLE = ("serial", "vectorize", "unroll")
+"""Loops that a condition may be moved out of: no tasks, no threads."""
+SHORT = 8
+"""Loops of up to so many iterations keep their length, by which they are written out: a condition stands inside them."""
+FAR = 1 << 62
+"""No position is as large."""
+CHEAP = 12
+"""Reads and operations of a value up to which it is computed in all lanes, and chosen from, rather than jumped around.
+
+Measured with AVX-512, one thread, `C(i, j) +=! A(i, k) > 0 ? ... : 0` of 256 x 256 where half of `A` is positive, over jumps: 0.18
+with 1, 0.29 with 7, 0.38 with 11, 0.56 with 16. A condition that hardly ever holds would rather have the jumps."""
+
+
+def with_points(kernel: Kernel, checked: bool) -> Kernel:
+    """The kernel with every condition of a reduction, and every check, where it is decided.
+
+    Args:
+        checked: its checks are in; without them nobody knows what a condition on data guards.
+    """
+    body = _Moves(checked).block(kernel.body, ())
+    return replace(kernel, body=body, unguarded=checked and not kernel.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A condition under which a store happens; `own`: it stands in the stored value."""
+
+    condition: Expr
+    own: bool = False
+
+
+_Guard: TypeAlias = _Test | Check
+"""What stands between the loops and the store; of a check, its body is not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """Loops around one store and nothing else.
+
+    Attributes:
+        loops: outermost first; their bodies are not looked at.
+        comments: of the bodies.
+        guards: around the store, outermost first.
+        checked: the loops hold every check that depends on data.
+    """
+
+    loops: tuple[For, ...]
+    comments: tuple[str, ...]
+    guards: tuple[_Guard, ...]
+    store: Store
+    checked: bool
+
+    def may_pass(self, guard: _Guard, other: _Guard) -> bool:
+        """Whether a guard may stand before one that it stands behind.
+
+        A check is made where the guards before it hold, and whatever those behind it say. Where a condition does not hold, what is
+        read behind it may not be there. If the condition is one on data there is a check in the loops that says so, unless
+        what is read is there anyway.
+        """
+        if isinstance(guard, Check) or isinstance(other, Check):
+            return False
+        reads = [node for node in walk(guard.condition) if isinstance(node, Read) and node.indices]
+        proved = self.checked and not any(isinstance(each, Check) for each in self.guards) and on_data(other.condition)
+        return not reads or (proved and not any(map(_has_read, (i for read in reads for i in read.indices))))
+
+
+# --- taking nests apart ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    checked: bool
+
+    def block(self, block: Block, around: tuple[For, ...]) -> Block:
+        return with_body(block, (self.statement(stmt, around) for stmt in block.body))
+
+    def statement(self, stmt: Stmt, around: tuple[For, ...]) -> Stmt:
+        if isinstance(stmt, For):
+            found = _nest_of(stmt, self.checked)
+            if found is not None and any(isinstance(each, Check) or each.own for each in found.guards):
+                return _moved(found, around) or stmt
+            around = (*around, stmt)
+        return with_blocks(stmt, lambda block: self.block(block, around))
+
+
+def _nest_of(loop: For, checked: bool) -> _Nest | None:
+    """The loops that stand around one store alone."""
+    loops: list[For] = []
+    comments: list[str] = []
+    stmt: Stmt = loop
+    while isinstance(stmt, For):
+        comment, inner = _only(stmt.body)
+        if inner is None:
+            return None
+        loops.append(stmt)
+        comments.append(comment)
+        stmt = inner
+    opened = _opened(stmt)
+    return None if opened is None else _Nest(tuple(loops), tuple(comments), *opened, checked)
+
+
+def _only(block: Block) -> tuple[str, Stmt | None]:
+    """The only statement of a block, through blocks of one, and their comments."""
+    comments: list[str] = []
+    stmt: Stmt = block
+    while isinstance(stmt, Block):
+        comments += [stmt.comment] if stmt.comment else []
+        if len(stmt.body) != 1:
+            return "", None
+        stmt = stmt.body[0]
+    return "\n".join(comments), stmt
+
+
+def _opened(stmt: Stmt) -> tuple[tuple[_Guard, ...], Store] | None:
+    """What stands around a store, and the store; the conditions of a combined value are taken out of it."""
+    match stmt:
+        case Store(reduce=None):
+            return (), stmt
+        case Store(reduce=str(operator)):
+            conditions, value = points_of(stmt.value, operator)
+            return tuple(_Test(each, own=True) for each in conditions), replace(stmt, value=value)
+        case If(otherwise=None) | Check():
+            _, inner = _only(stmt.then if isinstance(stmt, If) else stmt.body)
+            opened = None if inner is None else _opened(inner)
+            if opened is None:
+                return None
+            guards, store = opened
+            if isinstance(stmt, If):
+                return (_Test(stmt.condition), *guards), store
+            return _checked(stmt, guards), store
+        case _:
+            return None
+
+
+def _checked(check: Check, guards: tuple[_Guard, ...]) -> tuple[_Guard, ...]:
+    """A check before others; where it asks for what the store needs anyway, that comes first: `!c || inside` -> `c`, `inside`."""
+    premises, inside = _implication(check.condition)
+    tests = {guard.condition for guard in guards if isinstance(guard, _Test)}
+    if not premises or not set(premises) <= tests:
+        return (check, *guards)
+    rest = tuple(each for each in guards if isinstance(each, Check) or each.condition not in premises)
+    return (*map(_Test, premises), replace(check, condition=inside), *rest)
+
+
+def _implication(condition: Expr) -> tuple[tuple[Expr, ...], Expr]:
+    """`!a || (!b || c)` as `a`, `b` and `c`."""
+    match condition:
+        case Binary(op="||", left=Unary(op="!", operand=premise), right=right):
+            premises, conclusion = _implication(right)
+            return (*conjuncts(premise), *premises), conclusion
+        case _:
+            return (), condition
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
+    """The nest with its guards where they are decided; `None` if all are there."""
+    inmost, depths = len(nest.loops), _depths(nest, around)
+    loops, placed = list(nest.loops), list[list[_Guard]]([[] for _ in range(inmost + 1)])
+    kept: list[Expr] = []
+    changed = False
+    for number, guard in enumerate(nest.guards):
+        depth = depths[number]
+        ended = _ended(nest, loops, number, depths, around)
+        if ended is not None:
+            loops[depth - 1] = ended
+        elif isinstance(guard, _Test) and guard.own and _stays(nest, guard, depth):
+            kept.append(guard.condition)
+            continue
+        else:
+            placed[depth].append(guard)
+        changed = changed or depth < inmost or ended is not None
+    if not changed:
+        return None
+    stmt = _guarded(placed[inmost], _with_conditions(nest.store, kept))
+    for number in range(inmost - 1, -1, -1):
+        loop = replace(loops[number], body=Block((stmt,), nest.comments[number]))
+        stmt = _guarded(placed[number], loop)
+    return stmt
+
+
+def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
+    """Inside how many of the loops each guard is decided."""
+    fixed = max((number + 1 for number, loop in enumerate(nest.loops) if loop.kind not in MOVABLE), default=0)
+    maybe_empty = max((n + 1 for n in range(len(nest.loops)) if not _runs(nest.loops, n, around)), default=0)
+    found: list[int] = []
+    for number, guard in enumerate(nest.guards):
+        parts = (guard.condition, *guard.values) if isinstance(guard, Check) else (guard.condition,)
+        used = [n + 1 for n, loop in enumerate(nest.loops) if any(_mentions(part, loop.var) for part in parts)]
+        depth = max(fixed, *used, 0)
+        before = list(zip(nest.guards[:number], found, strict=True))
+        if isinstance(guard, Check) or _has_read(guard.condition):
+            depth = max(depth, maybe_empty)
+        if _reads_from(guard.condition, nest.store.buffer):
+            depth = len(nest.loops)
+        found.append(max(depth, *(place for other, place in before if not nest.may_pass(guard, other)), 0))
+    return found
+
+
+def _stays(nest: _Nest, test: _Test, depth: int) -> bool:
+    """Whether a condition that stands in a value is better left there."""
+    inside = nest.loops[depth:]
+    if not inside or (depth and nest.loops[depth - 1].kind != "serial" and nest.loops[depth - 1].kind in MOVABLE):
+        return True
+    return on_data(test.condition) and all(loop.kind != "serial" for loop in inside) and is_cheap(nest.store.value)
+
+
+def is_cheap(value: Expr) -> bool:
+    """Whether a value costs less than a jump that is guessed wrong, and may be computed where a condition on data is false."""
+    cost = 0
+    todo = [value]
+    while todo:
+        node = todo.pop()
+        match node:
+            case Read():
+                cost += 1
+                if any(map(_has_read, node.indices)):
+                    return False
+            case Call():
+                return False
+            case Binary(op="/" | "//" | "%"):
+                return False
+            case Select():
+                return False
+            case _:
+                cost += isinstance(node, Binary)
+                todo += children(node)
+    return cost <= CHEAP
+
+
+def _guarded(guards: Sequence[_Guard], stmt: Stmt) -> Stmt:
+    """A statement with guards around it, the first one outermost; neighbouring conditions are one."""
+    tests: list[Expr] = []
+    for guard in reversed(guards):
+        if isinstance(guard, _Test):
+            tests.insert(0, guard.condition)
+            continue
+        stmt, tests = replace(guard, body=Block((_under(tests, stmt),))), []
+    return _under(tests, stmt)
+
+
+def _under(tests: Sequence[Expr], stmt: Stmt) -> Stmt:
+    return If(_all(tests), Block((stmt,))) if tests else stmt
+
+
+def _with_conditions(store: Store, conditions: Sequence[Expr]) -> Store:
+    if not conditions or store.reduce is None:
+        return store
+    value = store.value
+    return replace(
+        store, value=Select(_all(conditions), value, identity_of(store.reduce, value.dtype), value.dtype, value.span)
+    )
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    return reduce(lambda a, b: Binary("&&", a, b, DType.BOOL), conditions)
+
+
+# --- ends of loops ---------------------------------------------------------------------------------------------------
+
+
+def _ended(
+    nest: _Nest, loops: Sequence[For], number: int, depths: Sequence[int], around: tuple[For, ...]
+) -> For | None:
+    """The loop that decides a condition with that as its end, if it is one."""
+    guard, depth = nest.guards[number], depths[number]
+    if not isinstance(guard, _Test) or not depth:
+        return None
+    loop = loops[depth - 1]
+    before = zip(nest.guards[:number], depths, strict=False)
+    if loop.kind != "serial" or _is_short(nest.loops[depth - 1]):
+        return None
+    if any(place >= depth and not nest.may_pass(guard, other) for other, place in before):
+        return None
+    if _has_read(guard.condition) and not _runs(nest.loops, depth - 1, around):
+        return None
+    if _reads_from(guard.condition, nest.store.buffer):
+        return None
+    return ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
+
+
+def ended(loop: For, condition: Expr, around: tuple[For, ...] = ()) -> For | None:
+    """A loop over those of its iterations for which a condition holds; `None` if it is no comparison with the loop's variable.
+
+    Args:
+        around: the loops that it stands in: with them, one iteration may be known to be one.
+    """
+    found = _ends(condition, loop.var)
+    if found is None:
+        return None
+    first, last = found
+    low, end = loop.min, _sum(loop.min, loop.extent)
+    starts = first is not None and _is_at_least(first, low, around)
+    one = first is not None and last == _sum(first, int64(1))
+    if first is not None and last is not None and one and starts and _is_at_least(end, last, around):
+        return replace(loop, min=first, extent=int64(1))
+    start = low if first is None else first if starts else simplify_expr(_binary("max", low, first))
+    if last is None:
+        length = _binary("-", end, start)
+    elif first is None:
+        length = _binary("min", loop.extent, _binary("-", last, low))
+    else:
+        length = _binary("-", _binary("min", end, last), start)
+    return replace(loop, min=start, extent=simplify_expr(length))
+
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+_Ends: TypeAlias = tuple[Expr | None, Expr | None]
+"""From where to where, without that, something holds; `None`: there is no such end."""
+
+
+def _ends(condition: Expr, var: str) -> _Ends | None:
+    """Between which values of a variable a comparison of integers holds, if the variable stands on one side of it once."""
+    if not isinstance(condition, Binary) or condition.op not in _TURNED:
+        return None
+    op, left, right = condition.op, condition.left, condition.right
+    if _mentions(right, var):
+        op, left, right = _TURNED[op], right, left
+    if not _mentions(left, var) or _mentions(right, var) or _has_read(left) or not _is_position(right):
+        return None
+    limit = _within_reach(right)
+    behind = _sum(limit, int64(1))
+    ends: _Ends | None = (
+        {">": behind, ">=": limit, "==": limit}.get(op),
+        {"<": limit, "<=": behind, "==": behind}.get(op),
+    )
+    while ends is not None and left != IndexVar(var):
+        left, ends = _solved(left, ends, var)
+    return ends
+
+
+def _solved(side: Expr, ends: _Ends, var: str) -> tuple[Expr, _Ends | None]:
+    """The operand that has the variable, and between which of its values the side is between `ends`; `None` if it is not known."""
+    first, last = ends
+    match side:
+        case Binary(op="+", left=a, right=b) if _mentions(a, var) != _mentions(b, var):
+            inner, moved = (a, b) if _mentions(a, var) else (b, a)
+            return inner, _each(ends, lambda end: _binary("-", end, moved))
+        case Binary(op="-", left=a, right=b) if not _mentions(b, var):
+            return a, _each(ends, lambda end: _sum(end, b))
+        case Binary(op="-", left=a, right=b) if not _mentions(a, var):
+            ends = _each((last, first), lambda end: _binary("-", a, end))
+            return b, _each(ends, lambda end: _sum(end, int64(1)))
+        case Binary(op="//", left=a, right=Const(value=by)) if int(by) > 0 and not any(map(_has_any_read, ends)):
+            return a, _each(ends, lambda end: _binary("*", int64(int(by)), end))
+        case _:
+            return side, None
+
+
+def _each(ends: _Ends, change: Callable[[Expr], Expr]) -> _Ends:
+    first, last = ends
+    return None if first is None else simplify_expr(change(first)), None if last is None else simplify_expr(
+        change(last)
+    )
+
+
+def _is_position(expr: Expr) -> bool:
+    return expr.dtype is DType.INT64
+
+
+def _within_reach(limit: Expr) -> Expr:
+    """A number as large as any position, where elements decide it: what is computed with it does not overflow."""
+    if not _has_read(limit) or (isinstance(limit, Cast) and limit.operand.dtype.bits < 64):
+        return limit
+    return _binary("min", _binary("max", limit, int64(-FAR)), int64(FAR))
+
+
+def _has_any_read(expr: Expr | None) -> bool:
+    return expr is not None and _has_read(expr)
+
+
+def _is_at_least(value: Expr, less: Expr, around: tuple[For, ...]) -> bool:
+    """Whether `value - less` is proved to be 0 or more at every point of the loops around."""
+    if _has_read(value) or _has_read(less):
+        return False
+    rest = from_expr(_binary("-", value, less))
+    for loop in reversed(around):
+        if nonnegative(rest):
+            return True
+        if loop.var in rest.indices:
+            if _has_read(loop.min) or _has_read(loop.extent):
+                return False
+            first = from_expr(loop.min)
+            lower = interval(rest, {loop.var: (first, first + from_expr(loop.extent) - 1)}).lower
+            if lower is None:
+                return False
+            rest = lower
+    return nonnegative(rest)
+
+
+def _is_short(loop: For) -> bool:
+    return isinstance(loop.extent, Const) and int(loop.extent.value) <= SHORT
+
+
+def _runs(loops: Sequence[For], number: int, around: tuple[For, ...]) -> bool:
+    """Whether a loop is known to have an iteration whenever those around it have one."""
+    return _is_positive(loops[number].extent, {loop.var: loop.extent for loop in (*around, *loops[:number])})
+
+
+def _is_positive(extent: Expr, lengths: dict[str, Expr]) -> bool:
+    """Whether a length is at least 1.
+
+    Worked examples: the size `N`; `(N + 31) // 32`; `min(N - 32*o, 32)` inside `for o in 0:(N + 31) // 32`.
+    """
+    match extent:
+        case Const(value=value):
+            return int(value) > 0
+        case Size(name=name):
+            return "." not in name  # of a size of 0 there is other code
+        case Binary(op="min", left=left, right=right):
+            return _is_positive(left, lengths) and _is_positive(right, lengths)
+        case Binary(op="//", left=Binary(op="+", left=whole, right=Const(value=more)), right=Const(value=part)):
+            return int(more) >= int(part) - 1 and _is_positive(whole, lengths)
+        case Binary(op="-", left=whole, right=Binary(op="*", left=Const(value=part), right=IndexVar(name=outer))):
+            tiles = Binary("//", _sum(whole, int64(int(part) - 1)), int64(int(part)), DType.INT64)
+            return lengths.get(outer) == tiles
+        case _:
+            return False
+
+
+# --- expressions -----------------------------------------------------------------------------------------------------
+
+
+def _binary(op: str, left: Expr, right: Expr) -> Expr:
+    return Binary(op, left, right, DType.INT64)
+
+
+def _sum(left: Expr, right: Expr) -> Expr:
+    return simplify_expr(_binary("+", left, right))
+
+
+def _mentions(expr: Expr, var: str) -> bool:
+    return any(isinstance(node, IndexVar) and node.name == var for node in walk(expr))
+
+
+def _has_read(expr: Expr) -> bool:
+    return any(isinstance(node, Read) and node.indices for node in walk(expr))
+
+
+def _reads_from(expr: Expr, buffer: str) -> bool:
+    return any(isinstance(node, Read) and node.tensor == buffer for node in walk(expr))
+
+
+__all__ = ["ended", "is_cheap", "with_points"]
