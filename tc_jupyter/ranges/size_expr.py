@@ -798,7 +798,7 @@ def _without_remainders(a: SizeExpr, b: SizeExpr) -> SizeExpr:
             case _:
                 total = total + SizeExpr({mono: c}, 0)
     alone = _only_atom(a.terms) is not None and a.offset == 0
-    return total if alone or _is_held(total) else a
+    return total if alone or is_held(total) else a
 
 
 def _is_multiple(a: SizeExpr, b: SizeExpr) -> bool:
@@ -806,7 +806,7 @@ def _is_multiple(a: SizeExpr, b: SizeExpr) -> bool:
     return rest == ZERO and quotient.is_constant
 
 
-def _is_held(e: SizeExpr) -> bool:
+def is_held(e: SizeExpr) -> bool:
     """Whether 64 bits hold the value with room to spare: sizes, indices and numbers of 32 bits, no product of more than two."""
     return all(len(mono) <= 2 and all(map(_is_short, mono)) for mono in e.terms)
 
@@ -819,9 +819,9 @@ def _is_short(atom: Atom) -> bool:
             low, high = atom.limits
             return low is not None and high is not None and -(1 << 32) <= low <= high <= 1 << 32
         case FloorDiv() | Mod():
-            return _is_held(atom.numerator) and _is_held(atom.divisor)
+            return is_held(atom.numerator) and is_held(atom.divisor)
         case Extremum():
-            return all(map(_is_held, atom.arguments))
+            return all(map(is_held, atom.arguments))
         case _:
             return False
 
