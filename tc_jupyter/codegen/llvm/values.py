@@ -14,7 +14,22 @@ from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from typing import assert_never
 
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, int64, walk
+from tc_jupyter.program import (
+    COMPARISONS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    int64,
+    walk,
+)
 
 from . import arith
 from .builder import Value, constant, index, register_type
@@ -103,7 +118,7 @@ class Values(Counters, ABC):
                 return self.choose(expr.left, expr.right, Const(False, DType.BOOL))
             case Binary(op="||"):
                 return self.choose(expr.left, Const(True, DType.BOOL), expr.right)
-            case Binary(op="<") if (lanes := self.lanes_below(expr.left, expr.right)) is not None:
+            case Binary() if expr.op in COMPARISONS and (lanes := self.lanes_compared(expr)) is not None:
                 return lanes
             case Binary(op="//" | "%", dtype=DType.INT64):
                 return self.divided(expr)
@@ -188,17 +203,40 @@ class Values(Counters, ABC):
                     pass
         return bool(known)
 
-    def lanes_below(self, position: Expr, end: Expr) -> Value | None:
-        """Which lanes have a position below an end, if neighbours have neighbouring positions: a comparison of narrow numbers."""
-        if self.vector is None or has_read(position) or has_read(end) or self.varies(end):
+    def lanes_compared(self, expr: Binary) -> Value | None:
+        """Which lanes have a position on one side of an end, if neighbours have neighbouring positions."""
+        if self.vector is None or expr.left.dtype is not DType.INT64 or has_read(expr):
             return None
-        place = polynomial(position)
-        if position.dtype is not DType.INT64 or step(place, self.vector.var) != (1, True):
+        left, right = polynomial(expr.left), polynomial(expr.right)
+        if any(abs(weight) > MOST_WEIGHT for _, weight in (*left.terms, *right.terms)):
             return None
-        if any(abs(weight) > MOST_WEIGHT for _, weight in (*place.terms, *polynomial(end).terms)):
-            return None
+        over, op = add(left, scaled(right, -1)), expr.op
+        match step(over, self.vector.var):
+            case (1, True):
+                pass
+            case (-1, True):
+                over, op = scaled(over, -1), {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
+            case _:
+                return None
+        match op:
+            case "<":
+                return self.lanes_below(over, 0)
+            case "<=":
+                return self.lanes_below(over, 1)
+            case ">=":
+                return arith.invert(self.b, self.lanes_below(over, 0))
+            case ">":
+                return arith.invert(self.b, self.lanes_below(over, 1))
+            case _:
+                before = arith.invert(self.b, self.lanes_below(over, 0))
+                equal = arith.logical(self.b, "and", self.lanes_below(over, 1), before)
+                return equal if op == "==" else arith.invert(self.b, equal)
+
+    def lanes_below(self, place: Polynomial, end: int) -> Value:
+        """Which lanes have a position below an end; it grows by one from lane to lane, so narrow numbers are compared."""
+        assert self.vector is not None
         lanes = self.vector.lanes
-        before = Binary("-", end, as_expr(self.first_lane(place)), DType.INT64)
+        before = as_expr(add(Polynomial((((), end),) if end else ()), scaled(self.first_lane(place), -1)))
         count = minimum(int64(lanes), maximum(int64(0), before))
         return self.inside(count, lanes, self.value(count))
 
