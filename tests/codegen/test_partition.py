@@ -32,6 +32,7 @@ ROWS = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ROWS)
 def test_values_are_those_of_the_interpreter(name: str) -> None:
     """At sizes around vectors, for borders that lie in the rows and beyond them."""

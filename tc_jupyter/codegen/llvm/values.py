@@ -146,6 +146,11 @@ class Values(Counters, ABC):
         """A quotient or remainder of positions; what is known of the divisor saves tests, or the division."""
         if expr.op == "%" and isinstance(expr.right, Size) and (once := self.wraps_once(expr)) is not None:
             return once
+        size = expr.right.value if isinstance(expr.right, Const) else 0
+        if expr.op == "%" and self.vector is not None and 0 < size <= MOST_WEIGHT // 2 and not has_read(expr.left):
+            rest = self.remainders(polynomial(expr.left), int(size)) if self.varies(expr.left) else None
+            if rest is not None:
+                return arith.cast(self.b, rest, expr.dtype, self.f16c)
         left, right = self.value(expr.left), self.value(expr.right)
         match expr.right:
             case Size():
@@ -217,7 +222,7 @@ class Values(Counters, ABC):
             case (-1, True):
                 over, op = scaled(over, -1), {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
             case _:
-                return None
+                return self.remainders_compared(expr)
         match op:
             case "<":
                 return self.lanes_below(over, 0)
@@ -231,6 +236,39 @@ class Values(Counters, ABC):
                 before = arith.invert(self.b, self.lanes_below(over, 0))
                 equal = arith.logical(self.b, "and", self.lanes_below(over, 1), before)
                 return equal if op == "==" else arith.invert(self.b, equal)
+
+    def remainders_compared(self, expr: Binary) -> Value | None:
+        """A comparison of the remainders of neighbours by a number with a number: `j % 3 == 0`."""
+        match expr:
+            case Binary(left=Binary(op="%", left=place, right=Const(value=size)), right=Const(value=limit)):
+                moves = 0 < size <= MOST_WEIGHT // 2 and abs(limit) < MOST_WEIGHT
+                rest = self.remainders(polynomial(place), int(size)) if moves else None
+                return None if rest is None else arith.compare(self.b, expr.op, rest, constant(limit, rest.dtype))
+            case _:
+                return None
+
+    def remainders(self, place: Polynomial, size: int) -> Value | None:
+        """The remainders of positions that move evenly from lane to lane: that of the first one and a number, less the size or not.
+
+        The lanes are narrow, and nothing is divided but the first position.
+        """
+        assert self.vector is not None
+        change, linear = step(place, self.vector.var)
+        if change is None or not linear:
+            return None
+        lanes = self.vector.lanes
+        first = self.value(Binary("%", as_expr(self.first_lane(place)), int64(size), DType.INT64))
+        numbers = ", ".join(f"i32 {change * lane % size}" for lane in range(lanes))
+        start = arith.broadcast(self.b, arith.cast(self.b, first, DType.INT32, self.f16c), lanes)
+        found = self.b.op(f"add {start.typed}, <{numbers}>", DType.INT32, lanes, "rest")
+        if size & (size - 1) == 0:
+            return self.b.op(
+                f"and {found.typed}, {constant(size - 1, DType.INT32, lanes).text}", DType.INT32, lanes, "rest"
+            )
+        number = constant(size, DType.INT32)
+        return arith.select(
+            self.b, arith.compare(self.b, ">=", found, number), arith.binary(self.b, "-", found, number), found
+        )
 
     def lanes_below(self, place: Polynomial, end: int) -> Value:
         """Which lanes have a position below an end; it grows by one from lane to lane, so narrow numbers are compared."""
