@@ -32,6 +32,13 @@ ROWS = {
 }
 
 
+def test_a_remainder_that_is_the_same_in_all_lanes_stays_a_scalar() -> None:
+    """A jump decides what is added to all lanes of a tile."""
+    text = "def f(float(N) X, float(3) B) -> (Y) { Y(j) +=! k % 2 != 0 ? B(k) : X(j) where j in 0:N, k in 0:3 }"
+    x, b = np.arange(70, dtype=np.float32), np.array([1, 2, 3], np.float32)
+    np.testing.assert_array_equal(tc.compile(text, target="cpu").f(x, b), 2 * x + 2)
+
+
 @pytest.mark.some(3)
 @pytest.mark.parametrize("dtype", ["float", "uint8", "double"])
 @pytest.mark.parametrize("name", ROWS)

@@ -254,7 +254,7 @@ class Values(Counters, ABC):
         """
         assert self.vector is not None
         change, linear = step(place, self.vector.var)
-        if change is None or not linear:
+        if not change or not linear:
             return None
         lanes = self.vector.lanes
         first = self.value(Binary("%", as_expr(self.first_lane(place)), int64(size), DType.INT64))
