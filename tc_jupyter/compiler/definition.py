@@ -18,7 +18,7 @@ from typing import Any
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
-from tc_jupyter.ranges import Name, Ranges, SizeExpr, divided_by, from_expr, of_atom, to_python
+from tc_jupyter.ranges import Name, Precondition, Ranges, SizeExpr, divided_by, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.data import DataCheck
 from tc_jupyter.ranges.size_expr import Opaque
@@ -444,7 +444,8 @@ class Definition:
             [item for item in found.preconditions if item.kind != "PROVED"] if self.options.check != "none" else []
         )
         scans, conditions = self._fast_scans(), found.conditions
-        if scans is None or any(item.kind not in ("SIZE", "DATA") for item in checked):
+        regions = [_region_text(item, program.sizes) for item in checked if item.kind == "SIZE_SET"]
+        if scans is None or None in regions or any(item.kind not in ("SIZE", "SIZE_SET", "DATA") for item in checked):
             return None
         if conditions.equalities or conditions.definitions:
             return None
@@ -463,7 +464,7 @@ class Definition:
         lengths = [*(text for _, _, shape in results for text in shape), *_texts(self._extents)]
         present = [f"{text} > 0" for text in dict.fromkeys((*lengths, *program.sizes)) if not text.isdecimal()]
         on_sizes = [item.text for item in checked if item.kind == "SIZE"]
-        tests = tuple(dict.fromkeys([*on_sizes, *present]))
+        tests = tuple(dict.fromkeys([*on_sizes, *filter(None, regions), *present]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.by_class and has_classes(program)
         few = few_sizes(program, found.ranges) if self.by_class and not by_shape else {}
@@ -565,6 +566,15 @@ def with_constants(program: Program, constants: Mapping[str, int]) -> Program:
 
     statements = tuple(replace(s, value=rewrite(s.value, rule)) for s in program.statements)
     return replace(program, statements=statements)
+
+
+def _region_text(item: Precondition, sizes: Sequence[str]) -> str | None:
+    """That sizes are not among those at which a condition fails; `None` if a search must say so."""
+    pieces = item.violations
+    if pieces is None or not all(e.names <= set(sizes) for piece in pieces for e, _ in piece):
+        return None
+    texts = (" and ".join(f"{to_python(e)} {'==' if equal else '>='} 0" for e, equal in piece) for piece in pieces)
+    return " and ".join(f"not ({text or 'True'})" for text in texts)
 
 
 def _limits(item: DataCheck) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

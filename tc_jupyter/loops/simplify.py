@@ -24,10 +24,11 @@ def simplify(kernel: Kernel) -> Kernel:
 
 def simplify_expr(expr: Expr) -> Expr:
     """Apply `RULES` bottom-up."""
-    return rewrite(expr, _first_rule)
+    return rewrite(expr, first_rule)
 
 
-def _first_rule(expr: Expr) -> Expr | None:
+def first_rule(expr: Expr) -> Expr | None:
+    """What the first of `RULES` makes of an expression whose operands are simplified."""
     for rule in RULES:
         new = rule(expr)
         if new is not None:

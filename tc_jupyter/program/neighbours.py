@@ -31,6 +31,10 @@ def grows_slowly(position: Expr, step: Callable[[Expr], int | None]) -> bool:
             return grows_slowly(position.left, step) and grows_slowly(position.right, step)
         case Binary(op="%"):
             return _divides(position.right) and _stays_or_grows(position.left, step)
+        case Binary(op="+" | "-", left=left, right=right) if step(right) == 0:
+            return grows_slowly(left, step)
+        case Binary(op="+", left=left, right=right) if step(left) == 0:
+            return grows_slowly(right, step)
         case _:
             return _stays_or_grows(position, step)
 

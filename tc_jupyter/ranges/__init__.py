@@ -11,7 +11,7 @@ from .data import DataCheck, PointCheck, check_data, data_checks, failure
 from .display import condition_text, element_text, python_code, range_text, to_prose, to_python
 from .explain import Explanation, Step, explain, summary
 from .inference import IndexRange, Ranges, Round, Shaped, infer_ranges
-from .interval import Box, Interval, Limit, interval, solve
+from .interval import Box, Interval, Limit, decided, interval, solve
 from .latex import FormulaUnavailable, range_latex, to_latex, to_sympy
 from .preconditions import EqualityCheck, Precondition, Preconditions, preconditions
 from .regions import Region, hull, input_region, region
@@ -32,6 +32,7 @@ from .size_expr import (
     extreme,
     floor_div,
     index,
+    is_held,
     maximum,
     minimum,
     mod,
@@ -86,6 +87,7 @@ __all__ = [
     "condition_text",
     "constant",
     "data_checks",
+    "decided",
     "divided_by",
     "element_text",
     "explain",
@@ -98,6 +100,7 @@ __all__ = [
     "infer_ranges",
     "input_region",
     "interval",
+    "is_held",
     "make_bind",
     "maximum",
     "minimum",

@@ -36,6 +36,8 @@ from .size_expr import (
     nonnegative,
     of_atom,
     product,
+    with_atoms,
+    with_parts,
 )
 
 Ends: TypeAlias = tuple[SizeExpr | None, SizeExpr | None]
@@ -357,6 +359,69 @@ def _extremum_ends(atom: Extremum, walk: _Walk, direction: int) -> Ends:
         maximum(*lows) if lows else None,
         maximum(*highs) if len(highs) == len(ends) else None,
     )
+
+
+# --- what ranges decide --------------------------------------------------------------------------------------------------
+
+
+def decided(e: SizeExpr, box: IndexBox) -> SizeExpr:
+    """The expression without the quotients, remainders and extrema that the ranges of the indices decide.
+
+    Worked example: where `0 <= y <= H - 1`, `(y + H) % H` is `y`, and `i/D*D + i%D` is `i` everywhere.
+    """
+    if not any(isinstance(atom, FloorDiv | Mod | Extremum) for atom in e.atoms()):
+        return e
+    return _joined(with_atoms(e, lambda atom: _decided(atom, box)))
+
+
+def _decided(atom: Atom, box: IndexBox) -> SizeExpr:
+    match atom:
+        case FloorDiv() | Mod():
+            n, d = decided(atom.numerator, box), decided(atom.divisor, box)
+            quotient = _quotient(n, d, box)
+            if quotient is None:
+                return floor_div(n, d) if isinstance(atom, FloorDiv) else mod(n, d)
+            return constant(quotient) if isinstance(atom, FloorDiv) else n - d * quotient
+        case Extremum():
+            sign = 1 if atom.kind == "min" else -1
+            kept: list[SizeExpr] = []
+            for part in (decided(argument, box) for argument in atom.arguments):
+                if not any(_is_never_less(part * sign, other * sign, box) for other in kept):
+                    kept = [other for other in kept if not _is_never_less(other * sign, part * sign, box)]
+                    kept.append(part)
+            return minimum(*kept) if atom.kind == "min" else maximum(*kept)
+        case _:
+            return with_parts(atom, lambda part: decided(part, box))
+
+
+def _is_never_less(a: SizeExpr, b: SizeExpr, box: IndexBox) -> bool:
+    low = interval(a - b, box).lower
+    return low is not None and nonnegative(low)
+
+
+def _quotient(n: SizeExpr, d: SizeExpr, box: IndexBox) -> int | None:
+    """The number -1, 0 or 1 that `n // d` is at every point of the box, if it is one."""
+    least = d.limits[0]
+    if least is None or least < 1:
+        return None
+    ends = interval(n, box)
+    low, high = ends.lower, ends.upper
+    if low is None or high is None:
+        return None
+    return next((q for q in (0, -1, 1) if nonnegative(low - d * q) and nonnegative(d * (q + 1) - 1 - high)), None)
+
+
+def _joined(e: SizeExpr) -> SizeExpr:
+    """A quotient times its divisor and the remainder beside it as the number that they are parts of."""
+    for mono, c in e.terms.items():
+        match mono:
+            case (Mod(numerator=n, divisor=d),):
+                whole = floor_div(n, d) * d * c
+                if whole.terms and all(e.terms.get(other) == weight for other, weight in whole.terms.items()):
+                    return _joined(e - whole - SizeExpr({mono: c}, 0) + n * c)
+            case _:
+                pass
+    return e
 
 
 # --- solving -----------------------------------------------------------------------------------------------------------

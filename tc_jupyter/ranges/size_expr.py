@@ -772,13 +772,58 @@ def mod(a: SizeExpr | int, b: SizeExpr | int) -> SizeExpr:
         low, high = a.limits
         if not a.terms or (low is not None and high is not None and low >= 0 and high < d):
             return a
-        return of_atom(Mod(a, b))
+        bare = _without_remainders(a, b)
+        return of_atom(Mod(a, b)) if bare == a else mod(bare, b)
     if b.is_constant:
         return of_atom(Mod(a, b))
     _, rest = _divide_out(a, b)
+    bare = _without_remainders(rest, b)
+    if bare != rest:
+        return mod(bare, b)
     if rest == ZERO or (_always_nonnegative(rest) and _always_nonnegative(b - 1 - rest)):
         return rest
     return of_atom(Mod(rest, b))
+
+
+def _without_remainders(a: SizeExpr, b: SizeExpr) -> SizeExpr:
+    """What has the same remainder by `b` as `a`, without the remainders in it by constant multiples of `b`.
+
+    What stands in the place of a remainder may be larger, but no sum may leave 64 bits.
+    """
+    total = constant(a.offset)
+    for mono, c in a.terms.items():
+        match mono:
+            case (Mod() as inner,) if _is_multiple(inner.divisor * c, b):
+                total = total + inner.numerator * c
+            case _:
+                total = total + SizeExpr({mono: c}, 0)
+    alone = _only_atom(a.terms) is not None and a.offset == 0
+    return total if alone or is_held(total) else a
+
+
+def _is_multiple(a: SizeExpr, b: SizeExpr) -> bool:
+    quotient, rest = _divide_out(a, b) if not b.is_constant else (a, mod(a, b))
+    return rest == ZERO and quotient.is_constant
+
+
+def is_held(e: SizeExpr) -> bool:
+    """Whether 64 bits hold the value with room to spare: sizes, indices and numbers of 32 bits, no product of more than two."""
+    return all(len(mono) <= 2 and all(map(_is_short, mono)) for mono in e.terms)
+
+
+def _is_short(atom: Atom) -> bool:
+    match atom:
+        case Name(kind="size" | "index"):
+            return True
+        case Name() | Datum():
+            low, high = atom.limits
+            return low is not None and high is not None and -(1 << 32) <= low <= high <= 1 << 32
+        case FloorDiv() | Mod():
+            return is_held(atom.numerator) and is_held(atom.divisor)
+        case Extremum():
+            return all(map(is_held, atom.arguments))
+        case _:
+            return False
 
 
 def minimum(*arguments: SizeExpr | int) -> SizeExpr:

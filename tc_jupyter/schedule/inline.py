@@ -22,6 +22,7 @@ from tc_jupyter.ranges import constant, to_expr
 
 from .infer_bound import path_points, relaxed_axes, view_shift
 from .stage import GPU_AXES, Attach, Stage, StageGraph
+from .subscripts import shortened
 
 
 def inject_inline(graph: StageGraph) -> StageGraph:
@@ -128,7 +129,7 @@ def _remove(graph: StageGraph, inlined: Stage) -> StageGraph:
     for stage in graph.stages:
         if storage in graph.reads(stage) or _sizes(stage.statement.value) & extents.keys():
             value = rewrite(stage.statement.value, substitute)
-            stages.append(replace(stage, statement=replace(stage.statement, value=value)))
+            stages.append(shortened(graph, replace(stage, statement=replace(stage.statement, value=value))))
         else:
             stages.append(stage)
     return graph.with_stages(tuple(stage for stage in stages if stage.name != inlined.name))

@@ -19,6 +19,7 @@ from tc_jupyter.ranges import Ranges, without_zeros
 from . import primitives
 from .bounds import Bounds, infer_bound
 from .stage import Stage, StageGraph, stage_graph
+from .subscripts import shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,10 @@ def schedule_of(program: Program, ranges: Ranges, zeros: bool = False) -> Schedu
     Args:
         zeros: it serves sizes of 0, too; otherwise ends of ranges are what they are for sizes of 1 and more.
     """
-    return Schedule(stage_graph(program, ranges if zeros else ranges.changed(without_zeros)))
+    if zeros:
+        return Schedule(stage_graph(program, ranges))
+    graph = stage_graph(program, ranges.changed(without_zeros))
+    return Schedule(graph.with_stages(tuple([shortened(graph, stage) for stage in graph.stages])))
 
 
 def steps_from_data(data: list[list[Any]]) -> tuple[Step, ...]:

@@ -22,6 +22,7 @@ from .templates import (
     pixels,
     prologues,
     reduction,
+    residues,
     rows,
     sharing,
     streaming,
@@ -84,7 +85,7 @@ def _root_on_cpu(schedule: Schedule, name: str, target: Target, sizes: Mapping[s
     found = pixels.default(schedule, name, target, sizes)
     if found is not None:
         return found
-    for template in (transposing.default, streaming.default):
+    for template in (transposing.default, residues.default, streaming.default):
         found = template(schedule, name, target)
         if found is not None:
             return found

@@ -13,6 +13,7 @@ from tc_jupyter.ranges import (
     choose,
     condition_text,
     constant,
+    decided,
     floor_div,
     from_expr,
     index,
@@ -296,3 +297,86 @@ def test_an_expression_is_split_by_an_index_where_it_is_linear_in_it() -> None:
     assert (j - 3).linear_in("i") == (constant(0), j - 3)
     for other in (i * i, floor_div(i, 2) + 1, i + mod(i, n), i * minimum(i, n)):
         assert other.linear_in("i") is None
+
+
+@st.composite
+def remainders(draw, depth=3):
+    """Pairs: sums, quotients and remainders by sizes and numbers of indices, and a function of their values in Python."""
+    kind = draw(st.integers(0, 8)) if depth else draw(st.integers(0, 2))
+    if kind == 0:
+        c = draw(st.integers(-5, 5))
+        return constant(c), lambda v: c
+    if kind == 1:
+        name = draw(st.sampled_from(["W", "K"]))
+        return size(name, NAMES.index(name)), lambda v: v[name]
+    if kind == 2:
+        name = draw(st.sampled_from("xys"))
+        found = scalar(name, DType.INT32) if name == "s" else index(name)
+        return found, lambda v: v[name]
+    a, f = draw(remainders(depth - 1))
+    b, g = draw(st.sampled_from(DIVISORS))
+    c = draw(st.integers(-3, 3))
+    d, h = draw(remainders(depth - 1))
+    return [
+        (a + d, lambda v: f(v) + h(v)),
+        (a * c + d, lambda v: f(v) * c + h(v)),
+        (a * b + d, lambda v: f(v) * g(v) + h(v)),
+        (floor_div(a, b), lambda v: f(v) // g(v)),
+        (mod(a, b), lambda v: f(v) % g(v)),
+        (minimum(a, b - 1), lambda v: min(f(v), g(v) - 1)),
+    ][kind - 3]
+
+
+DIVISORS = [
+    (W, lambda v: v["W"]),
+    (K, lambda v: v["K"]),
+    (W * K, lambda v: v["W"] * v["K"]),
+    (W * 2, lambda v: v["W"] * 2),
+    (constant(2), lambda v: 2),
+    (constant(6), lambda v: 6),
+    (constant(-3), lambda v: -3),
+    (W + 1, lambda v: v["W"] + 1),
+]
+BOX = {"x": (constant(0), W - 1), "y": (constant(-2), W * K - 1)}
+
+
+@drawn(100, 3000, remainders(), st.data())
+def test_remainders_have_the_value_of_python(pair, data):
+    """Quotients and remainders of sums, as they are made and where ranges decide them, against Python's floor arithmetic."""
+    e, f = pair
+    short = decided(e, BOX)
+    for _ in range(4):
+        v = {"W": data.draw(st.integers(1, 5)), "K": data.draw(st.integers(1, 5)), "s": data.draw(st.integers(-9, 9))}
+        v["x"], v["y"] = data.draw(st.integers(0, v["W"] - 1)), data.draw(st.integers(-2, v["W"] * v["K"] - 1))
+        assert e.evaluate(v) == f(v), to_python(e)
+        assert short.evaluate(v) == f(v), (to_python(e), to_python(short))
+
+
+X, Y, Z, S = index("x"), index("y"), index("z"), scalar("s", DType.INT32)
+
+
+@pytest.mark.parametrize(
+    ("e", "expected"),
+    [
+        (((X + S) % W + W) % W, (X + S) % W),
+        ((X + W) % W, X),
+        ((X - W) // W, constant(-1)),
+        ((Z * W + X) // W, Z),
+        ((Z % (W * 6) + X) % W, (Z + X) % W),
+        ((Z % 6 + X) % 3, (Z + X) % 3),
+        (Z // W * W + Z % W, Z),
+        (Z // W * W + (Z + 5 * W) % W, Z),
+        (minimum(maximum(X, 0), W - 1), X),
+    ],
+)
+def test_remainders_are_left_out(e, expected):
+    """Multiples of a divisor, inner remainders, and what ranges decide."""
+    found = decided(e, BOX)
+    assert found == expected, to_python(found)
+
+
+def test_a_remainder_keeps_a_sum_within_64_bits():
+    """`I % N + 1` is no larger than `N`, `I + 1` may not be an integer of 64 bits."""
+    large = scalar("I", DType.INT64)
+    assert to_python((large % N + 1) % N) == "(I%N + 1)%N"
+    assert (large % N + N) % N == large % N

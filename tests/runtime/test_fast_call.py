@@ -31,6 +31,7 @@ def temporary(float(N) X) -> (Y) { T(i) = exp(X(i))  s +=! T(i)  Y(i) = T(i) / s
 def look(float(V) T, int16(N, 2) min_I) -> (Y) { Y(i) +=! T(min_I(i, k) + 1) }
 def twice(float(V) T, int32(N) I, int32(M) J) -> (Y) { Y(i) = T(I(J(i))) }
 def large(float(N) X) -> (Y) { Y(i) = X(i) + 1 }
+def halves(float(N) X, float(D) W) -> (Y) { Y(i) = i < D ? X(i + D) * W(i) : X(i - D) where i in 0:2*D }
 """
 
 
@@ -113,6 +114,17 @@ def test_conditions_are_explained_by_the_general_path(module):
         with pytest.raises(tc.CallError, match="TC601"):
             module.window(b, floats(2), d)
         assert module.window(floats(0), c, d).shape == (0,)
+
+
+def test_regions_of_sizes_are_tested_by_the_short_way(module):
+    """A condition under a guard is a region of sizes, found once; it takes no search at the call."""
+    x, w = floats(8), floats(4)
+    for _ in range(3):
+        np.testing.assert_allclose(module.halves(x, w), np.concatenate([x[4:] * w, x[:4]]))
+        np.testing.assert_allclose(module.halves(x, w[:2]), np.concatenate([x[2:4] * w[:2], x[:2]]))
+        with pytest.raises(tc.CallError, match="TC601"):
+            module.halves(x, floats(5))
+    assert len(variants(module.halves)) == 1
 
 
 def test_index_values_are_scanned(module):

@@ -27,6 +27,7 @@ from .multiples import whole_tiles
 from .narrow import narrow
 from .overlap import overlap
 from .packing import Scope, packed, written
+from .partition import partition
 from .peeling import peel
 from .polynomial import constant_value
 from .prepare import accumulate, full_tiles, tasks, without_short
@@ -68,6 +69,7 @@ def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSo
     own = tuple(stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
     flat = flat_dimensions((*kernel.buffers, *own))
     kernel = replace(kernel, body=join(narrow(find(kernel.body, flat)), row_ends(kernel.buffers)))
+    kernel = replace(kernel, body=partition(kernel.body))
     kernel = collapse(kernel, target)
     flat = flat_dimensions((*kernel.buffers, *own))
     kernel = replace(kernel, body=strip(kernel.body, target))

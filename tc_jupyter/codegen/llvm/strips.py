@@ -20,6 +20,7 @@ from itertools import takewhile
 from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import (
+    COMPARISONS,
     Binary,
     Call,
     Cast,
@@ -34,6 +35,7 @@ from tc_jupyter.program import (
     rebuild,
     walk,
 )
+from tc_jupyter.ranges import floor_div, from_expr
 from tc_jupyter.schedule import Target
 
 from .polynomial import Polynomial, Product, as_expr, constant_value, mentions, polynomial, step
@@ -63,6 +65,8 @@ def _values(expr: Expr) -> Iterator[Expr]:
     """What is computed in vectors: all but positions that are known without reading."""
     yield expr
     known = isinstance(expr, Read) and not any(has_read(where) for where in expr.indices)
+    if isinstance(expr, Binary) and expr.op in COMPARISONS:
+        known = expr.left.dtype is DType.INT64 and not has_read(expr)  # lanes are compared by narrow numbers
     if known or (isinstance(expr, Cast) and not has_read(expr.operand)):
         return
     for child in children(expr):
@@ -156,15 +160,12 @@ def whole_extent(outer: For, inner: For) -> Expr | None:
         or any(mentions(f, outer.var) for p in found for f in p)
     ):
         return None
+    # The outer loop must end where the whole does: at `ceil(n / lanes)` vectors, however that is written. If that is a number,
+    # it is known which of them are full.
     whole = as_expr(Polynomial(tuple(found.items())))
-    # The outer loop must end where the whole does, which `ceil(n / lanes)` vectors say.
-    match outer.extent:
-        case Binary(op="//" | "/", left=left, right=Const(value=divisor)) if divisor == lanes:
-            covered = dict(polynomial(left).terms)
-            covered[()] = covered.get((), 0) - (lanes - 1)
-            return whole if {k: v for k, v in covered.items() if v} == {k: v for k, v in found.items() if v} else None
-        case _:
-            return None
+    if constant_value(outer.extent) is not None:
+        return None
+    return whole if from_expr(outer.extent) == floor_div(from_expr(whole) + lanes - 1, lanes) else None
 
 
 class _Unmerged(Exception):

@@ -120,7 +120,7 @@ class Values(Counters, ABC):
                 return self.choose(expr.left, expr.right, Const(False, DType.BOOL))
             case Binary(op="||"):
                 return self.choose(expr.left, Const(True, DType.BOOL), expr.right)
-            case Binary(op="<") if (lanes := self.lanes_below(expr.left, expr.right)) is not None:
+            case Binary() if expr.op in COMPARISONS and (lanes := self.lanes_compared(expr)) is not None:
                 return lanes
             case Binary(op="//" | "%", dtype=DType.INT64):
                 return self.divided(expr)
@@ -148,6 +148,11 @@ class Values(Counters, ABC):
         """A quotient or remainder of positions; what is known of the divisor saves tests, or the division."""
         if expr.op == "%" and isinstance(expr.right, Size) and (once := self.wraps_once(expr)) is not None:
             return once
+        size = expr.right.value if isinstance(expr.right, Const) else 0
+        if expr.op == "%" and self.vector is not None and 0 < size <= MOST_WEIGHT // 2 and not has_read(expr.left):
+            rest = self.remainders(polynomial(expr.left), int(size)) if self.varies(expr.left) else None
+            if rest is not None:
+                return arith.cast(self.b, rest, expr.dtype, self.f16c)
         left, right = self.value(expr.left), self.value(expr.right)
         match expr.right:
             case Size():
@@ -205,17 +210,73 @@ class Values(Counters, ABC):
                     pass
         return bool(known)
 
-    def lanes_below(self, position: Expr, end: Expr) -> Value | None:
-        """Which lanes have a position below an end, if neighbours have neighbouring positions: a comparison of narrow numbers."""
-        if self.vector is None or has_read(position) or has_read(end) or self.varies(end):
+    def lanes_compared(self, expr: Binary) -> Value | None:
+        """Which lanes have a position on one side of an end, if neighbours have neighbouring positions."""
+        if self.vector is None or expr.left.dtype is not DType.INT64 or has_read(expr):
             return None
-        place = polynomial(position)
-        if position.dtype is not DType.INT64 or step(place, self.vector.var) != (1, True):
+        left, right = polynomial(expr.left), polynomial(expr.right)
+        if any(abs(weight) > MOST_WEIGHT for _, weight in (*left.terms, *right.terms)):
             return None
-        if any(abs(weight) > MOST_WEIGHT for _, weight in (*place.terms, *polynomial(end).terms)):
+        over, op = add(left, scaled(right, -1)), expr.op
+        match step(over, self.vector.var):
+            case (1, True):
+                pass
+            case (-1, True):
+                over, op = scaled(over, -1), {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
+            case _:
+                return self.remainders_compared(expr)
+        match op:
+            case "<":
+                return self.lanes_below(over, 0)
+            case "<=":
+                return self.lanes_below(over, 1)
+            case ">=":
+                return arith.invert(self.b, self.lanes_below(over, 0))
+            case ">":
+                return arith.invert(self.b, self.lanes_below(over, 1))
+            case _:
+                before = arith.invert(self.b, self.lanes_below(over, 0))
+                equal = arith.logical(self.b, "and", self.lanes_below(over, 1), before)
+                return equal if op == "==" else arith.invert(self.b, equal)
+
+    def remainders_compared(self, expr: Binary) -> Value | None:
+        """A comparison of the remainders of neighbours by a number with a number: `j % 3 == 0`."""
+        match expr:
+            case Binary(left=Binary(op="%", left=place, right=Const(value=size)), right=Const(value=limit)):
+                moves = 0 < size <= MOST_WEIGHT // 2 and abs(limit) < MOST_WEIGHT
+                rest = self.remainders(polynomial(place), int(size)) if moves else None
+                return None if rest is None else arith.compare(self.b, expr.op, rest, constant(limit, rest.dtype))
+            case _:
+                return None
+
+    def remainders(self, place: Polynomial, size: int) -> Value | None:
+        """The remainders of positions that move evenly from lane to lane: that of the first one and a number, less the size or not.
+
+        The lanes are narrow, and nothing is divided but the first position.
+        """
+        assert self.vector is not None
+        change, linear = step(place, self.vector.var)
+        if not change or not linear:
             return None
         lanes = self.vector.lanes
-        before = Binary("-", end, as_expr(self.first_lane(place)), DType.INT64)
+        first = self.value(Binary("%", as_expr(self.first_lane(place)), int64(size), DType.INT64))
+        numbers = ", ".join(f"i32 {change * lane % size}" for lane in range(lanes))
+        start = arith.broadcast(self.b, arith.cast(self.b, first, DType.INT32, self.f16c), lanes)
+        found = self.b.op(f"add {start.typed}, <{numbers}>", DType.INT32, lanes, "rest")
+        if size & (size - 1) == 0:
+            return self.b.op(
+                f"and {found.typed}, {constant(size - 1, DType.INT32, lanes).text}", DType.INT32, lanes, "rest"
+            )
+        number = constant(size, DType.INT32)
+        return arith.select(
+            self.b, arith.compare(self.b, ">=", found, number), arith.binary(self.b, "-", found, number), found
+        )
+
+    def lanes_below(self, place: Polynomial, end: int) -> Value:
+        """Which lanes have a position below an end; it grows by one from lane to lane, so narrow numbers are compared."""
+        assert self.vector is not None
+        lanes = self.vector.lanes
+        before = as_expr(add(Polynomial((((), end),) if end else ()), scaled(self.first_lane(place), -1)))
         count = minimum(int64(lanes), maximum(int64(0), before))
         return self.inside(count, lanes, self.value(count))
 

@@ -1,0 +1,232 @@
+"""Rows whose conditions change along them -> one loop for each part in which they do not.
+
+Conditions on positions say where a border is, or where one half ends. A vector that tests them reads under masks, also where no
+element is left out. So a loop over neighbours is split where a condition changes: each part has plain reads and no test.
+
+Worked example:
+
+    for e in 0:2*D (vectorize)                                     for e in 0:D (vectorize): Y[e] = X[e + D]
+      Y[e] = e < D ? X[e + D] : X[e - D]                    ->     for e in D:2*D (vectorize): Y[e] = X[e - D]
+
+A part that is known to be shorter than a vector keeps its tests: the parts of `j >= 1 && j < N - 1 ? ... : ...` are the first
+element, the last one, and all between them. The same holds for rows that are computed in tiles.
+
+Source: index set splitting, e.g. Muchnick, Advanced Compiler Design and Implementation (1997); Halide, "loop partitioning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks, with_body
+from tc_jupyter.loops.simplify import first_rule
+from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, walk
+from tc_jupyter.ranges import SizeExpr, constant, floor_div, from_expr, is_held, maximum, minimum, to_condition, to_expr
+
+from .polynomial import mentions
+from .prepare import ceil_div, times, upper_limit
+from .prepare import minimum as smaller
+from .strips import is_stream, one_loop
+
+SHORT = 16
+"""A part of at most so many elements keeps its tests."""
+LONG = 64
+"""Shorter rows are not split at short borders: a vector or two with masks do less than three loops. Measured with AVX-512, one
+thread, over one loop with tests, a stencil of rows of 7 elements 2.9, of 30 1.0, of 56 1.2, of 100 0.9, of 1000 and more 0.6."""
+MOST_PARTS = 4
+"""More conditions than these parts decide stay tests."""
+
+
+def partition(block: Block) -> Block:
+    """Apply the rule to all loops inside."""
+    return with_body(block, (part for stmt in block.body for part in _partition(stmt)))
+
+
+def _partition(stmt: Stmt) -> tuple[Stmt, ...]:
+    row = _row(stmt) if isinstance(stmt, For) else None
+    parts = () if row is None else tuple(_parts(row))
+    if row is None or len(parts) < 2:
+        return (with_blocks(stmt, partition),)
+    apart = tuple(row.part(part) for part in parts)
+    if not any(part.is_short for part in parts):
+        return apart
+    return (If(Binary(">=", row.whole.extent, int64(LONG), DType.BOOL), Block(apart), Block((stmt,))),)
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The elements from `low` to before `high`, and what is known there."""
+
+    low: SizeExpr
+    high: SizeExpr
+    known: Mapping[Expr, bool]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is known to be shorter than a vector."""
+        most = (self.high - self.low).limits[1]
+        return most is not None and most <= SHORT
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A loop over neighbours, and how a part of it is computed; `inside` are the variables of the loops that stay in it."""
+
+    whole: For
+    part: Callable[[_Part], Stmt]
+    inside: frozenset[str] = frozenset()
+
+
+def _row(stmt: For) -> _Row | None:
+    """A row that is one vectorised loop, or tiles of several rows."""
+    if stmt.kind == "vectorize":
+        alone = upper_limit(stmt.extent) is None and is_stream(stmt)
+        return _Row(stmt, lambda part: _of_loop(stmt, part)) if alone else None
+    rows: list[For] = []
+    block = stmt.body
+    while len(block.body) == 1 and isinstance(inner := block.body[0], For) and inner.kind != "vectorize":
+        rows.append(inner)
+        block = inner.body
+    tile = block.body[0] if len(block.body) == 1 else None
+    if (
+        not rows
+        or not isinstance(tile, For)
+        or any(mentions(e, stmt.var) for row in rows for e in (row.min, row.extent))
+    ):
+        return None
+    whole, lanes = one_loop(replace(stmt, body=block)), upper_limit(tile.extent)
+    if whole is None or lanes is None or not is_stream(whole):
+        return None
+    if any(mentions(whole.extent, row.var) for row in rows):
+        return None
+    inside = frozenset(row.var for row in rows)
+    return _Row(whole, lambda part: _of_tiles(stmt, rows, tile, whole, lanes, part), inside)
+
+
+def _of_loop(loop: For, part: _Part) -> For:
+    return replace(loop, min=to_expr(part.low), extent=to_expr(part.high - part.low), body=_decided(loop.body, part))
+
+
+def _of_tiles(outer: For, rows: list[For], tile: For, whole: For, lanes: int, part: _Part) -> For:
+    """Tiles that begin where the part does."""
+    length, start = to_expr(part.high - part.low), times(IndexVar(outer.var), int64(lanes))
+    here = to_expr(part.low + from_expr(start) + from_expr(IndexVar(tile.var)))
+    body = block_with_expressions(_decided(whole.body, part), variables({whole.var: here}))
+    extent = smaller(Binary("-", length, start, DType.INT64), int64(lanes))
+    inner: For = replace(tile, extent=extent, body=body)
+    for row in reversed(rows):
+        inner = replace(row, body=replace(row.body, body=(inner,)))
+    return replace(outer, extent=ceil_div(length, int64(lanes)), body=replace(outer.body, body=(inner,)))
+
+
+def _decided(body: Block, part: _Part) -> Block:
+    """What is computed where conditions are known."""
+
+    def rule(expr: Expr) -> Expr | None:
+        known = part.known.get(expr)
+        return first_rule(expr) if known is None else Const(known, DType.BOOL)
+
+    return block_with_expressions(body, rule)
+
+
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A condition on a position: `values[0]` before `cuts[0]`, `values[1]` from there to before `cuts[1]`, and so on."""
+
+    condition: Expr
+    cuts: tuple[SizeExpr, ...]
+    values: tuple[bool, ...]
+
+
+def _parts(row: _Row) -> Iterator[_Part]:
+    """The parts of a row."""
+    low = from_expr(row.whole.min)
+    high = low + from_expr(row.whole.extent)
+    tests = tuple(test for test in _tests(row.whole) if not any(cut.indices & row.inside for cut in test.cuts))
+    if not all(map(is_held, (low, high))):
+        tests = ()
+    found = list(_split(_Part(low, high, {}), tests))
+    yield from found if len(found) <= MOST_PARTS else ()
+
+
+def _split(part: _Part, tests: tuple[_Test, ...]) -> Iterator[_Part]:
+    if not tests or part.is_short:
+        yield part
+        return
+    cut = _first_cut(part, tests)
+    place = minimum(maximum(cut, part.low), part.high)
+    sides = (_Part(part.low, place, part.known), 0), (_Part(place, part.high, part.known), 1)
+    for side, after in sides:
+        if side.low == side.high:
+            continue
+        known, rest = dict(part.known), list[_Test]()
+        for test in tests:
+            left = _side(test, cut, after)
+            if left.cuts:
+                rest.append(left)
+            else:
+                known[left.condition] = left.values[0]
+        yield from _split(replace(side, known=known), tuple(rest))
+
+
+def _side(test: _Test, cut: SizeExpr, after: int) -> _Test:
+    """What is open of a test before a cut, or after it."""
+    if cut not in test.cuts:
+        return test
+    at = test.cuts.index(cut)
+    if after:
+        return replace(test, cuts=test.cuts[at + 1 :], values=test.values[at + 1 :])
+    return replace(test, cuts=test.cuts[:at], values=test.values[: at + 1])
+
+
+def _first_cut(part: _Part, tests: tuple[_Test, ...]) -> SizeExpr:
+    """Where to split first: so that all short borders at one end are one part."""
+    cuts = list(dict.fromkeys(cut for test in tests for cut in test.cuts))
+
+    def rank(cut: SizeExpr) -> tuple[int, int]:
+        begin, end = (cut - part.low).limits[1], (part.high - cut).limits[1]
+        if begin is not None and begin <= SHORT:
+            return 0, -begin
+        return (1, -end) if end is not None and end <= SHORT else (2, 0)
+
+    return min(cuts, key=rank)
+
+
+def _tests(loop: For) -> Iterator[_Test]:
+    """The conditions of choices that change at places that are known before the loop."""
+    seen: set[Expr] = set()
+    for stmt in walk_statements(loop.body):
+        for expr in expressions(stmt) if isinstance(stmt, Store) else ():
+            for choice in walk(expr):
+                for node in walk(choice.condition) if isinstance(choice, Select) else ():
+                    if isinstance(node, Binary) and node.op in COMPARISONS and node not in seen:
+                        seen.add(node)
+                        test = _test(node, loop.var)
+                        if test is not None:
+                            yield test
+
+
+def _test(node: Binary, var: str) -> _Test | None:
+    if any(isinstance(each, Read) and each.indices for each in walk(node)) or not mentions(node, var):
+        return None
+    condition = to_condition(node)
+    split = condition.arguments[0].linear_in(var) if condition.op in (">=", "==", "!=") else None
+    if split is None or not split[0].is_constant or not is_held(split[1]) or split[0] == constant(0):
+        return None
+    weight, rest = split[0].constant, split[1]
+    if condition.op == ">=" and weight > 0:
+        return _Test(node, (-floor_div(rest, weight),), (False, True))
+    if condition.op == ">=":
+        return _Test(node, (floor_div(rest, -weight) + 1,), (True, False))
+    if abs(weight) > 1:
+        return None
+    place = -rest * weight
+    return _Test(node, (place, place + 1), (condition.op == "!=", condition.op == "==", condition.op == "!="))

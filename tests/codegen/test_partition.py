@@ -1,0 +1,58 @@
+"""Rows that are split where conditions on positions change."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tc_jupyter as tc
+
+pytest.importorskip("llvmlite")
+
+SIZES = [1, 2, 3, 31, 32, 33, 63, 64, 65, 66, 130]
+ROWS = {
+    "halves": "e < D ? X(t, e + D) : 2*X(t, e - D) where e in 0:2*D, t in 0:T",
+    "border": "e >= 1 && e < 2*D - 1 ? X(t, e - 1) + X(t, e + 1) : X(t, e) where e in 0:2*D, t in 0:T",
+    "wide border": "e >= 2 && e + 2 < 2*D ? X(t, e - 2) + X(t, e + 2) : e >= 1 ? X(t, e - 1) : -1.0 where e in 0:2*D, t in 0:T",
+    "zeros around": "e >= 3 && e < 2*D + 3 && t >= 1 ? X(t - 1, e - 3) : 0 where e in 0:2*D + 6, t in 0:T",
+    "thirds": "e < D ? X(t, e) : e < D + 5 ? 2*X(t, e) : 3*X(t, e) where e in 0:2*D, t in 0:T",
+    "triangle": "e <= t ? X(t, e) : 0 where e in 0:2*D, t in 0:T",
+    "diagonal": "e == t ? X(t, e) : 0 where e in 0:2*D, t in 0:T",
+    "all but the diagonal": "e != t ? X(t, e) : 0 where e in 0:2*D, t in 0:T",
+    "from the end": "2*D - 1 - e > t ? X(t, 2*D - 1 - e) : X(t, e) where e in 0:2*D, t in 0:T",
+    "every third": "3*e < 2*D ? X(t, 3*e) : X(t, e) where e in 0:2*D, t in 0:T",
+    "scalar": "e < s ? X(t, e) : -X(t, e) where e in 0:2*D, t in 0:T",
+    "large scalar": "e < s + 9223372036854775800 ? X(t, e) : -X(t, e) where e in 0:2*D, t in 0:T",
+    "many": "e < D ? X(t, e) : e < t ? 1 : e < s ? 2 : e > 3 + t ? 3 : e == 9 ? 4 : 5 where e in 0:2*D, t in 0:T",
+    "tiles with a diagonal": "e != t && e >= 1 ? X(t, e) + X(t + 1, e) : 0 where e in 0:2*D, t in 0:T - 1",
+    "tiles": "t >= 1 && t < T - 1 && e >= 1 && e < 2*D - 1 ? X(t - 1, e) + X(t + 1, e) + X(t, e - 1) + X(t, e + 1) : X(t, e)"
+    " where e in 0:2*D, t in 0:T",
+}
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize("name", ROWS)
+def test_values_are_those_of_the_interpreter(name: str) -> None:
+    """At sizes around vectors, for borders that lie in the rows and beyond them."""
+    text = (
+        f"def f(float(T, N) X, int32 s) -> (Y) {{ Y(t, e) = {ROWS[name].replace('2*D', 'N').replace('D', '(N/2)')} }}"
+    )
+    plain = tc.compile(text, target="interpreter", allow=["TC322"]).f
+    f = tc.compile(text, target="cpu", allow=["TC322"]).f
+    for n in SIZES:
+        for t in (1, 9):
+            x = np.arange(t * n, dtype=np.float32).reshape(t, n)
+            for s in (-3, 5, 40):
+                np.testing.assert_array_equal(f(x, s), plain(x, s), err_msg=f"{n} {t} {s}")
+
+
+def test_halves_have_no_masks() -> None:
+    """Each half is a stream of plain reads."""
+    text = """def f(float(T, E) X, float(D) W) -> (Y) {
+        Y(t, e) = e < D ? X(t, e + D) * W(e) : X(t, e - D) where e in 0:2*D
+    }"""
+    code = tc.compile(text, target="cpu", allow=["TC322"]).f.source("llvm")
+    found = re.findall(r"; for \S+ in (\S+:.*)  \(vectors", code)
+    assert found == ["0:D", "D:D + D"], found
