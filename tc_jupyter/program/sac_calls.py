@@ -38,7 +38,7 @@ from .sac_helpers import accepts, closeness, count_uses, several
 from .sac_inline import inline_program
 from .sac_primitives import ARITY, CASTS, arities, is_builtin, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, fits_shape
-from .sac_sizes import ZERO, constant, same
+from .sac_sizes import ZERO, constant, index_names, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, compute, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops
@@ -491,7 +491,7 @@ class Calls(WithLoops):
         found: list[Value] = []
         for result in inline_program(self.out, program, arguments, scalars, sizes, lifted, node.span):
             tensor = self.out.temps[result]
-            shape = tuple(Size(f"{result}.{k + len(lifted)}") for k in range(tensor.rank - len(lifted)))
+            shape = tuple(self.out.extent(result, axis) or ZERO for axis in range(len(lifted), tensor.rank))
             before = tuple(IndexVar(index) for index in lifted)
             found.append(self.reading(result, tensor.dtype, shape, node.span, before))
         return tuple(found)
@@ -523,6 +523,14 @@ class Calls(WithLoops):
         return all(e is not None and same(e, s) for e, s in zip(extents, operand.shape, strict=True))
 
     def _unify(self, dim: Expr, extent: Expr, sizes: dict[str, Expr], span: Span, name: str, parameter: str) -> None:
+        if index_names(extent):  # its statements are computed for all indices at once
+            index = min(index_names(extent)).partition("'")[0]
+            self.refuse(
+                codes.INHOMOGENEOUS,
+                span,
+                f"the shape of argument `{parameter}` of `{name}` depends on the value of index `{index}`",
+                help=f"a function of another cell needs one shape for all indices: define `{name}` in this cell",
+            )
         if isinstance(dim, Size) and dim.name not in sizes:
             sizes[dim.name] = extent
             return

@@ -416,7 +416,9 @@ class _Printer:
             case Read() | Cast():
                 return self.from_bfloat16(self.expr(expr))
             case Select():
-                return f"({self.expr(expr.condition, 2)} ? {self.number_of(expr.then)} : {self.number_of(expr.otherwise)})"
+                return (
+                    f"({self.expr(expr.condition, 2)} ? {self.number_of(expr.then)} : {self.number_of(expr.otherwise)})"
+                )
             case _:
                 return self.expr(expr, _PRIMARY)
 
