@@ -178,8 +178,7 @@ class Calls(WithLoops):
             case Loop():
                 self.loop(statement, later, env, context)
             case BrokenAssign():
-                if statement.name:
-                    env[statement.name] = None
+                env |= dict.fromkeys(statement.names, None)
 
     def received(self, statement: Unpack, env: Env, context: Context) -> tuple[Value, ...]:
         """The results of a call, one for each name."""

@@ -239,17 +239,19 @@ class _Specializer(Calls):
         return tuple(infos)
 
     def _result_names(self, function: SacFunction) -> list[str]:
-        names: list[str] = []
+        names: dict[str, int] = {}  # how many are made of each
         for position, node in enumerate(function.results):
-            name = (
+            base = (
                 node.name if isinstance(node, Name) else "result" if len(function.results) == 1 else f"result{position}"
             )
+            name = base
             while name in self.out.inputs or name in names:
-                name = f"{name}_out"
-            names.append(name)
+                names[base] = names.get(base, 0) + 1
+                name = f"{base}_out{names[base] if names[base] > 1 else ''}"
+            names.setdefault(name, 0)
         for name in names:
             self.out.temps[name] = Temp(name, DType.BOOL, None)  # reserves the name
-        return names
+        return list(names)
 
     def result(
         self, function: SacFunction, position: int, type_: SacType | None, found: Value, name: str, context: Context

@@ -499,7 +499,7 @@ class _Parser:
                         )
             except _Failed:
                 broken = True
-                assigns += self.skip_statement(start)
+                assigns.append(self.skip_statement(start))
         if not self.accept("}"):
             self.say(codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`")
             broken = True
@@ -524,7 +524,7 @@ class _Parser:
             types, name, params, tuple(assigns), results, broken, begin | self.last.span, signature, return_span
         )
 
-    def skip_statement(self, start: int) -> list[BrokenAssign]:
+    def skip_statement(self, start: int) -> BrokenAssign:
         """Go to the end of the statement that starts at token `start`; every name that may be assigned there stays unknown."""
         depth = 0
         for token in self.tokens[start : self.at]:
@@ -543,7 +543,7 @@ class _Parser:
         span = self.tokens[start].span | self.last.span
         pairs = zip(self.tokens[start : self.at], self.tokens[start + 1 : self.at + 1], strict=True)
         names = [name.text for name, equal in pairs if name.kind == "name" and equal.text in ("=", *COMPOUND)]
-        return [BrokenAssign(name, span) for name in names] or [BrokenAssign(None, span)]
+        return BrokenAssign(tuple(dict.fromkeys(names)), span)
 
     def function_name(self) -> Name:
         token = self.token
