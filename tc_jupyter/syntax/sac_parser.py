@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
+from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
 
 from . import elsewhere
 from .sac_tree import (
@@ -1323,6 +1323,7 @@ class _Parser:
                 "expected `<=` or `<` in the generator",
                 help="a generator is `lower <= iv < upper`, `iv < upper` or `lower <= iv`",
             )
+        bounds = begin | self.last.span
         step, width = self.grid()
         span = begin | self.last.span
         if len(parts) == 3 and _variables(parts[1]) is None and any(map(_variables, parts)):
@@ -1334,13 +1335,54 @@ class _Parser:
             )
         position = self._variables_at(pattern, parts, relations)
         self.check_variables(pattern, parts[position])
-        lower = parts[position - 1] if position else None
-        upper = parts[position + 1] if position + 1 < len(parts) else None
-        if position and relations[position - 1].text != "<=":
-            self.wrong_relation(relations[position - 1], lower, parts[position], is_lower=True)
-        if upper is not None and relations[position].text != "<":
-            self.wrong_relation(relations[position], upper, parts[position], is_lower=False)
+        sides = [
+            (parts[at if at < position else at + 1], _seen_from_indices(relations[at], at < position))
+            for at in range(max(position - 1, 0), min(position + 1, len(relations)))
+        ]
+        lowers = [_next(bound, way == ">") for bound, way in sides if way in (">", ">=", "==")]
+        uppers = [_next(bound, way != "<") for bound, way in sides if way in ("<", "<=", "==")]
+        turned = [each for each in relations if each.text not in ("<", "<=")]
+        if turned:
+            self.turned(turned[0], lowers, uppers, parts[position], bounds)
+        elif position and relations[position - 1].text != "<=":
+            self.wrong_relation(relations[position - 1], parts[position - 1], parts[position], is_lower=True)
+        if not turned and position + 1 < len(parts) and relations[position].text != "<":
+            self.wrong_relation(relations[position], parts[position + 1], parts[position], is_lower=False)
+        lower, upper = (found[0] if found else None for found in (lowers, uppers))
         return Generator(lower, upper, "<=", "<", span, step, width)
+
+    def turned(
+        self,
+        relation: _Token,
+        lowers: Sequence[SacExpression | Dot],
+        uppers: Sequence[SacExpression | Dot],
+        variables: SacExpression | Dot,
+        span: Span,
+    ) -> None:
+        """Say how a generator is written whose relations are not `<` and `<=`; what it means is taken as it would be then."""
+        whole = "a generator is `lower <= indices < upper`"
+        help, fix = "choose in the body, as in `c ? x : y`, or write a part for each side", None
+        if relation.text != "!=" and len(lowers) < 2 and len(uppers) < 2:
+            names = self.source.slice(variables.span)
+            before = f"{self.bound_text(lowers[0])} <= " if lowers else ""
+            behind = f" < {self.bound_text(uppers[0])}" if uppers else ""
+            good = f"{before}{names}{behind}"
+            help, fix = f"write `{good}`", Fix(f"write `{good}`", (Edit(span, good),))
+        elif relation.text != "!=":
+            help = "write one lower and one upper bound: `max(a, b) <= indices < min(c, d)`"
+        self.spoiled = self.spoiled or fix is None
+        self.say(
+            codes.GENERATOR_RELATION, relation.span, f"`{relation.text}` cannot stand here: {whole}", help=help, fix=fix
+        )
+
+    def bound_text(self, bound: SacExpression | Dot) -> str:
+        """A bound as it is written, with the 1 that was added to it."""
+        if isinstance(bound, Binary) and isinstance(bound.right, Number) and bound.right.span == NO_SPAN:
+            return f"{self.bound_text(bound.left)} + 1"
+        if isinstance(bound, ArrayLiteral) and bound.elements and bound.elements[0].span == bound.span:
+            return f"[{', '.join(each.text for each in bound.elements if isinstance(each, Number))}]"
+        text = self.source.slice(bound.span)
+        return f"({text})" if isinstance(bound, Binary) and bound.op == "++" else text
 
     def grid(self) -> tuple[SacExpression | None, SacExpression | None]:
         """`step s width w` behind the bounds, if they stand there."""
@@ -1381,14 +1423,11 @@ class _Parser:
         self, relation: _Token, bound: SacExpression | Dot | None, variables: SacExpression | Dot, *, is_lower: bool
     ) -> None:
         assert bound is not None
-        text, names = self.source.slice(bound.span), self.source.slice(variables.span)
-        if isinstance(bound, Binary) and bound.op == "++":
-            text = f"({text})"
-        shifts = relation.text in ("<", ">") if is_lower else relation.text in ("<=", ">=")
-        good = f"{text} + 1" if shifts else text
+        names = self.source.slice(variables.span)
+        good = self.bound_text(_next(bound, relation.text == ("<" if is_lower else "<=")))
         whole = f"{good} <= {names}" if is_lower else f"{names} < {good}"
         fix = None
-        if relation.text in ("<", "<=") and not isinstance(bound, Dot):
+        if not isinstance(bound, Dot):
             fix = Fix(
                 f"write `{whole}`", (Edit(bound.span | relation.span, f"{good} <=" if is_lower else f"< {good}"),)
             )
@@ -1481,6 +1520,31 @@ def _beyond(type_: str) -> int:
     """The smallest number above the range of an integer type."""
     signed = type_.startswith("int")
     return 1 << (int(type_.strip("uint")) - signed)
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _seen_from_indices(relation: _Token, bound_is_left: bool) -> str:
+    """The relation of the indices to a bound: `2 <= i` is `>=`."""
+    return _MIRRORED[relation.text] if bound_is_left else relation.text
+
+
+def _next(bound: SacExpression | Dot, shifts: bool) -> SacExpression | Dot:
+    """A bound, or what is one larger; `.` is the same on both sides of a relation."""
+    if isinstance(bound, Dot) or not shifts:
+        return bound
+    if isinstance(bound, Binary) and bound.op == "-" and isinstance(bound.right, Number) and bound.right.value == 1:
+        return bound.left
+    if isinstance(bound, ArrayLiteral) and all(_is_plain(each) for each in bound.elements):
+        numbers = [int(each.value) + 1 for each in bound.elements if isinstance(each, Number)]
+        return ArrayLiteral(tuple(Number(str(each), each, None, bound.span) for each in numbers), bound.span)
+    return Binary("+", bound, Number("1", 1, None, NO_SPAN), bound.span, bound.span)
+
+
+def _is_plain(node: SacExpression) -> bool:
+    """Whether this is a whole number without a type."""
+    return isinstance(node, Number) and node.type is None and isinstance(node.value, int)
 
 
 def _variables(part: SacExpression | Dot) -> str | tuple[str, ...] | None:
