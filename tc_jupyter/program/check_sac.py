@@ -359,11 +359,14 @@ class _Checker:
         scope = {param.name.name for param in function.params}
         used: set[str] = set()
         self.partly: set[str] = set()
+        before = len(self.diagnostics)
         self.statements(function.body, scope, used)
         for result in function.results:
             self.expression(result, scope, used)
+        if function.broken or any(each.is_error for each in self.diagnostics[before:]):
+            return  # who mends that may use them
         for name, span in {each.name: each.span for each in assigned_names(function.body)}.items():
-            if name not in used and not function.broken:
+            if name not in used:
                 self.say(codes.UNUSED, span, f"`{name}` is never used", help="remove it; it is not computed")
 
     def statements(self, statements: Sequence[Statement], scope: set[str], used: set[str]) -> None:

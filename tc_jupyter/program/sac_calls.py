@@ -92,7 +92,7 @@ class Later:
 class Calls(WithLoops):
     """Calls of functions."""
 
-    def declared(self, found: Value, type_: SacType, span: Span, what: str) -> Value:
+    def declared(self, found: Value, type_: SacType, span: Span, what: str, note: str = "") -> Value:
         """`found` in its declared type; refuses what can never fit."""
         dtype = DType(BASES[type_.base])
         if narrows(found.kind, dtype):
@@ -108,7 +108,7 @@ class Calls(WithLoops):
                 codes.SAC_RESULT_TYPE,
                 span,
                 f"{what} has rank {found.rank} and is declared `{type_text(type_)}`",
-                help=f"its shape is {self.shape_text(found.shape)}",
+                help=f"its shape is {self.shape_text(found.shape)}{note}",
             )
         if not isinstance(type_.shape, str):
             for axis, (wanted, extent) in enumerate(zip(type_.shape, found.shape, strict=True)):

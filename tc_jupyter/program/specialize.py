@@ -31,6 +31,7 @@ from tc_jupyter.syntax.sac_tree import (
     Selection,
     SetExpr,
     WithLoop,
+    sac_walk,
 )
 from tc_jupyter.syntax.sac_tree import Binary as BinaryNode
 from tc_jupyter.syntax.sac_tree import Unary as UnaryNode
@@ -110,6 +111,16 @@ def _depth() -> int:
     while frame is not None:
         frame, count = frame.f_back, count + 1
     return count
+
+
+def _note_of_vector(node: SacExpression) -> str:
+    """What helps where the bare name of a pattern was taken for a number: `{ i -> i | i < n }`."""
+    if not isinstance(node, SetExpr):
+        return ""
+    names = [part.pattern.names[0].name for part in node.partitions if part.pattern.vector]
+    used = {each.name for part in node.partitions for each in sac_walk(part.body) if isinstance(each, Name)}
+    name = next((each for each in names if each in used), None)
+    return f"; `{name} -> ..` names the index vector, `[{name}] -> ..` its component" if name else ""
 
 
 class _Specializer(Calls):
@@ -266,6 +277,7 @@ class _Specializer(Calls):
             f"result {position} of `{function.name.name}`"
             if len(function.types) > 1
             else f"the result of `{function.name.name}`",
+            _note_of_vector(function.results[position]),
         )
         dtype = DType(BASES[type_.base])
         shape = tuple(self.bound(extent, span) for extent in found.shape)

@@ -138,11 +138,23 @@ _TOKEN = re.compile(
   | (?P<open_comment>/\*.*)
   | (?P<number>(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|(?:\d+\.(?!\.)\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)[A-Za-z0-9_]*)
   | (?P<name>[^\W\d]\w*)
-  | (?P<symbol>\.\.\.|::|->|<=|>=|==|!=|&&|\|\||\+\+|[-+*/%]=(?!=)|[-+*/%()\[\]{},:;?=<>!.|])
+  | (?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+  | (?P<hash>\#[^\n]*)
+  | (?P<symbol>\.\.\.|::|<<|>>|->|<=|>=|==|!=|&&|\|\||\+\+|[-+*/%]=(?!=)|[-+*/%()\[\]{},:;?=<>!.|&^~])
   | (?P<unknown>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
+_BITS = {
+    "&": "write `&&` between truth values; there are no operators on bits",
+    "|": "write `||` between truth values; there are no operators on bits",
+    "^": "write `pow(x, y)` for a power, `!=` between truth values; there are no operators on bits",
+    "~": "write `!` before a truth value; there are no operators on bits",
+    "<<": "there are no operators on bits: multiply by a power of 2, `a * 2` for `a << 1`",
+    ">>": "there are no operators on bits: divide by a power of 2, `a / 2` for `a >> 1`",
+}
+"""Operators of C, and what to write."""
+
 _SUFFIXES = {
     "b": "int8",
     "s": "int16",
@@ -161,7 +173,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    kind: str  # `number`, `name`, `symbol`, `end`
+    kind: str  # `number`, `name`, `symbol`, `text`, `end`
     text: str
     span: Span
 
@@ -219,6 +231,9 @@ class _Parser:
                         "the comment is never closed",
                         help="end it with `*/`",
                     )
+            elif kind == "hash":
+                self.comments.append(span)
+                self._unknown("#", Span(span.start, span.start + 1))
             elif kind == "unknown":
                 self._unknown(match.group(), span)
             else:
@@ -229,15 +244,16 @@ class _Parser:
         return tokens
 
     def _unknown(self, char: str, span: Span) -> None:
-        hints = {
-            "&": "write `&&`",
-            "^": "write `pow(x, y)`",
-            "~": "write `!`",
-            "=": "",
-            "#": "comments start with `//`",
-        }
-        self.say(
-            codes.UNKNOWN_CHARACTER, span, f"`{char}` is not part of the language", help=hints.get(char, "delete it")
+        help = "comments start with `//`" if char == "#" else "delete it"
+        self.say(codes.UNKNOWN_CHARACTER, span, f"`{char}` is not part of the language", help=help)
+
+    def no_operator(self, token: _Token) -> NoReturn:
+        """Refuse an operator of C on bits."""
+        self.fail(
+            f"`{token.text}` is not part of the language",
+            code=codes.UNKNOWN_CHARACTER,
+            span=token.span,
+            help=_BITS[token.text],
         )
 
     def _function_starts(self) -> set[int]:
@@ -558,6 +574,9 @@ class _Parser:
             self.next()
             self.say(codes.DIGIT_NAME, token.span, f"`{token.text}` is not a name", help="a name starts with a letter")
             return Name(token.text, token.span)
+        if token.text == "&":
+            help = "delete it: arguments are not changed, and a function returns what it computes"
+            self.fail("`&` is not part of the language", code=codes.UNKNOWN_CHARACTER, help=help)
         if token.kind != "name":
             self.fail(f"expected a name {role}, found {self.found()}", help="a name starts with a letter")
         if token.text in RESERVED:
@@ -583,6 +602,10 @@ class _Parser:
 
     def type(self) -> SacType | None:
         """A type; `None` after a message when its shape or word is wrong but its end is clear."""
+        if self.is_at("const") and self.tokens[self.at + 1].kind == "name":
+            self.say(
+                codes.BAD_TYPE, self.next().span, "`const` is no part of a type", help="delete it: nothing is changed"
+            )
         token = self.token
         if token.kind != "name":
             self.fail(f"expected a type, found {self.found()}", help="for example `float[*]`, `int[.,3]`, `double`")
@@ -773,8 +796,8 @@ class _Parser:
 
     def assign(self) -> Assign | Unpack:
         """`x = e`, `x += e`, `x++` or `a, b = f(x)`, without the `;`."""
+        self.refuse_statement(self.token)
         token = self.token
-        self.refuse_statement(token)
         name = self.name("on the left of `=`")
         if self.is_at(","):
             return self.unpack(name)
@@ -846,9 +869,30 @@ class _Parser:
             self.skip_block()
             self.fail(f"`{token.text}` cannot stand here", span=token.span, help=help)
         if token.text in self.types and token.kind == "name" and self.tokens[self.at + 1].text != "(":
-            self.fail("variables are not declared", help="write `name = expression;`")
+            self.declaration()
+        if self.is_at("++") or (self.is_at("-") and self.tokens[self.at + 1].text == "-"):
+            sign = "++" if self.is_at("++") else "--"
+            self.fail(f"`{sign}` stands behind its variable", help=f"write `n{sign};`")
+        if token.kind == "name" and token.text not in RESERVED and self.tokens[self.at + 1].text == "(":
+            help = f"functions only compute: write `x = {token.text}(..);`, or delete the call"
+            self.fail("a call is no statement", span=token.span, help=help)
         if token.text == "def":
             self.fail("`def` belongs to `%%tc`", help="a function starts with its result type")
+
+    def declaration(self) -> None:
+        """Say that a variable is declared, and read on behind its type."""
+        begin = self.next()
+        if self.is_at("["):
+            while not self.is_at("]", ";", "{", "}", "=") and self.token.kind != "end":
+                self.next()
+            self.accept("]")
+        span = begin.span | self.last.span
+        if self.token.kind == "name" and self.tokens[self.at + 1].text == "=":
+            fix = Fix("leave the type out", (Edit(Span(span.start, self.token.span.start), ""),))
+            self.say(codes.SYNTAX_ERROR, span, "variables are not declared", help="write `name = expression;`", fix=fix)
+            self.spoiled = True
+            return
+        self.fail("variables are not declared", span=span, help="write `name = expression;`")
 
     def skip_block(self) -> None:
         """Go behind a statement of another language that ends with a block: `for (..) { .. }`, `if (..) { .. } else { .. }`."""
@@ -868,7 +912,9 @@ class _Parser:
         token = self.token
         if token.text == "." and self.tokens[self.at + 1].kind == "name":
             return f"functions stand before their argument: `{self.tokens[self.at + 1].text}(..)`"
-        if token.kind in ("name", "number"):
+        if token.text == "|":
+            return _BITS["|"]
+        if token.kind in ("name", "number", "text"):
             return "write an operator before it, or `;`"
         return "end the statement with `;`"
 
@@ -952,6 +998,8 @@ class _Parser:
                 message = f"`{token.text}` is an operator of Python"
                 self.say(codes.PYTHON_OPERATOR, token.span, message, help=f"write `{good}`", fix=fix)
                 self.tokens[self.at] = token = _Token("symbol", good, token.span)
+            if token.text in _BITS and token.text != "|" and token.kind == "symbol":
+                self.no_operator(token)
             level = _POWER.get(token.text) if token.kind == "symbol" else None
             if level is None or level < power:
                 return left
@@ -995,7 +1043,10 @@ class _Parser:
                 self.next()
             while self.more(bool(indices), "]"):
                 indices.append(self.dot() or self.expression())
-            self.expect("]", "after the indices of a selection")
+            part = (
+                "a part is `take([3], drop([1], a))`, or `{ [i] -> a[i + 1] | [i] < [3] }`" if self.is_at(":") else None
+            )
+            self.expect("]", "after the indices of a selection", help=part)
             if listed:
                 self.expect("]", "after the indices of a selection", help="write `a[[., j]]` or `a[., j]`")
             node = Selection(node, tuple(indices), node.span | self.last.span)
@@ -1035,6 +1086,11 @@ class _Parser:
             return self.number(token)
         if token.kind == "name":
             return self.word(token)
+        if token.kind == "text":
+            help = "values are numbers and arrays of them; Python prints what a function returns"
+            self.fail(f"{token.text[:40]} is a text, and there are none", code=codes.UNKNOWN_CHARACTER, help=help)
+        if token.text in _BITS and token.kind == "symbol" and token.text != "|":
+            self.no_operator(token)
         if self.accept("("):
             self.no_cast_of_c()
             inner = self.expression()
@@ -1053,6 +1109,10 @@ class _Parser:
 
     def no_cast_of_c(self) -> None:
         """Refuse `(type) a`, behind the bracket; the type may be one of another language, and may have axes."""
+        if self.is_at(":"):
+            self.fail(
+                "types do not stand before values", help="leave `(:type)` out: the declared type of the result says it"
+            )
         at = self.at
         words: list[_Token] = []
         while self.tokens[at].kind == "name":
@@ -1093,6 +1153,10 @@ class _Parser:
             return "a power is written `pow(x, y)`"
         if token.text in ("=", ">") and self.last.text in ("=", "<", ">"):
             return "comparisons are `< <= > >= == !=`"
+        if self.last.text == "++" and token.text in (";", ")", ","):
+            return "`++` joins arrays between values; `n++;` is a statement of its own"
+        if token.text == ":" and self.last.text in ("[", ","):
+            return "a whole axis is written `.`, as in `a[., 1]`"
         return "an operand is missing here: write it, or delete the operator before it"
 
     def word(self, token: _Token) -> SacExpression:
@@ -1443,7 +1507,8 @@ class _Parser:
 
     def with_loop(self) -> WithLoop:
         begin = self.next().span
-        self.expect("{", "after `with`")
+        form = "write `with { (lower <= iv < upper) : e; } : genarray(shape, 0)`" if self.is_at("(") else None
+        self.expect("{", "after `with`", help=form)
         generators: list[WithGenerator] = []
         while self.is_at("("):
             generators.append(self.with_generator())
