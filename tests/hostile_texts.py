@@ -376,6 +376,12 @@ _SAC_LETS = {
     "shape": "genarray(shape(x{m}) + shape(x{m}), 1)",
     "boxes": "{{ [i] -> x{m}[i] | [i] < shape(x{m}); [i] -> 0 | [i] < shape(x{m}) * 2 }}",
 }
+_SAC_BLOCKS = {
+    "if (s > 0) { s = s + 1; ": " }",
+    "if (s > 0) { s = 2; } else { ": " }",
+    "for (i = 0; i < s; i++) { s = s + i; ": " }",
+    "do { s = s - 1; ": " } while (s > 0);",
+}
 
 
 def sac_constructs() -> dict[str, Construct]:
@@ -424,6 +430,18 @@ def sac_constructs() -> dict[str, Construct]:
             length - 60,
             "int f(int s) { @ return s; }",
         ),
+        **{
+            f"nested blocks {opening}": lambda length, o=opening, c=closing: _nested(
+                o, "s = 1;", c, length, "int f(int s) { @ return s; }"
+            )
+            for opening, closing in _SAC_BLOCKS.items()
+        },
+        "results of one call": lambda length: (
+            lambda n: (
+                f"{', '.join(['int'] * n)} g(int a) {{ return ({', '.join(['a'] * n)}); }} "
+                f"int f(int a) {{ {', '.join(f'x{k}' for k in range(n))} = g(a); return x0; }}"
+            )
+        )(max(1, length // 16)),
         "rounds": lambda length: "int[.] f(int[.] a) { for (i = 0; i < 250; i++) { a = a + i * a; } return a; }",
         "definitions of one name": lambda length: _many(lambda n: f"int f(int[{n}] a) {{ return a[0]; }}", length, "@"),
         "ranks": lambda length: _many(lambda n: ".", length // 2, "int[@] f(int[@] a) { return a; }", ","),

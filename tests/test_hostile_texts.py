@@ -53,6 +53,10 @@ KNOWN_SAC = [
     "with in bound 48 deep",
     "every operator 95 deep",
     "partitions of products",
+    "nested blocks if (s > 0) { s = s + 1; ",
+    "nested blocks for (i = 0; i < s; i++) { s = s + i; ",
+    "nested blocks if (s > 0) { s = 2; } else { ",
+    "results of one call",
 ]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tc_jupyter.diagnostics import CallError, Diagnostic, SourceText, codes
 from tc_jupyter.program import ArgumentType, CheckedFunction, DType, Program, Signature, Specialized, bind_call
+from tc_jupyter.program.sac_helpers import size_names
 from tc_jupyter.program.sac_rewrites import Rewrites, rewrites
 from tc_jupyter.program.sac_signature import select_overload
 from tc_jupyter.runtime.arguments import (
@@ -35,7 +36,7 @@ from tc_jupyter.syntax.sac_parser import BASES
 from tc_jupyter.syntax.sac_tree import SacType
 
 from .definition import Definition, Options
-from .function_analysis import analyze_program
+from .function_analysis import FunctionAnalysis, analyze_program
 
 _EXTENT = 3
 """Of every axis of an array that only tells a rank."""
@@ -80,7 +81,7 @@ class OpenDefinition:
             return
         analysis, _ = analyze_program(specialized.program)
         if analysis.ok:
-            self.latest = Definition(analysis, self.options, None, _verifier(specialized))
+            self.latest = Definition(analysis, self.options, None, _verifier(specialized, analysis))
 
     @property
     def name(self) -> str:
@@ -257,7 +258,7 @@ class OpenDefinition:
                 self._refuse(found.diagnostics)
             analysis, said = analyze_program(specialized.program)
             if analysis.ok:
-                definition = Definition(analysis, self.options, None, _verifier(specialized))
+                definition = Definition(analysis, self.options, None, _verifier(specialized, analysis))
                 return _Entry(found.signature, definition)
             # a proof that fails for symbols may hold for the numbers of this call
             if scalars:
@@ -316,5 +317,15 @@ def _serves(signature: Signature, arguments: Sequence[ArgumentType], read: Seque
     return all(_elements(read[at]) == values for at, values in signature.values)
 
 
-def _verifier(specialized: Specialized) -> Any:
-    return specialized.verify if specialized.checks else None
+def _verifier(specialized: Specialized, analysis: FunctionAnalysis) -> Any:
+    """What verifies a call; extents that only range inference knows, of what a `%%tc` def computes, are filled in before."""
+    used = set[str]().union(*(size_names(check.condition) for check in specialized.checks))
+    used |= set[str]().union(*(size_names(expr) for check in specialized.checks for _, expr in check.shown))
+    extents = {name: expr for name, expr in analysis.ranges.sizes.items() if name in used and "." in name}
+    if not extents:
+        return specialized.verify if specialized.checks else None
+
+    def verify(sizes: Mapping[str, int], scalars: Mapping[str, int | float | bool]) -> Diagnostic | None:
+        return specialized.verify({**sizes, **{name: expr.evaluate(sizes) for name, expr in extents.items()}}, scalars)
+
+    return verify

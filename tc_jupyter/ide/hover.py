@@ -262,7 +262,7 @@ def _tensor_as_written(cell: Cell, place: Place) -> Json | None:
 
 def _variable(cell: Cell, place: Place, item: sac_tree.SacFunction) -> Json:
     """A variable of a `%%sac` function: the assignment that it has its value from."""
-    every = [(name, s) for s in sac_tree.inner_statements(item.body) for name in sac_tree.assigned_names((s,))]
+    every = [(name, s) for s in sac_tree.inner_statements(item.body) for name in sac_tree.own_names(s)]
     own = [
         (name, s) for name, s in every if name.name == place.name and isinstance(s, sac_tree.Assign | sac_tree.Unpack)
     ]
@@ -270,7 +270,7 @@ def _variable(cell: Cell, place: Place, item: sac_tree.SacFunction) -> Json:
     title = place.name
     if before:
         found = before[-1]
-        names = ", ".join(name.name for name in sac_tree.assigned_names((found,)))
+        names = ", ".join(name.name for name in sac_tree.own_names(found))
         title = f"{names} = {_short(sac_to_text(found.value))}"
     return _answer(cell, place.span, place.kind, title, ["variable"])
 

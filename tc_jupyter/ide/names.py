@@ -344,10 +344,10 @@ class _SacFunction:
                     self.expression(statement.condition, scope)
                     self.statements((*statement.step, *statement.body), scope)
                 case sac_tree.BrokenAssign():
-                    if statement.name:
-                        scope.setdefault(statement.name, ("tensor", ("of", self.number, statement.name)))
-                    for name in words(self.source, statement.span, self.comments):
-                        self.word(name, scope)
+                    for name in statement.names:
+                        scope.setdefault(name, ("tensor", ("of", self.number, name)))
+                    for word in words(self.source, statement.span, self.comments):
+                        self.word(word, scope)
 
     def assigned(self, name: tree.Name, scope: Scope) -> None:
         """A variable that a statement gives a value to: of the function, or of the with-loop part around it."""

@@ -267,6 +267,7 @@ class _Checker:
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
         self.diagnostics: list[Diagnostic] = []
+        self.said: set[Diagnostic] = set()
         self.demands = Demands(cell.defined)
         self.partly: set[str] = set()  # names that have a value on some ways only
         self.depths, self.recursive, self.deepest = self._calls()
@@ -274,8 +275,12 @@ class _Checker:
     def say(
         self, code: Code, span: Span, message: str, *, help: str | None = None, labels: tuple[Label, ...] = ()
     ) -> None:
-        new = Diagnostic(code, span, message, labels=labels, help=help)
-        if new not in self.diagnostics:
+        self.keep(Diagnostic(code, span, message, labels=labels, help=help))
+
+    def keep(self, new: Diagnostic) -> None:
+        """Add a message, once."""
+        if new not in self.said:
+            self.said.add(new)
             self.diagnostics.append(new)
 
     def function(self, function: SacFunction) -> CheckedFunction:
@@ -316,8 +321,7 @@ class _Checker:
             arguments.append(ArgumentType(DType(BASES[param.type.base]), param.type.rank))
         found = specialize(self.cell, function, Signature(tuple(arguments)))
         for diagnostic in found.diagnostics:
-            if diagnostic not in self.diagnostics:
-                self.diagnostics.append(diagnostic)
+            self.keep(diagnostic)
         return found
 
     def parameters(self, function: SacFunction) -> None:
@@ -355,11 +359,14 @@ class _Checker:
         scope = {param.name.name for param in function.params}
         used: set[str] = set()
         self.partly: set[str] = set()
+        before = len(self.diagnostics)
         self.statements(function.body, scope, used)
         for result in function.results:
             self.expression(result, scope, used)
+        if function.broken or any(each.is_error for each in self.diagnostics[before:]):
+            return  # who mends that may use them
         for name, span in {each.name: each.span for each in assigned_names(function.body)}.items():
-            if name not in used and not function.broken:
+            if name not in used:
                 self.say(codes.UNUSED, span, f"`{name}` is never used", help="remove it; it is not computed")
 
     def statements(self, statements: Sequence[Statement], scope: set[str], used: set[str]) -> None:
@@ -389,9 +396,8 @@ class _Checker:
                     self.expression(statement.condition, inside, used)
                     self.partly |= inside - scope
                 case BrokenAssign():
-                    if statement.name:
-                        scope.add(statement.name)
-                        used.add(statement.name)
+                    scope.update(statement.names)
+                    used.update(statement.names)
 
     def received(self, statement: Unpack) -> None:
         """Whether the only definition that a call can mean has as many results as names receive them."""

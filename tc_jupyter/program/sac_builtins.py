@@ -347,7 +347,7 @@ class Builtins(Selections):
                 codes.SELECTION_OUT_OF_BOUNDS,
                 node.span,
                 f"`tile` leaves axis {axis}",
-                (("it begins at", offsets[axis]), ("ends before", end), ("present", found.shape[axis])),
+                (("the begin", offsets[axis]), ("the end", end), ("the extent", found.shape[axis])),
                 help=f"limit it with `min(.., shape(a)[{axis}])`",
             )
         shape[: len(sizes)] = self.frame(shape[: len(sizes)], node.span, context)

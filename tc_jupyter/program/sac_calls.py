@@ -38,7 +38,7 @@ from .sac_helpers import accepts, closeness, count_uses, several
 from .sac_inline import inline_program
 from .sac_primitives import ARITY, CASTS, arities, is_builtin, no_function_help, primitive, usage
 from .sac_signature import ArgumentType, fits_shape
-from .sac_sizes import ZERO, constant, same
+from .sac_sizes import ZERO, constant, index_names, same
 from .sac_sizes import value as number_of
 from .sac_values import Value, alone, compute, kind_text, narrows, storage, weight
 from .sac_with_loops import WithLoops
@@ -92,7 +92,7 @@ class Later:
 class Calls(WithLoops):
     """Calls of functions."""
 
-    def declared(self, found: Value, type_: SacType, span: Span, what: str) -> Value:
+    def declared(self, found: Value, type_: SacType, span: Span, what: str, note: str = "") -> Value:
         """`found` in its declared type; refuses what can never fit."""
         dtype = DType(BASES[type_.base])
         if narrows(found.kind, dtype):
@@ -108,7 +108,7 @@ class Calls(WithLoops):
                 codes.SAC_RESULT_TYPE,
                 span,
                 f"{what} has rank {found.rank} and is declared `{type_text(type_)}`",
-                help=f"its shape is {self.shape_text(found.shape)}",
+                help=f"its shape is {self.shape_text(found.shape)}{note}",
             )
         if not isinstance(type_.shape, str):
             for axis, (wanted, extent) in enumerate(zip(type_.shape, found.shape, strict=True)):
@@ -178,8 +178,7 @@ class Calls(WithLoops):
             case Loop():
                 self.loop(statement, later, env, context)
             case BrokenAssign():
-                if statement.name:
-                    env[statement.name] = None
+                env |= dict.fromkeys(statement.names, None)
 
     def received(self, statement: Unpack, env: Env, context: Context) -> tuple[Value, ...]:
         """The results of a call, one for each name."""
@@ -491,7 +490,7 @@ class Calls(WithLoops):
         found: list[Value] = []
         for result in inline_program(self.out, program, arguments, scalars, sizes, lifted, node.span):
             tensor = self.out.temps[result]
-            shape = tuple(Size(f"{result}.{k + len(lifted)}") for k in range(tensor.rank - len(lifted)))
+            shape = tuple(self.out.extent(result, axis) or ZERO for axis in range(len(lifted), tensor.rank))
             before = tuple(IndexVar(index) for index in lifted)
             found.append(self.reading(result, tensor.dtype, shape, node.span, before))
         return tuple(found)
@@ -523,6 +522,14 @@ class Calls(WithLoops):
         return all(e is not None and same(e, s) for e, s in zip(extents, operand.shape, strict=True))
 
     def _unify(self, dim: Expr, extent: Expr, sizes: dict[str, Expr], span: Span, name: str, parameter: str) -> None:
+        if index_names(extent):  # its statements are computed for all indices at once
+            index = min(index_names(extent)).partition("'")[0]
+            self.refuse(
+                codes.INHOMOGENEOUS,
+                span,
+                f"the shape of argument `{parameter}` of `{name}` depends on the value of index `{index}`",
+                help=f"a function of another cell needs one shape for all indices: define `{name}` in this cell",
+            )
         if isinstance(dim, Size) and dim.name not in sizes:
             sizes[dim.name] = extent
             return

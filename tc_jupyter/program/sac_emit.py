@@ -116,14 +116,19 @@ class Emitter:
         return name
 
     def extent(self, tensor: str, dimension: int) -> Expr | None:
-        """The extent of a tensor that starts at 0 in this dimension, or `None`."""
+        """The extent of a tensor that starts at 0 in this dimension, or `None`; a view starts at 0 whatever it is a view of."""
         if tensor in self.inputs:
             dims = self.inputs[tensor].dims or ()
             return dims[dimension] if dimension < len(dims) else None
         temp = self.temps.get(tensor)
+        is_view = temp is not None and temp.view_of is not None
+        while temp is not None and temp.view_of is not None:
+            temp = self.temps.get(temp.view_of)
         if temp is None or temp.box is None:
             return Size(f"{tensor}.{dimension}")
         low, high = temp.box[dimension]
+        if is_view:
+            return sub(high, low)
         return high if same(low, Const(0, DType.INT64)) else None
 
     def add(self, draft: Draft, guards: tuple[Expr, ...], neutral: Expr) -> None:

@@ -282,7 +282,8 @@ class _Probe:
                     self.statements((*statement.body, *statement.step), inside)
                     env |= {name: _either(env.get(name), rank) for name, rank in inside.items()}
                 case BrokenAssign():
-                    env.pop(statement.name or "", None)
+                    for name in statement.names:
+                        env.pop(name, None)
 
 
 def _either(left: Rank | None, right: Rank | None) -> Rank:

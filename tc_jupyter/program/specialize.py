@@ -31,6 +31,7 @@ from tc_jupyter.syntax.sac_tree import (
     Selection,
     SetExpr,
     WithLoop,
+    sac_walk,
 )
 from tc_jupyter.syntax.sac_tree import Binary as BinaryNode
 from tc_jupyter.syntax.sac_tree import Unary as UnaryNode
@@ -110,6 +111,16 @@ def _depth() -> int:
     while frame is not None:
         frame, count = frame.f_back, count + 1
     return count
+
+
+def _note_of_vector(node: SacExpression) -> str:
+    """What helps where the bare name of a pattern was taken for a number: `{ i -> i | i < n }`."""
+    if not isinstance(node, SetExpr):
+        return ""
+    names = [part.pattern.names[0].name for part in node.partitions if part.pattern.vector]
+    used = {each.name for part in node.partitions for each in sac_walk(part.body) if isinstance(each, Name)}
+    name = next((each for each in names if each in used), None)
+    return f"; `{name} -> ..` names the index vector, `[{name}] -> ..` its component" if name else ""
 
 
 class _Specializer(Calls):
@@ -239,17 +250,19 @@ class _Specializer(Calls):
         return tuple(infos)
 
     def _result_names(self, function: SacFunction) -> list[str]:
-        names: list[str] = []
+        names: dict[str, int] = {}  # how many are made of each
         for position, node in enumerate(function.results):
-            name = (
+            base = (
                 node.name if isinstance(node, Name) else "result" if len(function.results) == 1 else f"result{position}"
             )
+            name = base
             while name in self.out.inputs or name in names:
-                name = f"{name}_out"
-            names.append(name)
+                names[base] = names.get(base, 0) + 1
+                name = f"{base}_out{names[base] if names[base] > 1 else ''}"
+            names.setdefault(name, 0)
         for name in names:
             self.out.temps[name] = Temp(name, DType.BOOL, None)  # reserves the name
-        return names
+        return list(names)
 
     def result(
         self, function: SacFunction, position: int, type_: SacType | None, found: Value, name: str, context: Context
@@ -264,6 +277,7 @@ class _Specializer(Calls):
             f"result {position} of `{function.name.name}`"
             if len(function.types) > 1
             else f"the result of `{function.name.name}`",
+            _note_of_vector(function.results[position]),
         )
         dtype = DType(BASES[type_.base])
         shape = tuple(self.bound(extent, span) for extent in found.shape)

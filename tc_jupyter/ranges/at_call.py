@@ -29,7 +29,7 @@ from .data import (
 )
 from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
-from .preconditions import EqualityCheck, Precondition, Preconditions
+from .preconditions import REMAINDER, EqualityCheck, Precondition, Preconditions, c_division, needed
 from .search import Numbers as Point
 from .search import Subscript, leaves_everywhere, may_leave, span, stays_inside, violation
 from .size_expr import (
@@ -534,12 +534,15 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
         return _number_message(item, values)
     access = bound.access
     failing = [c for c in item.conditions if not has_data(c) and c.names <= values.keys() and c.evaluate(values) < 0]
-    message = f"`{access.text}` leaves `{access.tensor}`"
-    if failing:
+    source = c_division(bind.program, access)
+    message = f"`{source or access.text}` leaves `{access.tensor}`"
+    if failing and source is None:
         message += f": `{_text(item, failing[0])}` is false, `{condition_numbers(failing[0], values)}`"
     labels = _range_labels(bind, item.statement, bound, values)
     witness = _witness(bind, item, values)
-    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{bound.text}`", labels, witness)
+    if source is not None and "%" in source and bound.side == "lower":
+        witness = "; ".join(filter(None, (witness, REMAINDER)))
+    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs {needed(bound, source)}", labels, witness)
 
 
 def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic:

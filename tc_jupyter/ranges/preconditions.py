@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Const, DType, Equality, Program, Statement, Tensor, walk
+from tc_jupyter.program import Binary, Const, DType, Equality, Expr, Program, Statement, Tensor, walk
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
@@ -463,8 +463,9 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     item = items[0]
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
-    where = f"`{access.text}`"
-    needs = "needs " + " and ".join(f"`{other.bound.text}`" for other in items if other.bound is not None)
+    source = c_division(checker.ranges.program, access)
+    where = f"`{source or access.text}`"
+    needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
         Label(r.span, f"`{r.text}`")
@@ -485,6 +486,8 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
+        if source is not None:
+            help_text = "the call checks it" + (f"; {REMAINDER}" if "%" in source else "")
         return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text)
     clamp = _clamp(checker.ranges, access, bound.dimension)
     if item.kind == "DATA":
@@ -493,6 +496,30 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         return Diagnostic(codes.DATA_CHECKED, span, message, needs, (), clamp)
     message = f"{where} is checked at every point: whether it stays inside `{access.tensor}` is seen only in the data"
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
+
+
+REMAINDER = "`x % n` is negative where `x` is, as in C: `mod(x, n)` is not, for a positive `n`"
+
+
+def c_division(program: Program, access: Access) -> str | None:
+    """The text of a selection with a quotient or remainder of C, which is a long expression of floor division; else `None`."""
+    if program.language != "sac" or not any(_is_of_c(index) for index in access.read.indices):
+        return None
+    text = " ".join(program.source.slice(access.span).split())
+    return text if ("%" in text or "/" in text) and "[" in text and len(text) <= 100 else None
+
+
+def _is_of_c(index: Expr) -> bool:
+    """Whether an index has floor division of something with `min` or `max` in it."""
+    divided = (node for node in walk(index) if isinstance(node, Binary) and node.op in ("//", "%"))
+    return any(isinstance(part, Binary) and part.op in ("min", "max") for node in divided for part in walk(node))
+
+
+def needed(bound: Bound, source: str | None) -> str:
+    """What an index must fulfil; `..` stands for what the text has there."""
+    if source is None:
+        return f"`{bound.text}`"
+    return f"`{to_python(bound.limit)} <= ..`" if bound.side == "lower" else f"`.. < {to_python(bound.limit)}`"
 
 
 def _from_the_end(bound: Bound, span: Span, message: str, label: str, ranges: Ranges) -> Diagnostic:

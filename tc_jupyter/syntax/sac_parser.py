@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from tc_jupyter.diagnostics import Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
+from tc_jupyter.diagnostics import NO_SPAN, Code, Diagnostic, Edit, Fix, SourceText, Span, codes, nearest
 
 from . import elsewhere
 from .sac_tree import (
@@ -138,11 +138,23 @@ _TOKEN = re.compile(
   | (?P<open_comment>/\*.*)
   | (?P<number>(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|(?:\d+\.(?!\.)\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)[A-Za-z0-9_]*)
   | (?P<name>[^\W\d]\w*)
-  | (?P<symbol>\.\.\.|::|->|<=|>=|==|!=|&&|\|\||\+\+|[-+*/%]=(?!=)|[-+*/%()\[\]{},:;?=<>!.|])
+  | (?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+  | (?P<hash>\#[^\n]*)
+  | (?P<symbol>\.\.\.|::|<<|>>|->|<=|>=|==|!=|&&|\|\||\+\+|[-+*/%]=(?!=)|[-+*/%()\[\]{},:;?=<>!.|&^~])
   | (?P<unknown>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
+_BITS = {
+    "&": "write `&&` between truth values; there are no operators on bits",
+    "|": "write `||` between truth values; there are no operators on bits",
+    "^": "write `pow(x, y)` for a power, `!=` between truth values; there are no operators on bits",
+    "~": "write `!` before a truth value; there are no operators on bits",
+    "<<": "there are no operators on bits: multiply by a power of 2, `a * 2` for `a << 1`",
+    ">>": "there are no operators on bits: divide by a power of 2, `a / 2` for `a >> 1`",
+}
+"""Operators of C, and what to write."""
+
 _SUFFIXES = {
     "b": "int8",
     "s": "int16",
@@ -161,7 +173,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    kind: str  # `number`, `name`, `symbol`, `end`
+    kind: str  # `number`, `name`, `symbol`, `text`, `end`
     text: str
     span: Span
 
@@ -219,6 +231,9 @@ class _Parser:
                         "the comment is never closed",
                         help="end it with `*/`",
                     )
+            elif kind == "hash":
+                self.comments.append(span)
+                self._unknown("#", Span(span.start, span.start + 1))
             elif kind == "unknown":
                 self._unknown(match.group(), span)
             else:
@@ -229,15 +244,16 @@ class _Parser:
         return tokens
 
     def _unknown(self, char: str, span: Span) -> None:
-        hints = {
-            "&": "write `&&`",
-            "^": "write `pow(x, y)`",
-            "~": "write `!`",
-            "=": "",
-            "#": "comments start with `//`",
-        }
-        self.say(
-            codes.UNKNOWN_CHARACTER, span, f"`{char}` is not part of the language", help=hints.get(char, "delete it")
+        help = "comments start with `//`" if char == "#" else "delete it"
+        self.say(codes.UNKNOWN_CHARACTER, span, f"`{char}` is not part of the language", help=help)
+
+    def no_operator(self, token: _Token) -> NoReturn:
+        """Refuse an operator of C on bits."""
+        self.fail(
+            f"`{token.text}` is not part of the language",
+            code=codes.UNKNOWN_CHARACTER,
+            span=token.span,
+            help=_BITS[token.text],
         )
 
     def _function_starts(self) -> set[int]:
@@ -499,7 +515,7 @@ class _Parser:
                         )
             except _Failed:
                 broken = True
-                assigns += self.skip_statement(start)
+                assigns.append(self.skip_statement(start))
         if not self.accept("}"):
             self.say(codes.SYNTAX_ERROR, self.token.span, f"the body of `{name.name}` is not closed", help="add `}`")
             broken = True
@@ -524,7 +540,7 @@ class _Parser:
             types, name, params, tuple(assigns), results, broken, begin | self.last.span, signature, return_span
         )
 
-    def skip_statement(self, start: int) -> list[BrokenAssign]:
+    def skip_statement(self, start: int) -> BrokenAssign:
         """Go to the end of the statement that starts at token `start`; every name that may be assigned there stays unknown."""
         depth = 0
         for token in self.tokens[start : self.at]:
@@ -543,7 +559,7 @@ class _Parser:
         span = self.tokens[start].span | self.last.span
         pairs = zip(self.tokens[start : self.at], self.tokens[start + 1 : self.at + 1], strict=True)
         names = [name.text for name, equal in pairs if name.kind == "name" and equal.text in ("=", *COMPOUND)]
-        return [BrokenAssign(name, span) for name in names] or [BrokenAssign(None, span)]
+        return BrokenAssign(tuple(dict.fromkeys(names)), span)
 
     def function_name(self) -> Name:
         token = self.token
@@ -558,6 +574,9 @@ class _Parser:
             self.next()
             self.say(codes.DIGIT_NAME, token.span, f"`{token.text}` is not a name", help="a name starts with a letter")
             return Name(token.text, token.span)
+        if token.text == "&":
+            help = "delete it: arguments are not changed, and a function returns what it computes"
+            self.fail("`&` is not part of the language", code=codes.UNKNOWN_CHARACTER, help=help)
         if token.kind != "name":
             self.fail(f"expected a name {role}, found {self.found()}", help="a name starts with a letter")
         if token.text in RESERVED:
@@ -583,6 +602,10 @@ class _Parser:
 
     def type(self) -> SacType | None:
         """A type; `None` after a message when its shape or word is wrong but its end is clear."""
+        if self.is_at("const") and self.tokens[self.at + 1].kind == "name":
+            self.say(
+                codes.BAD_TYPE, self.next().span, "`const` is no part of a type", help="delete it: nothing is changed"
+            )
         token = self.token
         if token.kind != "name":
             self.fail(f"expected a type, found {self.found()}", help="for example `float[*]`, `int[.,3]`, `double`")
@@ -773,8 +796,8 @@ class _Parser:
 
     def assign(self) -> Assign | Unpack:
         """`x = e`, `x += e`, `x++` or `a, b = f(x)`, without the `;`."""
+        self.refuse_statement(self.token)
         token = self.token
-        self.refuse_statement(token)
         name = self.name("on the left of `=`")
         if self.is_at(","):
             return self.unpack(name)
@@ -846,9 +869,30 @@ class _Parser:
             self.skip_block()
             self.fail(f"`{token.text}` cannot stand here", span=token.span, help=help)
         if token.text in self.types and token.kind == "name" and self.tokens[self.at + 1].text != "(":
-            self.fail("variables are not declared", help="write `name = expression;`")
+            self.declaration()
+        if self.is_at("++") or (self.is_at("-") and self.tokens[self.at + 1].text == "-"):
+            sign = "++" if self.is_at("++") else "--"
+            self.fail(f"`{sign}` stands behind its variable", help=f"write `n{sign};`")
+        if token.kind == "name" and token.text not in RESERVED and self.tokens[self.at + 1].text == "(":
+            help = f"functions only compute: write `x = {token.text}(..);`, or delete the call"
+            self.fail("a call is no statement", span=token.span, help=help)
         if token.text == "def":
             self.fail("`def` belongs to `%%tc`", help="a function starts with its result type")
+
+    def declaration(self) -> None:
+        """Say that a variable is declared, and read on behind its type."""
+        begin = self.next()
+        if self.is_at("["):
+            while not self.is_at("]", ";", "{", "}", "=") and self.token.kind != "end":
+                self.next()
+            self.accept("]")
+        span = begin.span | self.last.span
+        if self.token.kind == "name" and self.tokens[self.at + 1].text == "=":
+            fix = Fix("leave the type out", (Edit(Span(span.start, self.token.span.start), ""),))
+            self.say(codes.SYNTAX_ERROR, span, "variables are not declared", help="write `name = expression;`", fix=fix)
+            self.spoiled = True
+            return
+        self.fail("variables are not declared", span=span, help="write `name = expression;`")
 
     def skip_block(self) -> None:
         """Go behind a statement of another language that ends with a block: `for (..) { .. }`, `if (..) { .. } else { .. }`."""
@@ -868,7 +912,9 @@ class _Parser:
         token = self.token
         if token.text == "." and self.tokens[self.at + 1].kind == "name":
             return f"functions stand before their argument: `{self.tokens[self.at + 1].text}(..)`"
-        if token.kind in ("name", "number"):
+        if token.text == "|":
+            return _BITS["|"]
+        if token.kind in ("name", "number", "text"):
             return "write an operator before it, or `;`"
         return "end the statement with `;`"
 
@@ -952,6 +998,8 @@ class _Parser:
                 message = f"`{token.text}` is an operator of Python"
                 self.say(codes.PYTHON_OPERATOR, token.span, message, help=f"write `{good}`", fix=fix)
                 self.tokens[self.at] = token = _Token("symbol", good, token.span)
+            if token.text in _BITS and token.text != "|" and token.kind == "symbol":
+                self.no_operator(token)
             level = _POWER.get(token.text) if token.kind == "symbol" else None
             if level is None or level < power:
                 return left
@@ -995,7 +1043,10 @@ class _Parser:
                 self.next()
             while self.more(bool(indices), "]"):
                 indices.append(self.dot() or self.expression())
-            self.expect("]", "after the indices of a selection")
+            part = (
+                "a part is `take([3], drop([1], a))`, or `{ [i] -> a[i + 1] | [i] < [3] }`" if self.is_at(":") else None
+            )
+            self.expect("]", "after the indices of a selection", help=part)
             if listed:
                 self.expect("]", "after the indices of a selection", help="write `a[[., j]]` or `a[., j]`")
             node = Selection(node, tuple(indices), node.span | self.last.span)
@@ -1035,6 +1086,11 @@ class _Parser:
             return self.number(token)
         if token.kind == "name":
             return self.word(token)
+        if token.kind == "text":
+            help = "values are numbers and arrays of them; Python prints what a function returns"
+            self.fail(f"{token.text[:40]} is a text, and there are none", code=codes.UNKNOWN_CHARACTER, help=help)
+        if token.text in _BITS and token.kind == "symbol" and token.text != "|":
+            self.no_operator(token)
         if self.accept("("):
             self.no_cast_of_c()
             inner = self.expression()
@@ -1053,6 +1109,10 @@ class _Parser:
 
     def no_cast_of_c(self) -> None:
         """Refuse `(type) a`, behind the bracket; the type may be one of another language, and may have axes."""
+        if self.is_at(":"):
+            self.fail(
+                "types do not stand before values", help="leave `(:type)` out: the declared type of the result says it"
+            )
         at = self.at
         words: list[_Token] = []
         while self.tokens[at].kind == "name":
@@ -1093,6 +1153,10 @@ class _Parser:
             return "a power is written `pow(x, y)`"
         if token.text in ("=", ">") and self.last.text in ("=", "<", ">"):
             return "comparisons are `< <= > >= == !=`"
+        if self.last.text == "++" and token.text in (";", ")", ","):
+            return "`++` joins arrays between values; `n++;` is a statement of its own"
+        if token.text == ":" and self.last.text in ("[", ","):
+            return "a whole axis is written `.`, as in `a[., 1]`"
         return "an operand is missing here: write it, or delete the operator before it"
 
     def word(self, token: _Token) -> SacExpression:
@@ -1323,6 +1387,7 @@ class _Parser:
                 "expected `<=` or `<` in the generator",
                 help="a generator is `lower <= iv < upper`, `iv < upper` or `lower <= iv`",
             )
+        bounds = begin | self.last.span
         step, width = self.grid()
         span = begin | self.last.span
         if len(parts) == 3 and _variables(parts[1]) is None and any(map(_variables, parts)):
@@ -1334,13 +1399,54 @@ class _Parser:
             )
         position = self._variables_at(pattern, parts, relations)
         self.check_variables(pattern, parts[position])
-        lower = parts[position - 1] if position else None
-        upper = parts[position + 1] if position + 1 < len(parts) else None
-        if position and relations[position - 1].text != "<=":
-            self.wrong_relation(relations[position - 1], lower, parts[position], is_lower=True)
-        if upper is not None and relations[position].text != "<":
-            self.wrong_relation(relations[position], upper, parts[position], is_lower=False)
+        sides = [
+            (parts[at if at < position else at + 1], _seen_from_indices(relations[at], at < position))
+            for at in range(max(position - 1, 0), min(position + 1, len(relations)))
+        ]
+        lowers = [_next(bound, way == ">") for bound, way in sides if way in (">", ">=", "==")]
+        uppers = [_next(bound, way != "<") for bound, way in sides if way in ("<", "<=", "==")]
+        turned = [each for each in relations if each.text not in ("<", "<=")]
+        if turned:
+            self.turned(turned[0], lowers, uppers, parts[position], bounds)
+        elif position and relations[position - 1].text != "<=":
+            self.wrong_relation(relations[position - 1], parts[position - 1], parts[position], is_lower=True)
+        if not turned and position + 1 < len(parts) and relations[position].text != "<":
+            self.wrong_relation(relations[position], parts[position + 1], parts[position], is_lower=False)
+        lower, upper = (found[0] if found else None for found in (lowers, uppers))
         return Generator(lower, upper, "<=", "<", span, step, width)
+
+    def turned(
+        self,
+        relation: _Token,
+        lowers: Sequence[SacExpression | Dot],
+        uppers: Sequence[SacExpression | Dot],
+        variables: SacExpression | Dot,
+        span: Span,
+    ) -> None:
+        """Say how a generator is written whose relations are not `<` and `<=`; what it means is taken as it would be then."""
+        whole = "a generator is `lower <= indices < upper`"
+        help, fix = "choose in the body, as in `c ? x : y`, or write a part for each side", None
+        if relation.text != "!=" and len(lowers) < 2 and len(uppers) < 2:
+            names = self.source.slice(variables.span)
+            before = f"{self.bound_text(lowers[0])} <= " if lowers else ""
+            behind = f" < {self.bound_text(uppers[0])}" if uppers else ""
+            good = f"{before}{names}{behind}"
+            help, fix = f"write `{good}`", Fix(f"write `{good}`", (Edit(span, good),))
+        elif relation.text != "!=":
+            help = "write one lower and one upper bound: `max(a, b) <= indices < min(c, d)`"
+        self.spoiled = self.spoiled or fix is None
+        self.say(
+            codes.GENERATOR_RELATION, relation.span, f"`{relation.text}` cannot stand here: {whole}", help=help, fix=fix
+        )
+
+    def bound_text(self, bound: SacExpression | Dot) -> str:
+        """A bound as it is written, with the 1 that was added to it."""
+        if isinstance(bound, Binary) and isinstance(bound.right, Number) and bound.right.span == NO_SPAN:
+            return f"{self.bound_text(bound.left)} + 1"
+        if isinstance(bound, ArrayLiteral) and bound.elements and bound.elements[0].span == bound.span:
+            return f"[{', '.join(each.text for each in bound.elements if isinstance(each, Number))}]"
+        text = self.source.slice(bound.span)
+        return f"({text})" if isinstance(bound, Binary) and bound.op == "++" else text
 
     def grid(self) -> tuple[SacExpression | None, SacExpression | None]:
         """`step s width w` behind the bounds, if they stand there."""
@@ -1381,14 +1487,11 @@ class _Parser:
         self, relation: _Token, bound: SacExpression | Dot | None, variables: SacExpression | Dot, *, is_lower: bool
     ) -> None:
         assert bound is not None
-        text, names = self.source.slice(bound.span), self.source.slice(variables.span)
-        if isinstance(bound, Binary) and bound.op == "++":
-            text = f"({text})"
-        shifts = relation.text in ("<", ">") if is_lower else relation.text in ("<=", ">=")
-        good = f"{text} + 1" if shifts else text
+        names = self.source.slice(variables.span)
+        good = self.bound_text(_next(bound, relation.text == ("<" if is_lower else "<=")))
         whole = f"{good} <= {names}" if is_lower else f"{names} < {good}"
         fix = None
-        if relation.text in ("<", "<=") and not isinstance(bound, Dot):
+        if not isinstance(bound, Dot):
             fix = Fix(
                 f"write `{whole}`", (Edit(bound.span | relation.span, f"{good} <=" if is_lower else f"< {good}"),)
             )
@@ -1404,7 +1507,8 @@ class _Parser:
 
     def with_loop(self) -> WithLoop:
         begin = self.next().span
-        self.expect("{", "after `with`")
+        form = "write `with { (lower <= iv < upper) : e; } : genarray(shape, 0)`" if self.is_at("(") else None
+        self.expect("{", "after `with`", help=form)
         generators: list[WithGenerator] = []
         while self.is_at("("):
             generators.append(self.with_generator())
@@ -1481,6 +1585,31 @@ def _beyond(type_: str) -> int:
     """The smallest number above the range of an integer type."""
     signed = type_.startswith("int")
     return 1 << (int(type_.strip("uint")) - signed)
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _seen_from_indices(relation: _Token, bound_is_left: bool) -> str:
+    """The relation of the indices to a bound: `2 <= i` is `>=`."""
+    return _MIRRORED[relation.text] if bound_is_left else relation.text
+
+
+def _next(bound: SacExpression | Dot, shifts: bool) -> SacExpression | Dot:
+    """A bound, or what is one larger; `.` is the same on both sides of a relation."""
+    if isinstance(bound, Dot) or not shifts:
+        return bound
+    if isinstance(bound, Binary) and bound.op == "-" and isinstance(bound.right, Number) and bound.right.value == 1:
+        return bound.left
+    if isinstance(bound, ArrayLiteral) and all(_is_plain(each) for each in bound.elements):
+        numbers = [int(each.value) + 1 for each in bound.elements if isinstance(each, Number)]
+        return ArrayLiteral(tuple(Number(str(each), each, None, bound.span) for each in numbers), bound.span)
+    return Binary("+", bound, Number("1", 1, None, NO_SPAN), bound.span, bound.span)
+
+
+def _is_plain(node: SacExpression) -> bool:
+    """Whether this is a whole number without a type."""
+    return isinstance(node, Number) and node.type is None and isinstance(node.value, int)
 
 
 def _variables(part: SacExpression | Dot) -> str | tuple[str, ...] | None:

@@ -218,9 +218,9 @@ class SacParam:
 
 @dataclass(frozen=True, slots=True)
 class BrokenAssign:
-    """An assignment that could not be read: what `name` (if any) is stays unknown, and nothing is said about it."""
+    """A statement that could not be read: what the `names` are that it may assign stays unknown, and nothing is said about them."""
 
-    name: str | None
+    names: tuple[str, ...]
     span: Span = field(default=NO_SPAN, compare=False)
 
 
@@ -360,18 +360,20 @@ def statement_expressions(statements: Iterable[Statement]) -> tuple[SacExpressio
 
 def assigned_names(statements: Iterable[Statement]) -> tuple[Name, ...]:
     """The names that statements give a value to, at their places; of a statement that could not be read without a place."""
-    found: list[Name] = []
-    for statement in inner_statements(statements):
-        match statement:
-            case Assign():
-                found.append(statement.name)
-            case Unpack():
-                found += statement.names
-            case BrokenAssign():
-                found += [Name(statement.name)] if statement.name else []
-            case If() | Loop():
-                pass
-    return tuple(found)
+    return tuple(name for statement in inner_statements(statements) for name in own_names(statement))
+
+
+def own_names(statement: Statement) -> tuple[Name, ...]:
+    """As `assigned_names`, without the statements inside of this one."""
+    match statement:
+        case Assign():
+            return (statement.name,)
+        case Unpack():
+            return statement.names
+        case BrokenAssign():
+            return tuple(map(Name, statement.names))
+        case If() | Loop():
+            return ()
 
 
 def sac_expressions(function: SacFunction) -> tuple[SacExpression, ...]:

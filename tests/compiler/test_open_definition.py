@@ -231,3 +231,49 @@ int[.] counted(int n) { return { [i] -> i | [i] < [n] }; }
         module.counted(-1)
     with pytest.raises(CallError, match="TC653"):
         module.cut(a, 5)
+
+
+FIRST_CELL = """int[*] s(int[*] a) { return a + 1; }
+int[*] t(int[*] a) { return s(a) * 2; }
+"""
+TC_CELL = """def f(int(N) X) -> (Y) { Y(i) = X(i) + 1 }
+def g(int(N) X) -> (Z) { Y = f(X)
+  Z(i) = 2 * Y(i) }
+def d(int(N) X) -> (Z) { Z(i) = X(i) - X(i+1) }
+"""
+
+
+@pytest.mark.parametrize(
+    "body, want",
+    [
+        ("return s(a) + s(a);", lambda a: 2 * a + 2),
+        ("return s(a) + s(b);", lambda a: a + 11),
+        ("return t(a) + s(a);", lambda a: 3 * a + 3),
+        ("x = t(a); if (sum(a) > 3) { x = s(x); } return x;", lambda a: 2 * a + 3),
+        ("return g(a) + g(b);", lambda a: 2 * a + 22),
+        ("return d(a) + drop([1], s(d(s(b))) ++ [0]);", lambda a: np.append(np.zeros(a.size - 2), -1)),
+        ("return { [i] -> sum(s([a[i], b[i]]) + g([a[i], b[i]])) | [i] < shape(a) };", lambda a: 3 * a + 33),
+    ],
+)
+@pytest.mark.parametrize("type_", ["int[.]", "int[*]"])
+def test_results_of_an_earlier_cell_meet(body, want, type_):
+    known = {
+        **tc.compile(FIRST_CELL, language="sac", target="interpreter"),
+        **tc.compile(TC_CELL, target="interpreter"),
+    }
+    text = f"int[*] u({type_} a, {type_} b) {{ {body} }}"
+    module = tc.compile(text, language="sac", known=known, target="interpreter", allow=["TC322"])
+    a = np.arange(4, dtype=np.int32)
+    np.testing.assert_array_equal(module.u(a, np.full(4, 9, np.int32)), want(a))
+    if "(b)" in body:
+        with pytest.raises(CallError, match=r"TC654.* one is \d, the other is \d"):
+            module.u(a, a[1:])
+
+
+def test_a_shape_of_an_earlier_cell_that_an_index_decides():
+    known = {**tc.compile(FIRST_CELL, language="sac"), **tc.compile(TC_CELL)}
+    for name in ("s", "g"):
+        text = f"int[.] u(int[.] a) {{ return {{ [i] -> sum({name}(take([i], a))) | [i] < shape(a) }}; }}"
+        (error,) = tc.analyze(text, "sac", known=known).diagnostics
+        assert error.code.number == "TC252"
+        assert "in this cell" in str(error.help)

@@ -180,7 +180,7 @@ def test_a_fix_shifts_the_bound():
     (message,) = parse(text).diagnostics
     (edit,) = message.fix.edits
     fixed = text[: edit.span.start] + edit.text + text[edit.span.end :]
-    assert "[i] < [5] + 1" in fixed
+    assert "[i] < [6]" in fixed
     assert not parse(fixed).diagnostics
 
 
