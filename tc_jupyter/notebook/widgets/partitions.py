@@ -87,7 +87,9 @@ class Partitions(Picture):
         except (KeyError, ValueError, ArithmeticError) as problem:
             said = f"no picture at these sizes: {one_line(problem)}"
             return Content("".join([*parts, words(said)]), controls, text=said)
-        lines: list[str] = []
+        refused = self.known.refusal(self.sizes)
+        parts += [words(refused, "✗", BAD)] if refused else []
+        lines = [refused] if refused else []
         for tensor, boxes in groups.items():
             rows = partition_rows(boxes)
             parts += [f"<div>{code(tensor)}</div>"] if len(groups) > 1 else []
