@@ -117,3 +117,18 @@ def test_partitions_at_sizes_that_a_call_refuses():
         content = VIEWS[name](f, a_0=1).content()
         assert "a call with these sizes is refused (TC6" in content.text
         assert "a call with these sizes is refused (TC6" in content.html
+
+
+@pytest.mark.filterwarnings("ignore::tc_jupyter.diagnostics.DiagnosticWarning")
+@pytest.mark.parametrize(
+    ("subscript", "number"),
+    [("i * i * i", lambda i: i**3), ("i * i * i * i / (i * i * i)", lambda i: i), ("0 - i * i * i", lambda i: -(i**3))],
+)
+def test_a_subscript_beyond_64_bits_is_no_other_element(subscript, number):
+    extent = 1 << 40
+    text = f"def far(float(N) X, int64 n) -> (Y) {{ Y(i) = X({subscript}) where i in n - 3000000:n }}"
+    n = 3_000_000_000
+    picture = IterationSpace(function(text), N=extent, n=n)
+    for point in (n - 3_000_000, n - 2_642_246, 715 << 22, n - 1):
+        place = number(point)
+        assert picture.ask({"point": [point]})[1] == (place if 0 <= place < extent else -2)
