@@ -20,6 +20,9 @@ from pathlib import Path
 from tc_jupyter.diagnostics import CallError, CompileError, explain, nearest
 from tc_jupyter.diagnostics.codes import ALL
 
+LARGEST = 1 << 24
+"""Bytes of a file that is read."""
+
 KINDS = ("loops", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
 
@@ -113,26 +116,36 @@ def _read(options: argparse.Namespace) -> tuple[str, str, str]:
     """Text, name for messages, language.
 
     Raises:
-        SystemExit: the file cannot be read.
+        SystemExit: the file cannot be read, is no text, or does not end.
     """
     language = options.language or ("sac" if options.file.endswith(".sac") else "tc")
-    if options.file == "-":
-        return sys.stdin.read().removeprefix("\ufeff"), "stdin", language
+    name = "stdin" if options.file == "-" else options.file
     try:
-        return Path(options.file).read_text(encoding="utf-8-sig", errors="replace"), options.file, language
+        if options.file == "-":
+            read = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            with Path(options.file).open("rb") as file:
+                read = file.read(LARGEST + 1)
     except OSError as problem:
-        raise SystemExit(_refuse(f"cannot read {options.file}: {problem.strerror}")) from None
+        raise SystemExit(_refuse(f"cannot read {name}: {problem.strerror}")) from None
+    if len(read) > LARGEST:
+        raise SystemExit(_refuse(f"cannot read {name}: it has more than {LARGEST:,} bytes"))
+    try:
+        # universal line ends, as Python reads text
+        return read.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"), name, language
+    except UnicodeDecodeError as problem:
+        raise SystemExit(_refuse(f"cannot read {name}: it is no text in UTF-8 (byte {problem.start})")) from None
 
 
 def _check(options: argparse.Namespace) -> int:
     from tc_jupyter.compiler import allowed_codes, analyze  # noqa: PLC0415  (each command loads what it needs)
     from tc_jupyter.compiler.text_form import text_form  # noqa: PLC0415
 
-    text, name, language = _read(options)
     try:
         allow = allowed_codes(options.allow)
     except ValueError as problem:
         return _refuse(f"--{problem}")
+    text, name, language = _read(options)
     analysis = analyze(text, language=language, strict=options.strict, allow=allow, name=name)
     print(json.dumps(analysis.to_json(), indent=1) if options.json else text_form(analysis))
     return 0 if analysis.ok else 1
@@ -200,6 +213,11 @@ def _bench(options: argparse.Namespace) -> int:
 
     if options.threads is not None and not 1 <= options.threads <= MOST_THREADS:
         return _refuse(f"--threads {options.threads}: expected a number from 1 to {MOST_THREADS}")
+    if options.json is not None:
+        try:
+            Path(options.json).open("ab").close()  # before an hour of measurements
+        except OSError as problem:
+            return _refuse(f"--json {options.json}: it cannot be written: {problem.strerror}")
     return run_suite(options.suite, options.json, options.only, options.threads, options.compiled)
 
 
@@ -228,10 +246,13 @@ def _lab(options: argparse.Namespace) -> int:
     if source is None:
         return _refuse("the quickstart notebook is missing from this installation")
     folder = Path(options.folder or tempfile.mkdtemp(prefix="tc_jupyter-"))
-    folder.mkdir(parents=True, exist_ok=True)
     copy = folder / "quickstart.ipynb"
-    if not copy.exists():
-        shutil.copyfile(source, copy)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not copy.exists():
+            shutil.copyfile(source, copy)
+    except OSError as problem:
+        return _refuse(f"--folder {folder}: no copy can be made there: {problem.strerror}")
     command = [sys.executable, "-m", "jupyterlab", str(copy)]
     print(" ".join(command))
     return 0 if options.dry_run else subprocess.run(command, check=False).returncode

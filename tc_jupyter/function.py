@@ -228,6 +228,10 @@ class IndexRange:
         return f"{self.statement}: {self.lower} <= {self.index} < {self.upper}"
 
 
+MOST_RANK = 8
+"""Of the arguments that `at_rank` makes up, which have all their elements."""
+
+
 class OpenRanks(AttributeError):
     """What was asked for is known only when a call tells the ranks (`%%sac`)."""
 
@@ -395,10 +399,10 @@ class Function:
 
         Raises:
             CallError: the function takes no arguments of this rank.
-            ValueError: the text declares all ranks.
+            ValueError: the text declares all ranks, or this is no rank.
         """
-        if isinstance(self._definition, Definition):
-            raise ValueError(f"`{self.written_name}` declares all ranks")
+        checked_rank(self, rank)
+        assert not isinstance(self._definition, Definition)
         return self._definition.at_rank(rank)
 
     def definition(self, *arrays: Any) -> Definition:
@@ -931,6 +935,18 @@ def checked_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
             known = ", ".join((*program.sizes, *scalars))
             raise ValueError(f"`{program.name}` has no size {name!r}; there are {known or 'none'}")
     return {name: as_size(name, value, signed=name in scalars) for name, value in sizes.items()}
+
+
+def checked_rank(function: Function, rank: object) -> None:
+    """See whether `at_rank` may be asked.
+
+    Raises:
+        ValueError: the text declares all ranks, or this is no rank.
+    """
+    if not function.leaves_ranks_open:
+        raise ValueError(f"rank={rank!r}: `{function.written_name}` declares all ranks")
+    if not isinstance(rank, int) or isinstance(rank, bool) or not 0 <= rank <= MOST_RANK:
+        raise ValueError(f"rank={rank!r}: a rank is a whole number from 0 to {MOST_RANK}")
 
 
 @contextmanager

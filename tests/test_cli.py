@@ -22,7 +22,10 @@ DATA = "def look(float(V) L, int32(B) I) -> (O) { O(b) = L(I(b)) }\n"
 
 @pytest.fixture
 def stdin(monkeypatch):
-    return lambda text: monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    def give(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
+
+    return give
 
 
 @pytest.fixture
@@ -122,8 +125,8 @@ def test_a_file_that_cannot_be_read(run, name, tmp_path, monkeypatch):
     assert err.startswith(f"tc-jupyter: cannot read {name}: ")
 
 
-@pytest.mark.parametrize("text", [b"", b"\x00\xff\xfe", b"def", b"(" * 2000, "déf f() {}".encode()])
-def test_any_bytes_give_messages(run, tmp_path, text):
+@pytest.mark.parametrize("text", [b"", b"\x00", b"def", b"(" * 2000, "déf f() {}".encode()])
+def test_any_text_gives_messages(run, tmp_path, text):
     path = tmp_path / "f.tc"
     path.write_bytes(text)
     status, out, _ = run("check", str(path))
@@ -234,6 +237,41 @@ def test_lab_makes_a_copy_and_keeps_changes(run, tmp_path):
     copy.write_text("mine", encoding="utf-8")
     run("lab", "--folder", str(folder), "--dry-run")
     assert copy.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_where_no_copy_can_be_made(run, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("mine", encoding="utf-8")
+    for folder in (file, file / "below", *([Path("/proc/x")] if Path("/proc").exists() else [])):
+        status, _, err = run("lab", "--folder", str(folder), "--dry-run")
+        assert status == 2
+        assert err.startswith(f"tc-jupyter: --folder {folder}: no copy can be made there: ")
+    assert file.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("command", ["check", "emit"])
+def test_a_file_that_is_no_text_or_does_not_end(run, tmp_path, command):
+    path = tmp_path / "picture.tc"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\xff")
+    status, _, err = run(command, str(path))
+    assert (status, err) == (2, f"tc-jupyter: cannot read {path}: it is no text in UTF-8 (byte 0)\n")
+    path.write_text(GOOD.replace(" B", "\r\n B"), encoding="utf-8", newline="")
+    assert run(command, str(path))[0] == 0
+    if Path("/dev/zero").exists():
+        status, _, err = run(command, "/dev/zero")
+        assert (status, err) == (2, "tc-jupyter: cannot read /dev/zero: it has more than 16,777,216 bytes\n")
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_it_is_measured(run, tmp_path):
+    status, _, err = run("bench", "--json", str(tmp_path / "missing" / "report.json"))
+    assert status == 2
+    assert "report.json: it cannot be written: " in err
+
+
+def test_an_option_is_refused_before_a_file_is_read(run, tmp_path):
+    status, _, err = run("check", str(tmp_path / "nothing.tc"), "--allow", "TC999")
+    assert status == 2
+    assert "there is no message 'TC999'" in err
 
 
 @pytest.mark.parametrize("command", ["check", "emit", "explain", "bench", "gpu-check", "doctor", "lab"])

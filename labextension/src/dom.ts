@@ -1,4 +1,6 @@
-/** Small helpers to build elements: all text goes in as text, never as HTML. */
+/** Small helpers to build elements: all text goes in as text, never as HTML, and nothing that takes long to draw. */
+import { Legible } from './legible.js';
+
 export type Child = Node | string | null | undefined | false;
 type Attributes = Readonly<Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>>;
 
@@ -20,14 +22,15 @@ function fill<E extends Element>(element: E, attributes: Attributes, children: r
       element.setAttribute(name, String(value));
     }
   }
-  element.append(...children.filter((child): child is Node | string => child !== null && child !== undefined && child !== false));
+  const given = children.filter((child): child is Node | string => child !== null && child !== undefined && child !== false);
+  element.append(...given.map(child => (typeof child === 'string' ? new Legible().of(child) : child)));
   return element;
 }
 
 /** Text in which `` `x` `` marks code, as nodes. */
 export function prose(text: string): DocumentFragment {
   const fragment = document.createDocumentFragment();
-  text.split('`').forEach((part, index, parts) => {
+  new Legible().of(text).split('`').forEach((part, index, parts) => {
     const closed = index % 2 === 1 && index < parts.length - 1;
     fragment.append(closed ? h('code', {}, part) : index % 2 === 1 ? '`' + part : part);
   });

@@ -10,6 +10,7 @@ import type { Message } from '@lumino/messaging';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { h } from './dom.js';
+import { beginning, OMITTED } from './legible.js';
 import { fields, MIME, readAnalysis, type FunctionInfo } from './protocol.js';
 import { sanitized } from './sanitize.js';
 import type { TcSession } from './session.js';
@@ -81,14 +82,19 @@ export class CardRenderer extends Panel implements IRenderMime.IRenderer {
       node.append(h('div', { class: 'tc-html' }, sanitized(data.html)));
       return;
     }
-    const analysis = readAnalysis(data);
+    const begun = beginning(data);
+    const analysis = readAnalysis(begun.data);
+    const examples = fields(fields(begun.data)?.examples);
     const text = typeof data.text === 'string' ? data.text : null;
     if (analysis === null || (text !== null && analysis.functions.length === 0)) {
       node.append(text === null ? h('p', { class: 'tc-empty' }, 'this output of tc_jupyter cannot be read') : h('pre', {}, text));
       return;
     }
     const problems = diagnosticsView(analysis.diagnostics);
-    node.append(...(problems === null ? [] : [problems]), ...analysis.functions.map(def => defCard(def, fields(fields(data.examples)?.[def.name]))));
+    node.append(...(problems === null ? [] : [problems]), ...analysis.functions.map(def => defCard(def, fields(examples?.[def.name]))));
+    if (!begun.whole) {
+      node.append(h('p', { class: 'tc-empty' }, OMITTED));
+    }
   }
 
   // the manager of the widgets belongs to the notebook; it is reached through the notebook's own renderer for widgets

@@ -3,6 +3,8 @@
  * (for scripts and styles: dropped). No URL survives except `#...` and `data:image/...`. Styles are lists of known properties with
  * values of known shapes; classes, ids and data attributes are our own, since those of the page look and act as it says.
  */
+import { Legible, OMITTED } from './legible.js';
+
 const HTML = new Set(
   (
     'a abbr b blockquote br caption code col colgroup dd details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img kbd li mark ol p pre ' +
@@ -36,6 +38,8 @@ const MATH_NAMESPACE = 'http://www.w3.org/1998/Math/MathML';
 const MAX_NODES = 50_000;
 const MAX_TEXT = 2_000_000;
 const MAX_LEVELS = 100;
+/** Attributes of one element that are looked at. */
+const MAX_ATTRIBUTES = 50;
 const MAX_SPAN = 1000;
 const LONGEST_WORD = 12;
 const LONGEST_CALL = 200;
@@ -44,6 +48,7 @@ const COLOUR = /^(?:#[0-9a-f]{3,8}|[a-z]+|(?:rgba?|hsla?)\([\d\s.,%/]+\)|var\(--
 const MIX = /^color-mix\(in srgb, ?(#[0-9a-f]{3,8}|[a-z]+|var\(--jp-[\w-]+\))( \d+%)?, ?(#[0-9a-f]{3,8}|[a-z]+)( \d+%)?\)$/i;
 const CALL = /^(?:url\(#tc[\w-]*|(?:translate|rotate|scale|matrix|rgba?|hsl)\([\d\s.,%e-]*)\)/i;
 const LENGTH = /^(?:0|auto|normal|none|inherit|-?\.?\d[\d.]{0,7}(?:px|em|rem|ch|ex|%)?)$/i;
+const FONT_SIZE = /^max\((?:var\(--jp-[\w-]+, ?\d{1,3}px\)(?:, ?(?=v)|(?=\))))+\)$/;
 const POSITIVE = /^(?!-)/;
 const WORD = /^[a-z-]+$/i;
 const FONT = /^[\w\s,'"-]*$/;
@@ -76,6 +81,7 @@ const PROPERTIES: ReadonlyMap<string, (value: string) => boolean> = new Map(Obje
       .split(' ')
       .map(name => [name, (value: string) => words(value).every(isWord)])
   ),
+  'font-size': value => lengths(value) || FONT_SIZE.test(value),
   'font-weight': value => /^[\w]+$/.test(value),
   'font-family': isFont
 }));
@@ -83,15 +89,21 @@ const PROPERTIES: ReadonlyMap<string, (value: string) => boolean> = new Map(Obje
 export function sanitized(html: string): DocumentFragment {
   const source = new DOMParser().parseFromString(html.slice(0, MAX_TEXT), 'text/html');
   const fragment = document.createDocumentFragment();
-  const budget = { left: MAX_NODES };
+  const budget = { left: MAX_NODES, text: new Legible() };
   copyChildren(source.body, fragment, budget, 0);
   if (budget.left <= 0 || html.length > MAX_TEXT) {
-    fragment.append(document.createTextNode('(the rest is left out: too large)'));
+    fragment.append(document.createTextNode(`(${OMITTED})`));
   }
   return fragment;
 }
 
-function copyChildren(from: Node, to: Node, budget: { left: number }, level: number): void {
+/** What may still be copied. */
+interface Budget {
+  left: number;
+  readonly text: Legible;
+}
+
+function copyChildren(from: Node, to: Node, budget: Budget, level: number): void {
   if (level > MAX_LEVELS) {
     return;
   }
@@ -100,14 +112,14 @@ function copyChildren(from: Node, to: Node, budget: { left: number }, level: num
       return;
     }
     if (child.nodeType === Node.TEXT_NODE) {
-      to.appendChild(document.createTextNode(child.textContent ?? ''));
+      to.appendChild(document.createTextNode(budget.text.of(child.textContent ?? '')));
     } else if (child instanceof Element) {
       copyElement(child, to, budget, level);
     }
   }
 }
 
-function copyElement(element: Element, to: Node, budget: { left: number }, level: number): void {
+function copyElement(element: Element, to: Node, budget: Budget, level: number): void {
   const name = element.localName.toLowerCase();
   if (DROPPED.has(name)) {
     return;
@@ -119,7 +131,9 @@ function copyElement(element: Element, to: Node, budget: { left: number }, level
     return;
   }
   const copy = document.createElementNS(known === HTML ? 'http://www.w3.org/1999/xhtml' : space, element.localName);
-  for (const { name: attribute, value } of Array.from(element.attributes)) {
+  // not `attributes`, which finds each of n attributes by looking at all before it
+  for (const attribute of element.getAttributeNames().slice(0, MAX_ATTRIBUTES)) {
+    const value = element.getAttribute(attribute) ?? '';
     if (attribute.toLowerCase() === 'style') {
       copy.setAttribute('style', style(value));
     } else if (attribute.toLowerCase() === 'class') {

@@ -174,7 +174,8 @@ class CallSite:
 class Partition:
     """Which part of a `%%sac` comprehension a statement computes, for display: statement name, number, text, state.
 
-    `state` is `body`, `hole` (zero fill) or `hidden` (covered by earlier partitions, no statement).
+    `state` is `body`, `hole` (zero fill), `hidden` (covered by earlier partitions, no statement) or `chosen` (one statement
+    computes all partitions of the comprehension at `whole`, and `inside`, over `axes`, says where this one would).
     """
 
     statement: str | None
@@ -183,6 +184,9 @@ class Partition:
     state: str
     box: tuple[tuple[Expr, Expr], ...]
     span: Span = field(default=NO_SPAN, compare=False)
+    axes: tuple[str, ...] = ()
+    inside: Expr | None = None
+    whole: Span = NO_SPAN
 
 
 @dataclass(frozen=True, repr=False)

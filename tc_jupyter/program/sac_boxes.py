@@ -40,7 +40,7 @@ class Boxes(Builtins):
             for interval in piece.box
             for bound in interval
         ):
-            return self.chosen(parts, shape, filler, kind, context)
+            return self.chosen(parts, shape, filler, kind, node, context)
         whole = tuple((ZERO, extent) for extent in shape)
         if len(parts) == 1 and len(parts[0].bodies) == 1 and covers(parts[0].bodies[0].box, whole):
             piece = parts[0].bodies[0]
@@ -51,11 +51,11 @@ class Boxes(Builtins):
         holes = self.domain(whole, cuts, limit, node.span)
         ends = (end for boxes in (*domains, holes) for box in boxes for interval in box for end in interval)
         if any(weight(end) > HEAVIEST_END for end in ends):
-            return self.chosen(parts, shape, filler, kind, context)
+            return self.chosen(parts, shape, filler, kind, node, context)
         pieces: list[Piece] = []
         for part, domain in zip(parts, domains, strict=True):
             if not domain and not is_empty(part.box):
-                self.out.hidden.append(Partition(None, part.number, part.text, "hidden", part.box, part.span))
+                self.out.aside.append(Partition(None, part.number, part.text, "hidden", part.box, part.span))
                 self.say(
                     codes.DEAD_PARTITION,
                     part.span,
@@ -126,7 +126,13 @@ class Boxes(Builtins):
         return renamed
 
     def chosen(
-        self, parts: list[Part], shape: tuple[Expr, ...], filler: Value | None, kind: Kind, context: Context
+        self,
+        parts: list[Part],
+        shape: tuple[Expr, ...],
+        filler: Value | None,
+        kind: Kind,
+        node: SacExpression,
+        context: Context,
     ) -> Value:
         """The partition is chosen element by element: where one has a step, or a bound depends on an outer index.
 
@@ -135,10 +141,12 @@ class Boxes(Builtins):
         axes = self.axes(shape)
         at = tuple(IndexVar(axis) for axis in axes)
         expr = zero(compute(kind)) if filler is None else convert(self.element(filler, at, context), filler.kind, kind)
+        aside: list[Partition] = []
         for part in reversed(parts):
             inside = clipped_box(part.box, shape)
             fixed = not any(index_names(bound) for interval in part.box for bound in interval)
             renamed = self.recomputed(part, inside) if fixed and inside != part.box else {}
+            covered: Expr = Const(False, DType.BOOL)
             for piece in reversed(part.bodies):
                 places = dict(zip(piece.axes, at, strict=True))
                 condition: Expr = Const(True, DType.BOOL)
@@ -148,8 +156,13 @@ class Boxes(Builtins):
                             condition = fold(Binary("&&", condition, test, DType.BOOL))
                 if part.grid is not None:
                     condition = fold(Binary("&&", condition, substitute(part.grid, places), DType.BOOL))
+                covered = fold(Binary("||", condition, covered, DType.BOOL))
                 then = substitute(convert(rename_reads(piece.expr, renamed), part.kind, kind), places)
                 expr = fold(Select(condition, then, expr, then.dtype))
+            box = tuple((ZERO, extent) for extent in shape)
+            own = Partition(None, part.number, part.text, "chosen", box, part.span, axes, covered, node.span)
+            aside.append(own)
+        self.out.aside += reversed(aside)
         return Value(kind, shape, axes, expr)
 
     def _always(self, test: Binary) -> bool:

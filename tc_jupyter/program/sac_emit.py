@@ -91,7 +91,7 @@ class Emitter:
         self.inputs: dict[str, Tensor] = {}
         self.temps: dict[str, Temp] = {}
         self.drafts: list[Draft | Statement] = []
-        self.hidden: list[Partition] = []
+        self.aside: list[Partition] = []  # that have no statement of their own
         self.calls: list[CallSite] = []
         self.equalities: list[Equality] = []
         self.made = 0  # steps of all that was added, as `steps` counts them
@@ -287,7 +287,7 @@ class Emitter:
             statements=tuple(statements),
             equalities=tuple(self.equalities),
             calls=tuple(self.calls),
-            partitions=(*partitions, *dict.fromkeys(self.hidden)),
+            partitions=(*partitions, *dict.fromkeys(self.aside)),
             source=self.source,
             span=span,
         )

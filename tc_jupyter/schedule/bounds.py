@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.program import as_size
-from tc_jupyter.ranges import Extremum, SizeExpr, constant, to_python
+from tc_jupyter.ranges import Extremum, SizeExpr, constant, infer_ranges, make_bind, preconditions, to_python
 
 from .exact_sets import ExactNeed, ExactSets
 from .extents import loop_extent
@@ -402,8 +402,27 @@ class Bounds(Mapping[str, AxisRanges]):
         counts = (need.tvm_per_visit, need.hull_per_visit, need.elements_per_visit, need.computed_per_visit)
         return name, str(need.visits), *map(_counts_text, counts), str(need.memory), region
 
+    @cached_property
+    def refused(self) -> Diagnostic | None:
+        """What a call with these sizes says instead of computing."""
+        if not self.sizes:
+            return None
+        program = self.graph.base
+        ranges = infer_ranges(program)
+        try:
+            found = make_bind(program, ranges, preconditions(program, ranges))(self.sizes)
+        except (KeyError, ValueError):  # a size that no bound needs is not given, or a range is known only to a call
+            return None
+        return found if isinstance(found, Diagnostic) else None
+
     def __str__(self) -> str:
-        return f"{self.loops()}\n\n{self.table()}"
+        problem = self.refused
+        said = (
+            ""
+            if problem is None
+            else f"a call with these sizes is refused ({problem.code.number}): {problem.message}\n\n"
+        )
+        return f"{said}{self.loops()}\n\n{self.table()}"
 
     __repr__ = __str__
 

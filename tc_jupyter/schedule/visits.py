@@ -14,6 +14,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -331,31 +332,78 @@ class Enumeration:
         return elements, reached(user.statement.value, read, space.roots, scope, space.count)
 
 
+MOST = 1 << 62
+"""In place of every larger number, and negated of every smaller one: no index of an array is as large."""
+
+
 def evaluate(expr: Expr, roots: Mapping[str, Ints], sizes: Mapping[str, int], count: int) -> Ints:
-    """An integer or logical expression without tensor reads at every point."""
+    """An integer or logical expression without tensor reads at every point, as if numbers had no end; clipped to `MOST`."""
+    if _largest(expr, roots, sizes) < MOST:
+        return _evaluate(expr, roots, sizes, count, np.int64)
+    exact = _evaluate(expr, {name: column.astype(object) for name, column in roots.items()}, sizes, count, object)
+    return np.clip(exact, -MOST, MOST).astype(np.int64)
+
+
+def _largest(expr: Expr, roots: Mapping[str, Ints], sizes: Mapping[str, int]) -> int:
+    """What no number on the way to the value of an expression exceeds."""
+    seen = [0]
+
+    def bound(node: Expr) -> int:
+        seen.append(own(node))
+        return seen[-1]
+
+    def own(node: Expr) -> int:
+        match node:
+            case Const():
+                return abs(int(node.value))
+            case Size():
+                return abs(sizes[node.name])
+            case IndexVar():
+                column = roots[node.name]
+                return max(abs(int(column.min())), abs(int(column.max()))) if len(column) else 0
+            case Read():
+                return abs(sizes[node.tensor])
+            case Unary() | Cast():
+                return bound(node.operand) + 1
+            case Select():
+                return max(bound(node.condition), bound(node.then), bound(node.otherwise))
+            case Binary():
+                left, right = bound(node.left), bound(node.right)
+                return left * right if node.op == "*" else left + right + 1
+            case Call():
+                return bound(node.arguments[0])
+
+    bound(expr)
+    return max(seen)
+
+
+def _evaluate(expr: Expr, roots: Mapping[str, Ints], sizes: Mapping[str, int], count: int, kind: type[Any]) -> Ints:
     match expr:
         case Const():
-            return np.full(count, int(expr.value), np.int64)
+            return np.full(count, int(expr.value), kind)
         case Size():
-            return np.full(count, sizes[expr.name], np.int64)
+            return np.full(count, sizes[expr.name], kind)
         case IndexVar():
             return roots[expr.name]
         case Read():
-            return np.full(count, sizes[expr.tensor], np.int64)
+            return np.full(count, sizes[expr.tensor], kind)
         case Unary():
-            value = evaluate(expr.operand, roots, sizes, count)
+            value = _evaluate(expr.operand, roots, sizes, count, kind)
             return 1 - value if expr.op == "!" else -value
         case Cast():
-            return evaluate(expr.operand, roots, sizes, count)
+            return _evaluate(expr.operand, roots, sizes, count, kind)
         case Select():
-            test = evaluate(expr.condition, roots, sizes, count) != 0
-            then = evaluate(expr.then, roots, sizes, count)
-            return np.where(test, then, evaluate(expr.otherwise, roots, sizes, count))
+            test = _evaluate(expr.condition, roots, sizes, count, kind) != 0
+            then = _evaluate(expr.then, roots, sizes, count, kind)
+            return np.where(test, then, _evaluate(expr.otherwise, roots, sizes, count, kind))
         case Binary():
-            left, right = evaluate(expr.left, roots, sizes, count), evaluate(expr.right, roots, sizes, count)
-            return _OPERATORS[expr.op](left, right).astype(np.int64)
+            left, right = (
+                _evaluate(expr.left, roots, sizes, count, kind),
+                _evaluate(expr.right, roots, sizes, count, kind),
+            )
+            return _OPERATORS[expr.op](left, right).astype(kind)
         case Call():
-            value = evaluate(expr.arguments[0], roots, sizes, count)
+            value = _evaluate(expr.arguments[0], roots, sizes, count, kind)
             return np.abs(value) if expr.function == "abs" else np.sign(value)
 
 

@@ -61,7 +61,33 @@ def analysis_of(text: str) -> dict[str, Any]:
     ]}]}  # fmt: skip
 
 
+def conditions(count: int) -> list[dict[str, str]]:
+    return [
+        {"text": f"K <= {n}", "status": "checked_at_call", "kind": "SIZE", "subject": "access"} for n in range(count)
+    ]
+
+
+def functions(count: int, each: int) -> dict[str, Any]:
+    return {"functions": [{"name": f"f{n}", "sizes": ["K"], "preconditions": conditions(each)} for n in range(count)]}
+
+
+def numbered(name: str) -> str:
+    attributes = " ".join(f'{name}{n}="1"' for n in range(30_000))
+    return f"<i {attributes}>x</i>"
+
+
+MARKS = "\u0301" * 100_000
 DATA = {
+    "many attributes": {"html": numbered("a")},
+    "many attributes of ours": {"html": numbered("data-tc")},
+    "many marks over a letter": {"html": "a" + MARKS},
+    "many marks in a title": {"title": "a" + MARKS, "html": "x"},
+    "many marks in a text": {"text": "a" + MARKS, "functions": []},
+    "many marks in many elements": {"html": "<i>" + MARKS[:400].join(["</i><i>"] * 250)},
+    "Thai without a space": {"html": "\u0e33" * 20_000},
+    "Thai without a space in a name": analysis_of("\u0e33" * 20_000),
+    "many conditions": functions(1, 20_000),
+    "many functions": functions(500, 40),
     "many long conditions": analysis_of(f"{TERMS} <= 3"),
     "large numbers": analysis_of("9" * 5000 + " * " + "9" * 5000 + " <= N"),
     "deep conditions": analysis_of("(" * 50_000 + "N" + ")" * 50_000),
@@ -120,13 +146,22 @@ def test_an_opened_notebook_asks_nobody_and_covers_nothing(lab: App, kind: str) 
 
 @pytest.mark.parametrize("name", DATA)
 def test_a_card_of_any_data_is_drawn_in_bounded_time(lab: App, name: str) -> None:
+    opened(lab, [cell({"html": "x"}, 0)])  # the application itself is loaded before it is timed
+    lab.page.evaluate(
+        """() => {
+            window.tcLongest = 0;
+            const keep = list => list.getEntries().forEach(e => { window.tcLongest = Math.max(window.tcLongest, e.duration); });
+            window.tcTasks = new PerformanceObserver(keep);
+            window.tcTasks.observe({ type: 'longtask' });
+        }"""
+    )
     opened(lab, [cell(DATA[name], 0)])
     lab.page.wait_for_selector("[data-tc-card-content='static']", state="attached")
     assert_harmless(lab)
     longest = lab.page.evaluate(
         """() => new Promise(done => {
-            const begun = performance.now();
-            requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - begun)));
+            const end = () => setTimeout(() => { window.tcTasks.disconnect(); done(window.tcLongest); }, 100);
+            requestAnimationFrame(() => requestAnimationFrame(end));
         })"""
     )
     assert longest < 3000

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,13 @@ _GRID = 3.0
 """Lines between the elements of a tensor that are closer, in pixels, would hide them."""
 
 
+class Counts(NamedTuple):
+    """Over some points, per access: its text, how many elements it touches, how often, and what is to be said of it."""
+
+    points: int
+    rows: list[tuple[str, int, int, str]]
+
+
 class IterationSpace(Picture):
     """The view of one statement at a time."""
 
@@ -81,7 +88,7 @@ class IterationSpace(Picture):
         self.colour = -1
         self.arrows = False
         self.dragging = False
-        self._counted: tuple[Space, list[tuple[str, int, int, str]]] | None = None
+        self._counted: tuple[Space, Counts] | None = None
         try:
             found = function.analysis
         except OpenRanks as problem:
@@ -124,8 +131,8 @@ class IterationSpace(Picture):
             self.shown[other] = self.shown[place]
         self.shown[place] = number
 
-    def space(self, limit: int | None = None) -> Space:
-        """The present points.
+    def space(self, limit: int | None = None, every: bool = False) -> Space:
+        """The present points; `every`: also those for which a page has no place.
 
         Raises:
             KeyError, ValueError, ArithmeticError: a range has no number at these sizes.
@@ -139,7 +146,7 @@ class IterationSpace(Picture):
         axes = axes_of(found, statement, numbers)
         many = math.prod(axes[n].extent for n in shown) > DRAG_LIMIT
         most = limit or (THINNED if self.dragging and many else CANVAS_LIMIT)
-        return space_of(found, statement, numbers, shown, self.fixed, most)
+        return space_of(found, statement, numbers, shown, self.fixed, None if every else most)
 
     def coloured(self, space: Space) -> int:
         """Which access gives the colours: the chosen one, else the first read that can be known, else the write."""
@@ -243,19 +250,29 @@ class IterationSpace(Picture):
     def _text(self, space: Space) -> str:
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
         lines = [f"iteration space of {space.text}" + (f"  at {sizes}" if sizes else "")]
+        lines += [f"  {refused}"] if (refused := self._refusal()) else []
         lines += [f"  {a.low} <= {a.name} < {a.high}  {a.kind}, {a.extent} values" for a in space.axes]
         if space.fixed:
             lines.append(f"  shown, and counted below: the points with {_fixed(space)}")
-        lines += [f"  {row[0]}: {row[1]} elements touched, {row[2]} times" for row in self._counts(space)]
+        counted = self._counts(space)
+        if counted.points < space.total:
+            lines.append(f"  counted below: a sample, {counted.points:,} of {space.total:,} points")
+        lines += [f"  {row[0]}: {row[1]} elements touched, {row[2]} times" for row in counted.rows]
         return "\n".join(lines)
 
-    def _counts(self, space: Space) -> list[tuple[str, int, int, str]]:
+    def _refusal(self) -> str:
+        return "" if self.known is None else self.known.refusal(self.sizes)
+
+    def _counts(self, space: Space) -> Counts:
         """Per access how many elements it touches; counted once for a picture of many points."""
         if self._counted is None or self._counted[0] is not space:
             self._counted = space, self._count(space)
         return self._counted[1]
 
-    def _count(self, space: Space) -> list[tuple[str, int, int, str]]:
+    def _count(self, space: Space) -> Counts:
+        """Count over all points, also those that are not drawn, unless there are too many."""
+        if space.thinned and space.total <= (DRAG_LIMIT if self.dragging else CANVAS_LIMIT):
+            space = self.space(every=True)
         rows: list[tuple[str, int, int, str]] = []
         for touch in space.touches:
             real = touch.numbers[touch.numbers >= 0]
@@ -277,7 +294,7 @@ class IterationSpace(Picture):
                     "; ".join(notes),
                 )
             )
-        return rows
+        return Counts(len(space.points), rows)
 
     def _body(self, space: Space, live: bool) -> str:
         parts = [f"<div>{code(space.text)}</div>"]
@@ -285,9 +302,8 @@ class IterationSpace(Picture):
             parts.append(f"<div>the points with {code(_fixed(space))}</div>")
         if self.problem:
             parts.append(words(self.problem, "✗", BAD))
-        refused = self.known.problem(self.sizes) if self.known is not None else None
-        if refused is not None:
-            parts.append(words(f"a call with these sizes is refused: {refused.message}", "✗", BAD))
+        if refused := self._refusal():
+            parts.append(words(refused, "✗", BAD))
         empty = [axis for axis in space.axes if axis.extent == 0]
         for axis in empty:
             parts.append(words(f"empty: no `{axis.name}` satisfies `{axis.low} <= {axis.name} < {axis.high}`", "∅"))
@@ -324,11 +340,14 @@ class IterationSpace(Picture):
     def _tables(self, space: Space) -> str:
         ranges = [[code(a.name), a.kind, code(f"{a.low} <= {a.name} < {a.high}"), str(a.extent)] for a in space.axes]
         counts = [
-            [code(text), str(count), str(times), escape(note)] for text, count, times, note in self._counts(space)
+            [code(text), str(count), str(times), escape(note)] for text, count, times, note in self._counts(space).rows
         ]
         head = ["access", "different elements", "touched", "" if not any(row[3] for row in counts) else "note"]
+        number = self._counts(space).points
+        over = f"all {number:,} points" if number == space.total else f"a sample of {number:,} points"
         shown = table(["index", "kind", "range", "values"], ranges, f"indices of {space.statement}")
-        shown += table(head, counts, f"accesses of {space.statement} over the drawn points")
+        shown += table(head, counts, f"accesses of {space.statement} over {over}")
+        shown += words(f"counted over {over}") if number < space.total else ""
         return shown + folded("points as a table", self._points(space))
 
     def _points(self, space: Space) -> str:

@@ -156,7 +156,7 @@ def space_of(
     numbers: Mapping[str, int],
     shown: Sequence[int] | None = None,
     fixed: Mapping[str, int] | None = None,
-    limit: int = CANVAS_LIMIT,
+    limit: int | None = CANVAS_LIMIT,
 ) -> Space:
     """The points of a statement.
 
@@ -164,7 +164,8 @@ def space_of(
         numbers: sizes, scalars, and extents of computed tensors.
         shown: one to three axes; the first two where it is not given.
         fixed: values of the other axes; clamped to their ranges, their first value by default.
-        limit: most points; beyond it every second, third, ... value of the axes is drawn.
+        limit: most points; beyond it, and beyond what a page shows, every second, third, ... value of the axes is drawn;
+            `None`: all points.
 
     Raises:
         KeyError, ValueError: a range is not known at these sizes, or has larger numbers than a picture.
@@ -182,7 +183,7 @@ def space_of(
     drawn = [axes[number] for number in chosen]
     empty = any(axis.extent == 0 for axis in axes)
     total = 0 if empty else math.prod(axis.extent for axis in drawn)
-    strides = _strides([axis.extent for axis in drawn], limit)
+    strides = (1,) * len(drawn) if limit is None else _strides([axis.extent for axis in drawn], limit)
     values = [
         np.arange(axis.low, axis.high if not empty else axis.low, s) for axis, s in zip(drawn, strides, strict=True)
     ]

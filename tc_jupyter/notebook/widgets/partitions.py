@@ -7,20 +7,29 @@ Worked example: for `{ [0] -> 1.0; [i] -> a[i] | [1] <= [i] < [n] }` the first c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from tc_jupyter.compiler import FunctionAnalysis
 from tc_jupyter.diagnostics import CallError
-from tc_jupyter.function import Function, OpenRanks
+from tc_jupyter.function import MOST_RANK, Function, OpenRanks, checked_rank
+from tc_jupyter.program import Partition, Statement
+from tc_jupyter.program.sac_sizes import evaluate as int_of
 from tc_jupyter.ranges.partitions import PartitionBox, resolve
+from tc_jupyter.schedule.visits import evaluate
 
 from .lattice import colour_of
 from .picture import BAD, LINE, Content, Control, Picture, as_integer, code, one_line, refused_number, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _CELLS = 1_600
-_MOST_RANKS = 8
+_MOST_CHOSEN = 20_000
+"""Positions of which the partition is found one by one."""
+Box = tuple[tuple[int, int], ...]
 _LISTED = 6
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -32,8 +41,14 @@ class Partitions(Picture):
     title = "partitions"
 
     def __init__(self, function: Function, rank: int | None = None, **sizes: int) -> None:
-        """`rank`: of the arguments, where the text leaves it open; by default that of the last call, or 1."""
+        """`rank`: of the arguments, where the text leaves it open; by default that of the last call, or 1.
+
+        Raises:
+            ValueError: no arguments have this rank, or the text declares all ranks.
+        """
         super().__init__(function)
+        if rank is not None:
+            checked_rank(function, rank)
         self.known: SizeNames | None = None
         self.sizes: dict[str, int] = dict(sizes)
         try:
@@ -56,8 +71,8 @@ class Partitions(Picture):
         self.problem = ""
         if "rank" in values and self.function.leaves_ranks_open:
             rank = as_integer(values["rank"])
-            if rank is None or not 0 <= rank <= _MOST_RANKS:
-                self.problem = refused_number("a rank", 0, _MOST_RANKS, values["rank"])
+            if rank is None or not 0 <= rank <= MOST_RANK:
+                self.problem = refused_number("a rank", 0, MOST_RANK, values["rank"])
                 return
             if rank != self.rank or self.known is None:
                 self._choose(rank)
@@ -87,16 +102,23 @@ class Partitions(Picture):
         except (KeyError, ValueError, ArithmeticError) as problem:
             said = f"no picture at these sizes: {one_line(problem)}"
             return Content("".join([*parts, words(said)]), controls, text=said)
-        lines: list[str] = []
+        refused = self.known.refusal(self.sizes)
+        parts += [words(refused, "✗", BAD)] if refused else []
+        lines = [refused] if refused else []
         for tensor, boxes in groups.items():
             rows = partition_rows(boxes)
             parts += [f"<div>{code(tensor)}</div>"] if len(groups) > 1 else []
             parts += [partitions_svg(boxes), _table(rows, tensor)]
-            lines += [f"{tensor}: {letter} {text}: {state}: {at}" for letter, text, state, _, at in rows]
+            lines += [
+                ": ".join(filter(None, (tensor, f"{letter} {text}", state, at))) for letter, text, state, _, at in rows
+            ]
         for part in self.known.found.program.partitions:
             if part.state == "hidden":
                 parts.append(words(f"`{part.text}` is hidden by earlier partitions", "⊘"))
                 lines.append(f"hidden by earlier partitions: {part.text}")
+            if part.state == "chosen" and not any(box.text == part.text for boxes in groups.values() for box in boxes):
+                parts.append(words(f"`{part.text}` is chosen element by element; where is not shown at these sizes"))
+                lines.append(f"chosen element by element: {part.text}")
         return Content("".join(parts), controls, {"count": len(lines)}, text="\n".join(lines))
 
 
@@ -108,6 +130,9 @@ def partition_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> Mapp
     """
     boxes = dict(resolve(found.program, numbers).boxes)
     for statement in found.program.statements:
+        chosen = [part for part in found.program.partitions if part.state == "chosen" and part.whole == statement.span]
+        if chosen and statement.target not in boxes:
+            boxes |= {statement.target: own} if (own := _chosen_boxes(statement, chosen, numbers)) else {}
         if statement.target in found.program.results and statement.target not in boxes:
             ends = [
                 (index.lower, index.upper)
@@ -121,6 +146,57 @@ def partition_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> Mapp
     return boxes
 
 
+def _chosen_boxes(
+    statement: Statement, parts: Sequence[Partition], numbers: Mapping[str, int]
+) -> tuple[PartitionBox, ...]:
+    """Where each partition is the first that covers a position, position by position; nothing if there are too many."""
+    parts = sorted(parts, key=lambda part: part.number)
+    try:
+        ends = [(int_of(low, numbers, numbers), int_of(high, numbers, numbers)) for low, high in parts[0].box]
+        shape = [max(0, high - low) for low, high in ends]
+        count = prod(shape)
+        if count > _MOST_CHOSEN:
+            return ()
+        places = np.indices(shape).reshape(len(shape), count)
+        owner = np.full(count, -1)
+        for part in reversed(parts):
+            assert part.inside is not None
+            roots = dict(zip(part.axes, places, strict=True))
+            owner[evaluate(part.inside, roots, numbers, count) != 0] = part.number
+    except KeyError:  # it depends on an index of a comprehension around it
+        return ()
+    found: list[PartitionBox] = []
+    texts = [(part.number, part.text, "body") for part in parts] + [(-1, "default", "hole")]
+    for number, text, state in texts:
+        cells = [tuple((at, at + 1) for at in place) for place in places[:, owner == number].T.tolist()]
+        empty = (
+            ()
+            if cells or number < 0
+            else (PartitionBox(statement.name, number, state, text, (), (), ((0, 0),) * len(shape)),)
+        )
+        found += empty
+        found += [PartitionBox(statement.name, number, state, text, (), (), box) for box in joined(cells)]
+    return tuple(found)
+
+
+def joined(boxes: Sequence[Box]) -> list[Box]:
+    """The same positions in fewer boxes: those are joined that touch each other and agree in all other dimensions."""
+    found, before = list(boxes), -1
+    while len(found) != before:
+        before = len(found)
+        for d in reversed(range(len(found[0]) if found else 0)):
+            found.sort(key=lambda box: (box[:d], box[d + 1 :], box[d]))
+            merged: list[Box] = []
+            for box in found:
+                last = merged[-1] if merged else None
+                if last and (last[:d], last[d + 1 :]) == (box[:d], box[d + 1 :]) and last[d][1] == box[d][0]:
+                    merged[-1] = (*last[:d], (last[d][0], box[d][1]), *last[d + 1 :])
+                else:
+                    merged.append(box)
+            found = merged
+    return sorted(found)
+
+
 def _letter(number: int) -> str:
     return _LETTERS[number % 26] if number >= 0 else "·"
 
@@ -132,9 +208,13 @@ def partition_rows(boxes: Sequence[PartitionBox]) -> list[tuple[str, str, str, s
         mine = [box for box in boxes if box.number == number]
         full = [box for box in mine if box.elements]
         state = "computed" if number >= 0 else f"hole: {'zeros' if mine[0].text == 'zeros' else 'default element'}"
+        if not full and number < 0:
+            continue  # no hole at these sizes
         if not full:
             state = "nothing at these sizes: hidden by earlier ones, or its bounds are empty"
-        shown = "; ".join(box.box_text for box in full[:_LISTED]) + (" ..." if len(full) > _LISTED else "")
+        fewer = joined([box.numbers for box in full if box.numbers is not None])
+        texts = [replace(full[0], numbers=box).box_text for box in fewer[:_LISTED]]
+        shown = "; ".join(texts) + (" ..." if len(fewer) > _LISTED else "")
         count = sum(box.elements or 0 for box in full)
         rows.append((_letter(number), mine[0].text if number >= 0 else "", state, str(count), shown))
     return rows

@@ -177,8 +177,11 @@ class Ranges(Picture):
             parts.append(self._why(self.chosen))
         if question is None:
             parts += [self._conditions(numbers), self._boxes(numbers)]
+        refused = known.refusal(self.sizes)
         text = "\n".join(
-            [f"ranges of {self.function.signature}", *(f"  {r.statement}: {r.text}  ({r.kind})" for r in self._all())]
+            [f"ranges of {self.function.signature}"]
+            + ([f"  at {_at(self.sizes)}: {refused}"] if refused else [])
+            + [*(f"  {r.statement}: {r.text}  ({r.kind})" for r in self._all())]
             + [f"  {item.text}  {item.status}" for item in self.function.preconditions if item.status != "proved"]
         )
         return Content("".join(parts), tuple(controls), {"chosen": list(self.chosen or ())}, text=text)
@@ -257,7 +260,7 @@ class Ranges(Picture):
         said = f"<div>{proved} of {len(items)} conditions are proved for all sizes</div>"
         refused = self.known.problem(self.sizes)
         if refused is not None:
-            said += words(f"these sizes are refused: {refused.message}", "✗", BAD)
+            said += words(self.known.refusal(self.sizes), "✗", BAD)
             said += f"<div>{marked(refused.help)}</div>" if refused.help else ""
             said += witness_svg(self.known, numbers) if numbers is not None else ""
         head = ["condition", "status", "at these sizes", "for"]

@@ -240,6 +240,8 @@ class ScheduleView(Picture):
         except CompileError as problem:
             parts.append(words(one_line(problem), "✗", BAD))
             return Content("".join(parts), self.known.controls(self.sizes), {"python": python}, text=python)
+        refused = self.known.refusal(self.sizes)
+        parts += [words(refused, "✗", BAD)] if refused else []
         needs = self._needs(bounds)
         parts += [self._graph(live), self._nest(bounds, live), self._counts(bounds, needs)]
         data: dict[str, Any] = {"python": python, "visits": 0, "visit": self.visit}
@@ -272,7 +274,7 @@ class ScheduleView(Picture):
         parts.append(self._python(python, live))
         if live and self.generated:
             parts.append(self._generated())
-        return Content("".join(parts), controls, data, text=f"{loops}\n\n{python}")
+        return Content("".join(parts), controls, data, text="\n\n".join(filter(None, (refused, loops, python))))
 
     def _controls(self) -> tuple[Control, ...]:
         assert self.known is not None

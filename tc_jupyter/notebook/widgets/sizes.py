@@ -35,6 +35,13 @@ class SizeNames:
         answer = self.bind(dict(sizes), True)
         return answer if isinstance(answer, Diagnostic) else None
 
+    def refusal(self, sizes: Mapping[str, int]) -> str:
+        """What a call with these sizes would say instead of computing, as a sentence; nothing where it would compute."""
+        problem = self.problem(sizes)
+        return (
+            "" if problem is None else f"a call with these sizes is refused ({problem.code.number}): {problem.message}"
+        )
+
     def all_numbers(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The sizes and the extents of computed tensors (`T.0`) that follow."""
         known = dict(sizes)

@@ -7,7 +7,8 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any
 
-from tc_jupyter.function import Function, checked_sizes
+from tc_jupyter.function import Function, OpenRanks, checked_sizes
+from tc_jupyter.program import Program
 
 from .benchmark import BenchmarkView
 from .card import Card
@@ -41,6 +42,7 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
     Raises:
         TypeError: a size is no integer.
         ValueError: there is no such view, or no such size.
+        CallError: the function takes no arguments of the rank that is given with sizes.
     """
     if name not in VIEWS:
         near = get_close_matches(str(name), VIEWS, 1)
@@ -48,9 +50,25 @@ def view(function: Function, name: str = "ranges", **options: Any) -> Shown:
         raise ValueError(f"there is no view {name!r}{hint}; there are {', '.join(VIEWS)}")
     parameters = signature(VIEWS[name]).parameters.values()
     others = options.keys() - {each.name for each in parameters if each.kind is not Parameter.VAR_KEYWORD}
-    if others and not function.leaves_ranks_open:
-        options |= checked_sizes(function.program, {name: options[name] for name in sorted(others)})
+    if others:
+        options |= checked_sizes(_program_of(function, name, options), {name: options[name] for name in sorted(others)})
     return Shown(VIEWS[name](function, **options))
+
+
+def _program_of(function: Function, name: str, options: Mapping[str, Any]) -> Program:
+    """The program whose sizes a view is given.
+
+    Raises:
+        ValueError: its ranks are not known, so no size is.
+    """
+    takes_rank = function.leaves_ranks_open and "rank" in signature(VIEWS[name]).parameters
+    rank = options.get("rank") if takes_rank else None
+    try:
+        return function.program if rank is None else function.at_rank(rank).found.program
+    except OpenRanks as problem:
+        if takes_rank:
+            return function.at_rank(1).found.program
+        raise ValueError(f"no sizes can be given yet: {problem}") from None
 
 
 def live_card(html: str, functions: Mapping[str, Function], text: str = "", predict: bool = False) -> Any:

@@ -183,3 +183,20 @@ def test_a_saved_view_is_small_and_safe():
 def test_an_unknown_view_names_the_others():
     with pytest.raises(ValueError, match="iteration_space"):
         view(function(CONV), "iteration_spce")
+
+
+def test_counts_are_those_of_all_points_or_said_to_be_of_a_sample():
+    f = function(CONV_OF_SIZES)
+    text = IterationSpace(f, N=300, K=3).content().text
+    assert "writes Y(i): 298 elements touched, 894 times" in text
+    assert "reads X(i + k): 300 elements touched, 894 times" in text
+    assert "sample" not in text
+    for live in (False, True):
+        content = IterationSpace(f, N=10**7, K=3).content(live)
+        assert "counted below: a sample" in content.text
+        assert "counted over a sample" in content.html
+        content = IterationSpace(f, N=5000, K=3).content(live)
+        assert "reads X(i + k): 5000 elements touched, 14994 times" in content.text
+
+
+CONV_OF_SIZES = "def conv(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i + k) * W(k) }"

@@ -85,3 +85,50 @@ def test_a_slider_reaches_the_size_that_python_gave():
 
 def test_no_elements_of_a_long_row():
     assert "no visit" in (html := shown(ScheduleView(function(FREE), n=0, m=10**10))) or "nothing" in html
+
+
+RAMP = "def ramp(float(N) X, int32 s) -> (Y) { Y(i) = X(i) where i in 0:s }"
+CONV = "def conv(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i + k) * W(k) }"
+BLUR = (
+    "def blur(float(H, W) X) -> (Y) { T(i, j) = X(i, j) + X(i + 1, j) + X(i + 2, j) "
+    " Y(i, j) = T(i, j) + T(i, j + 1) + T(i, j + 2) }"
+)
+SAC = "double[.] rest(double[.] a) { return { iv -> a[iv + [2]] | iv < shape(a) - [2] }; }"
+
+
+@pytest.mark.filterwarnings("ignore::tc_jupyter.diagnostics.DiagnosticWarning")
+@pytest.mark.parametrize(
+    ("text", "sizes", "refused"),
+    [(RAMP, {"N": 5, "s": 9}, "TC601"), (CONV, {"N": 1, "K": 3}, "TC602"), (BLUR, {"H": 1, "W": 1}, "TC602")],
+)
+def test_sizes_that_a_call_refuses_are_said_to_be_refused(text, sizes, refused):
+    f = function(text)
+    for name in ("ranges", "iteration_space", "schedule"):
+        content = VIEWS[name](f, **sizes).content()
+        assert f"a call with these sizes is refused ({refused}): " in content.text
+        assert f"a call with these sizes is refused ({refused}): " in content.html
+    assert str(f.schedule().bounds(**sizes)).startswith(f"a call with these sizes is refused ({refused}): ")
+    assert "refused" not in str(f.schedule().bounds())
+
+
+def test_partitions_at_sizes_that_a_call_refuses():
+    f = next(iter(tc.compile(SAC, language="sac").values()))
+    for name in ("partitions", "ranges"):
+        content = VIEWS[name](f, a_0=1).content()
+        assert "a call with these sizes is refused (TC6" in content.text
+        assert "a call with these sizes is refused (TC6" in content.html
+
+
+@pytest.mark.filterwarnings("ignore::tc_jupyter.diagnostics.DiagnosticWarning")
+@pytest.mark.parametrize(
+    ("subscript", "number"),
+    [("i * i * i", lambda i: i**3), ("i * i * i * i / (i * i * i)", lambda i: i), ("0 - i * i * i", lambda i: -(i**3))],
+)
+def test_a_subscript_beyond_64_bits_is_no_other_element(subscript, number):
+    extent = 1 << 40
+    text = f"def far(float(N) X, int64 n) -> (Y) {{ Y(i) = X({subscript}) where i in n - 3000000:n }}"
+    n = 3_000_000_000
+    picture = IterationSpace(function(text), N=extent, n=n)
+    for point in (n - 3_000_000, n - 2_642_246, 715 << 22, n - 1):
+        place = number(point)
+        assert picture.ask({"point": [point]})[1] == (place if 0 <= place < extent else -2)

@@ -48,7 +48,7 @@ def test_conditions_hold_or_fail_with_the_access(sizes, fine):
     picture.apply(dict(zip(["size:I", "size:J", "size:K"], sizes, strict=True)))
     html = picture.content().html
     assert f'data-holds="{fine}"' in html
-    assert ("these sizes are refused" in html) == (fine == "false")
+    assert ("with these sizes is refused" in html) == (fine == "false")
     assert "C(i + j)" in html
 
 

@@ -10,7 +10,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.notebook.widgets.card import Card
 from tc_jupyter.notebook.widgets.live import script_of
-from tc_jupyter.notebook.widgets.partitions import Partitions
+from tc_jupyter.notebook.widgets.partitions import Partitions, joined
 from tc_jupyter.notebook.widgets.picture import CODE
 from tc_jupyter.notebook.widgets.tuning import Tuning
 from tc_jupyter.notebook.widgets.views import VIEWS, view
@@ -145,3 +145,59 @@ def test_scripts_fetch_nothing(name):
     assert "export default" in text
     for forbidden in ("import(", "import ", "fetch(", "XMLHttpRequest", "https:", "cdn"):
         assert forbidden not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("{ iv -> 1 | [0] <= iv < shape(a) step [2]; iv -> 2 | iv < shape(a) }", {0: 4, 1: 4}),
+        (
+            "{ iv -> 1 | [0] <= iv < shape(a) step [4] width [2]; iv -> 2 | iv < shape(a) - 1; iv -> 3 | iv < shape(a) }",
+            {0: 4, 1: 3, 2: 1},
+        ),
+        ("{ iv -> 1 | [1] <= iv < shape(a) step [3]; iv -> 2 | [0] <= iv < shape(a) step [2] }", {0: 3, 1: 3, -1: 2}),
+    ],
+)
+def test_partitions_with_a_step_are_as_many_as_are_written(text, counts):
+    f = sac(f"int[.] f(int[.] a) {{ return {text}; }}")
+    picture = Partitions(f, a_0=8)
+    content = picture.content()
+    (length,) = f(np.zeros(8, np.int32)).shape
+    assert sum(counts.values()) == length
+    assert {n: content.html.count(f'data-partition="{n}"') for n in counts} == counts
+    values = f(np.zeros(8, np.int32)).tolist()
+    assert [values.count(n + 1) for n in counts] == list(counts.values())
+    assert "result: A iv -> 1 | " in content.text
+    assert "result: B iv -> 2 | " in content.text
+    large = Partitions(f, a_0=10**6).content()
+    assert "chosen element by element: iv -> 1 | " in large.text
+
+
+def test_a_rank_in_python_is_one_that_can_be_shown():
+    g = sac(EDGE)
+    for rank in (-1, 9, 400, 1.5, "x", True):
+        with pytest.raises(ValueError, match="a rank is a whole number from 0 to 8"):
+            view(g, "partitions", rank=rank)
+        with pytest.raises(ValueError, match="a rank is a whole number from 0 to 8"):
+            g.at_rank(rank)
+    fixed = sac("int[.] f(int[.] a) { return { iv -> a[iv] }; }")
+    for rank in (-1, 1, 3):
+        with pytest.raises(ValueError, match="declares all ranks"):
+            view(fixed, "partitions", rank=rank)
+    with pytest.raises(ValueError, match="no sizes can be given yet"):
+        view(sac(EDGE), "ranges", rank=2)
+    g(np.zeros((3, 4), np.int32))
+    with pytest.raises(ValueError, match="no size 'rank'"):
+        view(g, "ranges", rank=2)
+    assert view(sac(EDGE), "partitions", a_0=3).picture.sizes == {"a_0": 3}
+    assert view(sac(EDGE), "partitions", rank=2, a_1=3).picture.sizes["a_1"] == 3
+
+
+def test_boxes_that_touch_are_one_and_what_is_empty_says_no_more():
+    f = sac("int[.] f(int[.] a) { return { iv -> 1 | [1] <= iv < shape(a) - 1; iv -> a[iv] }; }")
+    text = Partitions(f, a_0=1).content().text
+    assert not any(line.endswith(": ") for line in text.splitlines())
+    assert "its bounds are empty" in text
+    boxes = [((0, 1), (0, 2)), ((1, 3), (0, 2)), ((0, 3), (2, 3)), ((5, 6), (0, 3))]
+    assert joined(boxes) == [((0, 3), (0, 3)), ((5, 6), (0, 3))]
+    assert joined([]) == []
