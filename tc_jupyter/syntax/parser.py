@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -20,7 +21,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 
 from .build import CHAIN, BadRange, Build
 from .control import without_control
-from .foreign import chained, commanded, declared, domain, ended
+from .foreign import chained, commanded, declared, domain, ended, paired, subscripted
 from .mended import mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
@@ -145,8 +146,12 @@ def _lark() -> Any:
     )
 
 
-def _parse(piece: list[Token], start: str) -> tuple[Any, Diagnostic | None]:
-    """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already."""
+def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset()) -> tuple[Any, Diagnostic | None]:
+    """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already.
+
+    Args:
+        tensors: words among which are the names of tensors.
+    """
     from lark import UnexpectedInput  # noqa: PLC0415
 
     machine: Any = _lark().parse_interactive(start=start)
@@ -158,7 +163,7 @@ def _parse(piece: list[Token], start: str) -> tuple[Any, Diagnostic | None]:
         return machine.feed_eof(), None
     except UnexpectedInput:
         accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
-        return None, refused(piece, position, accepted, "parameter" if start == "param" else start)
+        return None, refused(piece, position, accepted, "parameter" if start == "param" else start, tensors)
 
 
 class _CellParser:
@@ -363,6 +368,9 @@ class _CellParser:
             problem = untyped(piece[0], self.sizes.get(piece[0].text, []))
         if problem is not None:
             self.diagnostics.append(problem)
+            after = mended(piece, problem.fix) if problem.fix is not None else None
+            if after is not None and (node := _parse(after, "param")[0]) is not None:
+                return node
         return Param(None, Name(name.text, name.span), span) if name else None
 
     def forget(self, span: Span) -> None:
@@ -453,9 +461,13 @@ class _CellParser:
             help = "a statement is `T(i, j) = expression`"
             self.report(codes.SYNTAX_ERROR, tokens[0].span, f"`{tokens[0].text}` is no statement", help=help)
             return self.broken(tokens)
-        if (found := chained(tokens, self.given)) is not None:
+        if (found := chained(tokens, self.given) or paired(tokens)) is not None:
             self.diagnostics.append(found[1])
             return replace(self.broken(tokens), targets=found[0])
+        unwritten = self.declared - self.given - set(self.written)
+        if (problem := subscripted(tokens, unwritten, self.declared)) is not None:
+            self.diagnostics.append(problem)
+            tokens = (problem.fix and mended(tokens, problem.fix)) or tokens
         if (other := declared(tokens)) is not None:
             self.diagnostics.append(other[1])
             if not other[0]:
@@ -480,7 +492,7 @@ class _CellParser:
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, sliced(tokens)
                 if problem is None:
-                    node, problem = _parse(tokens, "statement")
+                    node, problem = _parse(tokens, "statement", self.declared | set(self.written))
                 if problem is None:
                     return node, tokens
                 if tokens is not given and len(split_statements(tokens)) > 1:

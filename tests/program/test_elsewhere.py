@@ -62,7 +62,8 @@ def test_a_cast_to_a_type_with_another_name():
 
 
 def test_an_einsum_without_a_statement_has_no_fix():
-    assert elsewhere.einsum("ij,jk", ["A", "B"], "C") is None
+    assert elsewhere.einsum("ij,jk", ["A", "B"], "C") == "C(i, k) +=! A(i, j) * B(j, k)"
+    assert elsewhere.einsum("ii", ["A"], "t") == "t +=! A(i, i)"
     assert elsewhere.einsum("...j,jk->...k", ["A", "B"], "C") is None
     assert elsewhere.einsum("ij,jk->ik", ["A"], "C") is None
     assert elsewhere.einsum("ij,ij->", ["A", "B"], "C") == "C +=! A(i, j) * B(i, j)"
