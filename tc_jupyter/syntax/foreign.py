@@ -529,9 +529,12 @@ def subscripted(piece: list[Token], results: AbstractSet[str], known: AbstractSe
     edits: list[Edit] = []
     for i, token in enumerate(piece):
         base = _base(token, known)
-        end = next((j for j in range(i, len(piece)) if piece[j].type == "RBRACE"), None)
+        if base is None:
+            continue
         braced = i + 1 < len(piece) and piece[i + 1].type == "LBRACE"
-        if base is None or (braced and end is None):
+        near = range(i, min(len(piece), i + 40)) if braced else ()
+        end = next((j for j in near if piece[j].type == "RBRACE"), None)
+        if braced and end is None:
             continue
         subscript = token.text[len(base) + 1 :]
         if braced and end is not None:

@@ -177,6 +177,8 @@ class _CellParser:
         self.sizes: dict[str, list[str]] = {}  # of names that are read with brackets, where they have no type
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
+        self.tensors = set[str]()  # words among which are the names of tensors
+        self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.after_params: Span | None = None  # where `->` and the results are missing
 
@@ -219,6 +221,8 @@ class _CellParser:
         self.declared = {token.text for token in piece.header}
         arrow = next((i for i, token in enumerate(piece.header) if token.type == "ARROW"), len(piece.header))
         self.given = {token.text for token in piece.header[:arrow]}
+        self.tensors = self.declared | set(self.written)
+        self.unwritten = self.declared - self.given - set(self.written)
         self.sizes = suggested_sizes(piece.body, self.declared)
         self.after_params = None
         self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
@@ -464,8 +468,7 @@ class _CellParser:
         if (found := chained(tokens, self.given) or paired(tokens)) is not None:
             self.diagnostics.append(found[1])
             return replace(self.broken(tokens), targets=found[0])
-        unwritten = self.declared - self.given - set(self.written)
-        if (problem := subscripted(tokens, unwritten, self.declared)) is not None:
+        if (problem := subscripted(tokens, self.unwritten, self.declared)) is not None:
             self.diagnostics.append(problem)
             tokens = (problem.fix and mended(tokens, problem.fix)) or tokens
         if (other := declared(tokens)) is not None:
@@ -492,7 +495,7 @@ class _CellParser:
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, sliced(tokens)
                 if problem is None:
-                    node, problem = _parse(tokens, "statement", self.declared | set(self.written))
+                    node, problem = _parse(tokens, "statement", self.tensors)
                 if problem is None:
                     return node, tokens
                 if tokens is not given and len(split_statements(tokens)) > 1:
