@@ -138,8 +138,8 @@ class TcMagics(Magics, Configurable):
     def _say_rebuilt(self, callers: Sequence[Function], new: Mapping[str, Function]) -> None:
         """Say which functions of earlier cells call the new ones, and which do not fit any more."""
         fitting = [f"`{each.written_name}`" for each in callers if each.stale is None and each not in new.values()]
-        if fitting:
-            print(f"{', '.join(fitting)} of earlier cells: the next call uses what is defined here")
+        if fitting:  # several functions may have had one name
+            print(f"{', '.join(dict.fromkeys(fitting))} of earlier cells: the next call uses what is defined here")
         for each in callers:
             if each.stale is not None:
                 print(f"{each.stale.message} (TC615)")

@@ -110,6 +110,9 @@ class Elements:
         text = self.source.slice(Span(node.span.start, reader.span.end))
         declared = "#" in text or _DECLARED.search(before) is not None
         alone = reader.span.start not in self.longer and not written & self.names[start]
+        if reader.clauses:  # those that the fix of a loop writes are not in the text
+            first = Span(reader.value.span.end, reader.clauses[0].span.start)
+            alone = alone and "where" in self.source.slice(first)
         return alone and not declared and not node.clauses and node.matched is None and len(between) < 20
 
     def as_let(self, node: tree.Comprehension, reader: tree.Comprehension) -> Fix:

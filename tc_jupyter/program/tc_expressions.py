@@ -198,6 +198,9 @@ class ExpressionChecker:
             return self._mistaken(node, codes.SHADOWING, f"an index cannot have the name of the def `{name}`", labels)
         if name[0].isdigit():
             return self._digit_name(node)
+        if name in elsewhere.NOTHING:
+            help = "every element has a value; `isnan(x)` says whether it is NaN, and no index stands for a new axis"
+            return self._mistaken(node, codes.UNKNOWN_NAME, f"there is no `{name}`", (), help)
         if name in ("True", "False"):
             help, fix = scope.did_you_mean(name, node.span, ())
             return self._mistaken(node, codes.UNKNOWN_NAME, f"unknown name `{name}`", (), help, fix)
@@ -395,11 +398,23 @@ class ExpressionChecker:
         text = self._bracketed(node)
         fix = Fix("test whether it is not 0", (Edit(node.span, f"{text} != 0"),))
         if negated is not None:
-            fix = Fix("test whether it is 0", (Edit(negated, self._outer(f"({text} == 0)")),))
+            fix = self._without_bang(negated) or Fix(
+                "test whether it is 0", (Edit(negated, self._outer(f"({text} == 0)")),)
+            )
         self.scope.report(
             codes.TYPE_MISMATCH, node.span, f"a condition is `bool`, not `{kind}`", f"this is `{kind}`", fix=fix
         )
         return None
+
+    def _without_bang(self, negated: Span) -> Fix | None:
+        """The operator that is meant where a `!` behind it negates a number: `+=!` for `+= !`, `=` for `=!`."""
+        statement = self.names.statement
+        operator, place = statement.operator, statement.operator_span
+        is_update = operator != "=" and not operator.endswith("!")
+        if statement.value.span != negated or not (is_update or place.end == negated.start):
+            return None
+        plain = operator + "!" * is_update
+        return Fix(f"write `{plain}`", (Edit(Span(place.start, negated.start + 1), plain),))
 
     def _binary(self, node: tree.Binary[tree.Expression]) -> Typed | None:
         left, right = self.value(node.left), self.value(node.right)
@@ -617,7 +632,30 @@ class ExpressionChecker:
         if text is None:
             return instead.help, None
         text = self._outer(text)
-        return instead.help, Fix(f"write `{text}`", (Edit(node.span, text),))
+        edits = [Edit(node.span, text), *(edit for each in self._same_calls(node) if (edit := self._plain_edit(each)))]
+        return instead.help, Fix(f"write `{text}`", tuple(edits))
+
+    def _same_calls(self, node: tree.Apply[tree.Expression]) -> list[tree.Apply[tree.Expression]]:
+        """Other calls of the same function in a statement, none of them inside of another one."""
+        statement = self.names.statement
+        values = [statement.value, *(each.value for each in statement.clauses if isinstance(each, tree.Let))]
+        found, end = list[tree.Apply[tree.Expression]](), 0
+        calls = [each for value in values for each in tree.walk(value) if isinstance(each, tree.Apply)]
+        for each in sorted(calls, key=lambda each: each.span.start):
+            if each.function.name == node.function.name and each.span.start >= end:
+                found.append(each)
+                end = each.span.end
+        return [each for each in found if each.span.end <= node.span.start or each.span.start >= node.span.end]
+
+    def _plain_edit(self, node: tree.Apply[tree.Expression]) -> Edit | None:
+        """The expression in the place of another call of a function whose call has such a fix."""
+        arguments, source = node.arguments, self.scope.source
+        plain = [source.slice(argument.span) for argument in arguments]
+        name = node.function.name
+        text = elsewhere.INSTEAD[name].text(plain, [self._bracketed(argument) for argument in arguments])
+        if name == "len" and len(plain) == 1 and self._is_tensor(arguments[0]):
+            text = f"{plain[0]}.0"
+        return None if text is None else Edit(node.span, text)
 
     def _element_at(self, arguments: Sequence[tree.Expression]) -> str | None:
         """`X(i)` for the address `X + i`."""
@@ -662,7 +700,7 @@ class ExpressionChecker:
         lines = (
             f"{top}{left} max=! {text}",
             f"{total}{left} +=! exp({bracketed} - {top}{left})",
-            f"{statement.target.name}{left} = {top}{left} + log({total}{left})",
+            f"{statement.target.name}{left} = isinf({top}{left}) ? {top}{left} : {top}{left} + log({total}{left})",
         )
         return Fix("write three statements", (Edit(statement.span, "  ".join(lines)),))
 
@@ -716,7 +754,11 @@ class ExpressionChecker:
         message = (
             f"`{info.name}` has {rank} {_plural('dimension', rank)}, but {given} {_plural('index', given)} {be} given"
         )
-        help = f"give one index per dimension, as in `{info.name}({', '.join(letters(rank))})`"
+        given = [
+            item.name for item in node.arguments if isinstance(item, tree.Name) and item.name not in elsewhere.NOTHING
+        ]
+        shown = given if len(given) == rank else letters(rank)
+        help = f"give one index per dimension, as in `{info.name}({', '.join(shown)})`"
         if rank == 0:
             help = f"`{info.name}` is a scalar: write `{info.name}`"
         self.scope.report(

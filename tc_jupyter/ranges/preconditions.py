@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Binary, Const, DType, Equality, Expr, Program, Statement, Tensor, walk
+from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Statement, Tensor, walk
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
@@ -464,7 +464,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
     source = c_division(checker.ranges.program, access)
-    where = f"`{source or access.text}`"
+    where = f"`{source or _in_the_text(access.text, access.read.span, checker.ranges)}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
@@ -540,12 +540,24 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     """How an index is kept inside, in the language of the cell; `..` stands for what the text has there."""
     last = ranges.boxes[access.tensor].bounds[dimension][1] - 1
     if ranges.program.language != "sac":
-        return f"clamp it: `max(min({as_written(access.index[dimension])}, {as_written(last)}), 0)`"
+        written = as_written(access.index[dimension])
+        place = access.read.indices[dimension]
+        inside = _in_the_text(written, place.span, ranges)
+        if inside != written and isinstance(place, Cast):
+            inside = f"{place.dtype.value}({inside})"
+        return f"clamp it: `max(min({inside}, {as_written(last)}), 0)`"
     if last.is_constant:
         return f"clamp it: `max(min(.., {as_written(last)}), 0)`"
     if ranges.program.tensor(access.tensor).kind == "input":
         return f"clamp it: `max(min(.., shape({access.tensor})[{dimension}] - 1), 0)`"
     return "clamp it with `max` and `min`"
+
+
+def _in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
+    """What is shown of an expression, or its text where this is not in the language: floats in an index have types there."""
+    program = ranges.program
+    inside = program.span.start <= span.start < span.end <= program.span.end
+    return program.source.slice(span) if ":" in shown and inside else shown
 
 
 def _range_help(checker: _Checker, e: SizeExpr) -> str:

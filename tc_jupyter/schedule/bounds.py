@@ -77,6 +77,7 @@ class StageNeed:
         exact: at every visit nothing is computed that is not needed.
         region: box that the generated loops run over, as text per dimension.
         element_bytes: size of an element.
+        held: elements of the largest box of any visit, those included that `storage(pad=...)` adds to its rows.
     """
 
     stage: str
@@ -89,6 +90,7 @@ class StageNeed:
     exact: bool
     region: tuple[str, ...]
     element_bytes: int
+    held: int
 
     @property
     def elements(self) -> int:
@@ -113,7 +115,7 @@ class StageNeed:
     @property
     def memory(self) -> int:
         """Bytes held at a time: the largest box of any visit."""
-        return max(self.hull_per_visit, default=0) * self.element_bytes
+        return self.held * self.element_bytes
 
     @property
     def tvm_memory(self) -> int:
@@ -306,7 +308,11 @@ class Bounds(Mapping[str, AxisRanges]):
         distinct = len(distinct_rows(need.elements))
         nbytes = max(1, self.graph_of(name).program.tensor(found.stage.target).dtype.bits // 8)
         same = exact == boxes
-        return StageNeed(name, len(need.visits), exact, hull, tvm, computed, distinct, same, self.region(name), nbytes)
+        storage = self.graph_of(name).stage(name).storage
+        held = max(need.hull_per_visit(storage.pad) if storage.layout is None else hull, default=0)
+        return StageNeed(
+            name, len(need.visits), exact, hull, tvm, computed, distinct, same, self.region(name), nbytes, held
+        )
 
     def graph_of(self, name: str) -> StageGraph:
         """The graph whose stages the bounds describe: inlined ones have been substituted."""

@@ -239,6 +239,8 @@ def tile(graph: StageGraph, stage: str, x: str, y: str, x_factor: int, y_factor:
     Raises:
         CompileError: as `split` and `reorder`.
     """
+    for axis in (x, y):  # before the first split, whose loops the user has not written
+        _leaf(graph, find_stage(graph, stage), axis)
     graph = split(split(graph, stage, x, x_factor), stage, y, y_factor)
     return reorder(graph, stage, f"{x}.outer", f"{y}.outer", f"{x}.inner", f"{y}.inner")
 

@@ -66,14 +66,16 @@ class Need:
         """Number of elements needed by each visit."""
         return tuple(np.bincount(self.visit_of, minlength=len(self.visits)).tolist())
 
-    def hull_per_visit(self) -> tuple[int, ...]:
-        """Number of elements of the smallest box around each visit's elements."""
+    def hull_per_visit(self, pad: int = 0) -> tuple[int, ...]:
+        """Number of elements of the smallest box around each visit's elements; `pad`: so many more in every row."""
         counts = np.zeros(len(self.visits), np.int64)
         if len(self.elements):
             here, first = np.unique(self.visit_of, return_index=True)
             low = np.minimum.reduceat(self.elements, first, axis=0)
             high = np.maximum.reduceat(self.elements, first, axis=0)
-            counts[here] = np.prod(high - low + 1, axis=1)
+            extents = high - low + 1
+            extents[:, -1:] += pad
+            counts[here] = np.prod(extents, axis=1)
         return tuple(counts.tolist())
 
 

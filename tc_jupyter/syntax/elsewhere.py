@@ -111,6 +111,9 @@ CONSTANTS = dict.fromkeys(("pi", "PI", "Pi", "M_PI"), "3.141592653589793") | {
 OF_MODULES = {"e": "2.718281828459045", "tau": "6.283185307179586"}
 """Numbers that have one only behind the name of a module, as in `math.e`."""
 
+NOTHING = frozenset({"None", "null", "nullptr", "nil", "NULL", "nothing", "undefined", "newaxis"})
+"""What stands for no value."""
+
 RENAMED = {
     "ln": "log",
     "power": "pow",
@@ -164,6 +167,9 @@ TYPES = {
     "ulong": "uint64",
     "u64": "uint64",
     "size_t": "uint64",
+    **dict.fromkeys(("int128", "int256", "i128", "__int128"), "int64"),
+    **dict.fromkeys(("uint128", "uint256", "u128"), "uint64"),
+    **dict.fromkeys(("float80", "float96", "float128", "float256", "f128", "longdouble", "quad"), "float64"),
     "boolean": "bool",
     "bool_": "bool",
 }
@@ -263,7 +269,7 @@ _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {
 _OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
 _LOG_OF_SUM = Instead(
     "find the maximum, sum the powers and take the logarithm in statements, as in `M(i) max=! X(i, j)`, then "
-    "`S(i) +=! exp(X(i, j) - M(i))`, then `Y(i) = M(i) + log(S(i))`"
+    "`S(i) +=! exp(X(i, j) - M(i))`, then `Y(i) = isinf(M(i)) ? M(i) : M(i) + log(S(i))`"
 )
 _RUNNING_EXTREME = Instead(
     "a running maximum is `Y(i) max=! j <= i ? X(j) : -inf where i in 0:N, j in 0:N`, which compares N*N times"
@@ -349,8 +355,10 @@ def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:
     left, arrow, result = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     letters = set(left) - {","}
+    if not arrow:  # the letters that occur once, in alphabetical order
+        result = "".join(sorted(letter for letter in letters if left.count(letter) == 1))
     plain = all(letter.isalpha() for letter in letters) and not letters & set(operands)
-    if not arrow or not plain or len(terms) != len(operands) or not set(result) <= letters or "" in terms:
+    if not plain or len(terms) != len(operands) or not set(result) <= letters or "" in terms:
         return None
     product = " * ".join(f"{name}({', '.join(term)})" for name, term in zip(operands, terms, strict=True))
     written = f"{target}({', '.join(result)})" if result else target

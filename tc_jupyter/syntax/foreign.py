@@ -146,6 +146,8 @@ def shift(piece: list[Token], position: int) -> Diagnostic:
 def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     """`i in range(N)`, `i < N`, `0 <= i < N`, `i = 0:N`, `i from 0 to N`, `i in 0:N:2` and a missing `,` in a `where`."""
     where = next((i for i, token in enumerate(piece) if token.type == "WHERE"), len(piece))
+    if (found := _second_where(piece, where)) is not None:
+        return found
     pairs, cuts, i = closers(piece), [where], where + 1
     while i < len(piece):
         if piece[i].type == "COMMA":
@@ -167,6 +169,24 @@ def where_range(piece: list[Token], position: int) -> Diagnostic | None:
     help = "a range includes its lower and excludes its upper end; a condition is written `condition ? value : other`"
     fix = Fix("write a range", tuple(edits)) if edits else None
     return Diagnostic(codes.RANGE_BRACKETS, span, "a range is written `k in a:b` or `k = [a, b[`", help=help, fix=fix)
+
+
+def _second_where(piece: list[Token], first: int) -> Diagnostic | None:
+    """`where i in 0:N where j in 0:M`; `None` if there is no second `where`."""
+    pairs, places, i = closers(piece), list[int](), first + 1
+    while i < len(piece):
+        if piece[i].type == "WHERE" and piece[i - 1].type in (*ENDS_EXPRESSION, "COMMA", "LSQB"):
+            places.append(i)
+        i = pairs.get(i, i) + 1
+    if not places or places[-1] + 1 >= len(piece):
+        return None
+    edits = [Edit(Span(piece[i - 1].end, piece[i].end), "" if piece[i - 1].type == "COMMA" else ",") for i in places]
+    message, help = (
+        "a second `where` in one statement",
+        "clauses are separated by `,`, as in `where i in 0:N, j in 0:M`",
+    )
+    fix = Fix("write `,`", tuple(edits))
+    return Diagnostic(codes.SYNTAX_ERROR, piece[places[0]].span, message, help=help, fix=fix)
 
 
 def _without_comma(clause: list[Token]) -> Diagnostic | None:
@@ -472,6 +492,67 @@ def chained(piece: list[Token], known: AbstractSet[str]) -> tuple[tuple[str, ...
     fix = Fix("write one statement for each", edits)
     message, help = "a second `=` in one statement", "a statement writes one tensor; a comparison is `==`"
     return targets, Diagnostic(codes.SYNTAX_ERROR, piece[places[1]].span, message, help=help, fix=fix)
+
+
+def paired(piece: list[Token]) -> tuple[tuple[str, ...], Diagnostic] | None:
+    """`Y(i), Z(i) = X(i), 2 * X(i)`, which writes two tensors; `None` if this is something else.
+
+    Returns:
+        The tensors, and what to say.
+    """
+    pairs, assign = closers(piece), next((i for i, token in enumerate(piece) if token.type == "ASSIGN"), 0)
+    lefts, where = split_commas(piece[:assign]), next((i for i, each in enumerate(piece) if each.type == "WHERE"), None)
+    values = split_commas(piece[assign + 1 : where])
+    plain = all(each and each[0].type in ("NAME", "DIGIT_NAME") for each in lefts) and all(values)
+    ends = all(len(each) == 1 or closers(each).get(1) == len(each) - 1 for each in lefts)
+    if len(lefts) < 2 or not plain or not ends or not (len(values) > 1 or any(i < assign for i in pairs)):
+        return None
+    help, fix = "a def with several results is called with names alone, as in `P, Q = g(X)`", None
+    if len(lefts) == len(values):
+        clauses = "" if where is None else f" {text_of(piece[where:])}"
+        texts = [f"{text_of(left)} = {text_of(value)}{clauses}" for left, value in zip(lefts, values, strict=True)]
+        fix = Fix("write one statement for each", (Edit(Span(piece[0].start, piece[-1].end), "  ".join(texts)),))
+    comma = next(token for token in piece[len(lefts[0]) :] if token.type == "COMMA")
+    found = Diagnostic(codes.SYNTAX_ERROR, comma.span, "a statement writes one tensor", help=help, fix=fix)
+    return tuple(each[0].text for each in lefts), found
+
+
+def subscripted(piece: list[Token], results: AbstractSet[str], known: AbstractSet[str]) -> Diagnostic | None:
+    """`Y_i = X_i` and `y_i = A_{i,j} x_j`, with subscripts as in a formula; `None` if this is something else.
+
+    Args:
+        results: results that nothing writes.
+        known: all names in the header of the def.
+    """
+    if _base(piece[0], known) not in results or len(piece) < 2 or piece[1].type not in ("ASSIGN", "UPDATE", "LBRACE"):
+        return None
+    edits: list[Edit] = []
+    for i, token in enumerate(piece):
+        base = _base(token, known)
+        if base is None:
+            continue
+        braced = i + 1 < len(piece) and piece[i + 1].type == "LBRACE"
+        near = range(i, min(len(piece), i + 40)) if braced else ()
+        end = next((j for j in near if piece[j].type == "RBRACE"), None)
+        if braced and end is None:
+            continue
+        subscript = token.text[len(base) + 1 :]
+        if braced and end is not None:
+            edits += [Edit(token.span, base), Edit(piece[i + 1].span, "("), Edit(piece[end].span, ")")]
+        elif subscript:
+            indices = subscript.split("_") if "_" in subscript or len(subscript) > 3 else list(subscript)
+            edits.append(Edit(token.span, f"{base}({', '.join(indices)})"))
+    message, help = "indices stand in round brackets", "as in `Y(i, j)`"
+    fix = Fix("use round brackets", tuple(edits))
+    return Diagnostic(codes.SYNTAX_ERROR, piece[0].span, message, help=help, fix=fix)
+
+
+def _base(token: Token, known: AbstractSet[str]) -> str | None:
+    """`X` for `X_ij`, where `X` is a known name and `X_ij` is none."""
+    if token.type != "NAME" or token.text in known:
+        return None
+    base, line, rest = token.text.partition("_")
+    return base if line and base in known and (not rest or rest.replace("_", "").isalpha()) else None
 
 
 def commanded(piece: list[Token]) -> Diagnostic | None:

@@ -5,6 +5,7 @@ Worked example: in `A(i) = X(i) Y(i)` the grammar refuses `Y`; the message says 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import pairwise
@@ -55,12 +56,19 @@ _PYTHON_WORDS = {
 }
 
 
-def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what: str) -> Diagnostic | None:
+def refused(
+    piece: list[Token],
+    position: int,
+    accepted: AbstractSet[str],
+    what: str,
+    tensors: AbstractSet[str] = frozenset(),
+) -> Diagnostic | None:
     """The message about token `position` of `piece` (its length: the end came too early); `None` if one was given already.
 
     Args:
         accepted: terminals that may stand there, `END` for the end of the piece.
         what: what the piece is, for the text: `statement`, `parameter`, `result`.
+        tensors: words among which are the names of tensors.
     """
     if any(token.type == "ERROR" for token in piece):
         return None
@@ -83,6 +91,8 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "`where` is no function", help=help)
     if token.text == "if" and (found := _choice(piece, position)):
         return found
+    if what == "statement" and token.type == "LBRACE":
+        return _braces(piece, position)
     if what == "statement" and before is not None and (found := behind(piece, position)):
         return found
     if what == "statement" and (found := prefix_choice(piece, position)):
@@ -95,7 +105,7 @@ def refused(piece: list[Token], position: int, accepted: AbstractSet[str], what:
     if "RPAR" in accepted and opened is not None and ends_inside:
         return _unclosed_bracket(opened, token.span, before.end if before else token.start)
     if what == "statement" and before is not None and _adjacent(before, token):
-        return _missing_operator(piece, position)
+        return _missing_operator(piece, position, tensors)
     if what == "parameter" and token.text in ("+", "-", "*", "/") and opened is not None:
         help = "a size is a name or a number; the ranges of `X(i + 1)` and the like are inferred"
         return Diagnostic(codes.SYNTAX_ERROR, token.span, "a size is no expression", help=help)
@@ -184,7 +194,8 @@ def _type_word(token: Token) -> Diagnostic:
         return Diagnostic(
             codes.UNSUPPORTED, token.span, f"the type `{token.text}` is not part of this version", help=help
         )
-    close = TYPES.get(token.text) or nearest(token.text, sorted(SCALAR_TYPES))
+    is_other_width = re.fullmatch(r"(u?int|b?float|f|i|u)[0-9]+", token.text) is not None  # a slip of no other one
+    close = TYPES.get(token.text) or (None if is_other_width else nearest(token.text, sorted(SCALAR_TYPES)))
     fix = Fix(f"replace it by `{close}`", (Edit(token.span, close),)) if close else None
     help = "a parameter is a type and a name, as in `float(M, N) A`, or `float a` for a number"
     if token.text in ARRAY_TYPES:
@@ -229,6 +240,11 @@ def _symbol(
     swapped = before is not None and before.type == "ASSIGN" and before.end == token.start
     if token.type in ("SIGN", "FACTOR") and token.text in "+*" and swapped:
         return _swapped(piece, position)
+    after_word = (
+        position > 1 and piece[position - 2].type == "ASSIGN" and piece[position - 2].end == piece[position - 1].start
+    )
+    if before is not None and before.type == "MINMAX" and after_word and "LPAR" in accepted:
+        return _swapped(piece, position - 1)
     if token.type == "DOT":
         return attribute(piece, position)
     if token.type == "RPAR" and before is not None and before.type == "COMMA" and what == "statement":
@@ -288,7 +304,8 @@ def _other_update(piece: list[Token], position: int) -> Diagnostic | None:
     while end > position + 1 and piece[end - 1].type == "MINUS":
         end -= 1  # the sign of the value
     text = "".join(token.text for token in piece[position:end])
-    if piece[position].type not in _SYMBOLS_OF_UPDATES or "=" not in text or end - position < 2:
+    is_update = "=" in text or text in ("max!", "min!", "+!", "*!")
+    if piece[position].type not in _SYMBOLS_OF_UPDATES or not is_update or end - position < 2:
         return None
     operators = {"||": "max=", "&&": "min=", "max": "max=", "min": "min=", "+": "+=", "*": "*="}
     found = [plain for symbol, plain in operators.items() if symbol in text]
@@ -330,6 +347,30 @@ def _named(piece: list[Token], position: int) -> Diagnostic:
     return Diagnostic(codes.SYNTAX_ERROR, place, "`:=` assigns nothing", help=help, fix=fix)
 
 
+def _braces(piece: list[Token], position: int) -> Diagnostic:
+    """`X{i, j}`, `A_{i,j}` of LaTeX, and the set in `i in {0, N}`."""
+    before, place = piece[position - 1], piece[position].span
+    end = next((i for i in range(position, len(piece)) if piece[i].type == "RBRACE"), None)
+    if before.type == "IN":
+        help = "a range includes its lower and excludes its upper end"
+        return Diagnostic(codes.RANGE_BRACKETS, place, "a range is written `k in a:b` or `k = [a, b[`", help=help)
+    fix = None
+    if before.type == "NAME" and before.end == place.start and end is not None:
+        subscripted = before.text.endswith("_") and len(before.text) > 1
+        edits = [
+            edit
+            for i in range(position, len(piece))
+            if piece[i].type in ("LBRACE", "RBRACE")
+            for edit in (Edit(piece[i].span, "(" if piece[i].type == "LBRACE" else ")"),)
+        ]
+        fix = None if subscripted else Fix("use round brackets", tuple(edits))
+        help = "as in `A(i, j)`"
+        message = "elements of a tensor are read with round brackets"
+        return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix)
+    message, help = "braces hold the statements of a def", "expressions are grouped with round brackets"
+    return Diagnostic(codes.SYNTAX_ERROR, place, message, help=help)
+
+
 def _grouped(piece: list[Token], position: int) -> Diagnostic:
     """`[X(i) + 1] * 2`, and `[X(i) for i in range(N)]`, which is a list."""
     close = closers(piece).get(position)
@@ -346,11 +387,11 @@ def _grouped(piece: list[Token], position: int) -> Diagnostic:
 
 
 def _swapped(piece: list[Token], position: int) -> Diagnostic:
-    """`Y(i) =+! X(i, k)` and `Y(i) =* X(i)`."""
+    """`Y(i) =+! X(i, k)`, `Y(i) =* X(i)` and `Y(i) =max X(i, k)`."""
     last = position + (position + 1 < len(piece) and piece[position + 1].type == "BANG")
     place = Span(piece[position - 1].start, piece[last].end)
     written = "".join(token.text for token in piece[position - 1 : last + 1])
-    plain = f"{piece[position].text}={'!' if last > position else ''}"
+    plain = f"{piece[position].text}={'!' if last > position or piece[position].type == 'MINMAX' else ''}"
     fix = Fix(f"write `{plain}`", (Edit(place, plain),))
     return Diagnostic(codes.SYNTAX_ERROR, place, f"there is no operator `{written}`", fix=fix)
 
@@ -621,13 +662,18 @@ def _adjacent(before: Token, token: Token) -> bool:
     return before.type in ENDS_EXPRESSION and token.type in STARTS_EXPRESSION
 
 
-def _missing_operator(piece: list[Token], position: int) -> Diagnostic:
+def _missing_operator(piece: list[Token], position: int, tensors: AbstractSet[str]) -> Diagnostic:
     before, token = piece[position - 1], piece[position]
     end = operand_end(piece, position)
     word = reducing(before.text)
     if before.text == "if" and (found := _choice(piece, position - 1)):
         return found
-    if (called := _called(piece, position)) is not None:
+    called = _called(piece, position)
+    if called is not None and called.text in tensors:
+        fix = Fix("write `,`", (Edit(Span(before.start, token.end), ", "),))
+        message = "all indices of a tensor stand in one pair of brackets"
+        return Diagnostic(codes.SYNTAX_ERROR, token.span, message, help="as in `X(i, j)`", fix=fix)
+    if called is not None:
         instead = REDUCING.get(reducing(called.text) or "") or (
             INSTEAD[called.text].help if called.text in INSTEAD else None
         )

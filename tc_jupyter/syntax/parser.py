@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -20,7 +21,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 
 from .build import CHAIN, BadRange, Build
 from .control import without_control
-from .foreign import chained, commanded, declared, domain, ended
+from .foreign import chained, commanded, declared, domain, ended, paired, subscripted
 from .mended import mended, writes_over
 from .mistakes import annotated, is_free, meant, refused, size_alone, split_types, suggested_sizes, unnamed, untyped
 from .recovery import (
@@ -145,8 +146,12 @@ def _lark() -> Any:
     )
 
 
-def _parse(piece: list[Token], start: str) -> tuple[Any, Diagnostic | None]:
-    """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already."""
+def _parse(piece: list[Token], start: str, tensors: AbstractSet[str] = frozenset()) -> tuple[Any, Diagnostic | None]:
+    """The node of a piece, or `None` and what is wrong; both are `None` where a message was given already.
+
+    Args:
+        tensors: words among which are the names of tensors.
+    """
     from lark import UnexpectedInput  # noqa: PLC0415
 
     machine: Any = _lark().parse_interactive(start=start)
@@ -158,7 +163,7 @@ def _parse(piece: list[Token], start: str) -> tuple[Any, Diagnostic | None]:
         return machine.feed_eof(), None
     except UnexpectedInput:
         accepted = {"END" if kind == "$END" else kind for kind in machine.accepts()}
-        return None, refused(piece, position, accepted, "parameter" if start == "param" else start)
+        return None, refused(piece, position, accepted, "parameter" if start == "param" else start, tensors)
 
 
 class _CellParser:
@@ -172,6 +177,8 @@ class _CellParser:
         self.sizes: dict[str, list[str]] = {}  # of names that are read with brackets, where they have no type
         self.declared = set[str]()  # the words in the header of the def
         self.given = set[str]()  # those before `->`
+        self.tensors = set[str]()  # words among which are the names of tensors
+        self.unwritten = set[str]()  # words among which are the results that no statement writes
         self.returns = False  # the def has a `return`
         self.after_params: Span | None = None  # where `->` and the results are missing
 
@@ -214,6 +221,8 @@ class _CellParser:
         self.declared = {token.text for token in piece.header}
         arrow = next((i for i, token in enumerate(piece.header) if token.type == "ARROW"), len(piece.header))
         self.given = {token.text for token in piece.header[:arrow]}
+        self.tensors = self.declared | set(self.written)
+        self.unwritten = self.declared - self.given - set(self.written)
         self.sizes = suggested_sizes(piece.body, self.declared)
         self.after_params = None
         self.returns = any(tokens[0].text == "return" for tokens in split_statements(piece.body))
@@ -363,6 +372,9 @@ class _CellParser:
             problem = untyped(piece[0], self.sizes.get(piece[0].text, []))
         if problem is not None:
             self.diagnostics.append(problem)
+            after = mended(piece, problem.fix) if problem.fix is not None else None
+            if after is not None and (node := _parse(after, "param")[0]) is not None:
+                return node
         return Param(None, Name(name.text, name.span), span) if name else None
 
     def forget(self, span: Span) -> None:
@@ -453,9 +465,12 @@ class _CellParser:
             help = "a statement is `T(i, j) = expression`"
             self.report(codes.SYNTAX_ERROR, tokens[0].span, f"`{tokens[0].text}` is no statement", help=help)
             return self.broken(tokens)
-        if (found := chained(tokens, self.given)) is not None:
+        if (found := chained(tokens, self.given) or paired(tokens)) is not None:
             self.diagnostics.append(found[1])
             return replace(self.broken(tokens), targets=found[0])
+        if (problem := subscripted(tokens, self.unwritten, self.declared)) is not None:
+            self.diagnostics.append(problem)
+            tokens = (problem.fix and mended(tokens, problem.fix)) or tokens
         if (other := declared(tokens)) is not None:
             self.diagnostics.append(other[1])
             if not other[0]:
@@ -480,7 +495,7 @@ class _CellParser:
             if (problem := self.of_character(tokens)) is None:
                 node, problem = None, sliced(tokens)
                 if problem is None:
-                    node, problem = _parse(tokens, "statement")
+                    node, problem = _parse(tokens, "statement", self.tensors)
                 if problem is None:
                     return node, tokens
                 if tokens is not given and len(split_statements(tokens)) > 1:

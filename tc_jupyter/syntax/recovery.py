@@ -49,7 +49,7 @@ def split_defs(tokens: list[Token]) -> tuple[list[Token], list[DefTokens]]:
 def _split_def(tokens: list[Token]) -> DefTokens:
     opening = next((i for i, token in enumerate(tokens) if token.type == "LBRACE"), None)
     first = _header_end(tokens) if opening is None else opening + 1
-    closing = next((i for i in range(first, len(tokens)) if tokens[i].type == "RBRACE"), len(tokens))
+    closing = _body_end(tokens, first)
     return DefTokens(
         tokens[0],
         tokens[1 : first if opening is None else opening],
@@ -58,6 +58,23 @@ def _split_def(tokens: list[Token]) -> DefTokens:
         tokens[closing] if closing < len(tokens) else None,
         tokens[closing + 1 :],
     )
+
+
+def _body_end(tokens: list[Token], first: int) -> int:
+    """The place of the `}` of a def. Braces around a part of a statement, as in `A_{i,j}` and `i in {0, N}`, are none of it."""
+    i = first
+    while i < len(tokens) and tokens[i].type != "RBRACE":
+        is_inside = (
+            i > first and tokens[i].type == "LBRACE" and tokens[i - 1].type in ("NAME", "IN", "ASSIGN", "UPDATE")
+        )
+        near = range(i + 1, min(len(tokens), i + _MOST_IN_BRACES)) if is_inside else ()
+        closing = next((j for j in near if tokens[j].type in ("RBRACE", "LBRACE", "DEF")), i)
+        i = closing + 1 if tokens[closing].type == "RBRACE" else i + 1
+    return i
+
+
+_MOST_IN_BRACES = 40
+"""Tokens in braces that are no body."""
 
 
 def _header_end(tokens: list[Token]) -> int:

@@ -35,7 +35,9 @@ def repaired(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
     tokens = _casts(_without_dots(tokens, diagnostics), diagnostics)
     _logical_words(tokens, diagnostics)
     tokens = _incremented(_negated_comparisons(tokens, diagnostics), diagnostics)
-    return _last_elements(_word_operators(_without_modules(tokens, diagnostics), diagnostics), diagnostics)
+    tokens = _word_operators(_without_modules(tokens, diagnostics), diagnostics)
+    tokens = _without_separators(_without_idle_bangs(tokens, diagnostics), diagnostics)
+    return _last_elements(tokens, diagnostics)
 
 
 def _types_of_c(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
@@ -244,8 +246,12 @@ def _without_modules(tokens: list[Token], diagnostics: list[Diagnostic]) -> list
         elif token.text in MODULES and token.text not in called and last > i:
             is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
             of_two = tokens[last].type == "MINMAX" and _takes_several(tokens, last + 1)  # `std::max(a, b)`
+            in_cast = [each.text for each in kept[-2:]] in (["astype", "("], ["to", "("], ["type", "("])
             kept += _plain_name(
-                token, tokens[last], is_call and tokens[last].text not in known and not of_two, diagnostics
+                token,
+                tokens[last],
+                is_call and tokens[last].text not in known and not of_two,
+                [] if in_cast and tokens[last].type == "SCALAR" else diagnostics,  # the message about the cast tells it
             )
         else:
             kept += tokens[i : last + 1]
@@ -407,6 +413,69 @@ def _word_operators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[
         kept.append(token)
         i += 1
     return kept
+
+
+def _without_idle_bangs(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`y(i) =! X(i)` and `y(i) +=!! X(i)`, where the last `!` belongs to the operator; in `m =!b` it negates `b`."""
+    kept: list[Token] = []
+    for i, token in enumerate(tokens):
+        before = tokens[i - 1] if i else token
+        alone = token.type == "BANG" and i + 1 < len(tokens) and tokens[i + 1].start > token.end
+        if not alone or before.type not in ("ASSIGN", "UPDATE") or before.end != token.start:
+            kept.append(token)
+            continue
+        plain, place = before.text, Span(before.start, token.end)
+        if i > 1 and tokens[i - 2].end == before.start and tokens[i - 2].type not in ENDS_EXPRESSION:
+            kept.append(token)  # of `||=!`, which has a message of its own
+            continue
+        fix = Fix(f"write `{plain}`", (Edit(place, plain),))
+        help = "`=` has no form with `!`" if plain == "=" else "one `!` is enough"
+        help += "; a `!` that negates touches its operand, as in `= !b(i)`"
+        message = f"there is no operator `{plain}!`"
+        diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, place, message, help=help, fix=fix))
+    return kept
+
+
+def _without_separators(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:
+    """`Y(i) = X(i), Z(i) = 2 * X(i)`, where a comma stands between two statements; in `Y(i), Z(i) = ...` it does not."""
+    pairs, kept, depth = closers(tokens), list[Token](), 0
+    openings = {close: opening for opening, close in pairs.items()}
+    for i, token in enumerate(tokens):
+        depth += (token.type in ("LPAR", "LSQB")) - (token.type in ("RPAR", "RSQB"))
+        begins = (
+            token.type == "COMMA" and not depth and [each.type for each in tokens[i + 1 : i + 3]] == ["NAME", "LPAR"]
+        )
+        if begins and starts_statement(tokens, i + 1, pairs) and _ends_value(tokens, i - 1, openings):
+            fix = Fix("delete `,`", (Edit(token.span, ""),))
+            message = "statements are not separated by `,`"
+            diagnostics.append(Diagnostic(codes.SYNTAX_ERROR, token.span, message, fix=fix))
+            tokens[i + 1].first = True
+        else:
+            kept.append(token)
+    return kept
+
+
+_IN_VALUES = (
+    "ASSIGN",
+    "UPDATE",
+    "SIGN",
+    "MINUS",
+    "FACTOR",
+    "BANG",
+    "RELATION",
+    "EQUALITY",
+    "COLON",
+    "QUESTION",
+    "AND",
+    "OR",
+)
+
+
+def _ends_value(tokens: list[Token], last: int, openings: dict[int, int]) -> bool:
+    """Whether the operand that ends here belongs to a value, and is no target."""
+    start = openings.get(last, last)
+    start -= start > 0 and tokens[last].type == "RPAR" and tokens[start - 1].type in ("NAME", "MINMAX", "SCALAR")
+    return start > 0 and tokens[start - 1].type in _IN_VALUES
 
 
 def _incremented(tokens: list[Token], diagnostics: list[Diagnostic]) -> list[Token]:

@@ -42,7 +42,7 @@ def sliced(piece: list[Token]) -> Diagnostic | None:
     sliced = any(token.type in ("COLON", "DOTS") or token.text in _NEW_AXES for token in piece)
     if not sliced or any(token.type == "ERROR" for token in piece):
         return None
-    reads = [read for read in _reads(piece) if read.slices or (read.axes and piece[read.opening].type == "LSQB")]
+    reads = [read for read in _reads(piece) if read.slices or (read.axes and _is_element(piece, read))]
     if not reads:
         return None
     first = reads[0].axes[0]
@@ -65,6 +65,13 @@ _NEW_AXES = frozenset({"None", "newaxis"})
 
 def _is_new_axis(subscript: tuple[Token, ...]) -> bool:
     return len(subscript) == 1 and subscript[0].text in _NEW_AXES
+
+
+def _is_element(piece: list[Token], read: _Read) -> bool:
+    """Whether brackets with a new axis are those of a tensor; round ones may be those of a function, as in `sum(X, None)`."""
+    single = all(len(each) == 1 for each in read.subscripts)
+    is_function = piece[read.opening - 1].text in _REDUCING or len(read.subscripts) == len(read.axes)
+    return piece[read.opening].type == "LSQB" or (single and not is_function)
 
 
 def _is_slice(subscript: tuple[Token, ...]) -> bool:

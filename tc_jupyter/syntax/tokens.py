@@ -95,7 +95,10 @@ _FLOAT = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9
 _HEX_FLOAT = re.compile(r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fF]?")
 _INFINITE = re.compile(r"""["']\s*([-+]?)(inf|nan)(?:inity)?\s*["']""", re.IGNORECASE)
 _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
-_PROSE = re.compile(r"[A-Za-z]{2,}[ \t]+[A-Za-z]{2,}")
+_PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
+_WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
+_BETWEEN = frozenset({"where", "in", "exists", "if", "else", "and", "or", "not", "for", "min", "max", "return"})
+"""Words between the operands of a statement, which make no prose of it."""
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "η": "eta", "θ": "theta", "λ": "lambda_", "μ": "mu",
     "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi", "ω": "omega", "Δ": "Delta", "Σ": "Sigma", "Ω": "Omega",
@@ -144,7 +147,12 @@ _LATEX = {
     },
     **{"div": "/", "infty": "inf", "ln": "log", "to": "->", "leftarrow": "=", "gets": "=", "ast": "*"},
 }
-_LATEX_FUNCTIONS = frozenset({"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "max", "min"})
+_LATEX_FUNCTIONS = frozenset({"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "max", "min", "arctan"})
+_LATEX_SPACES = frozenset({"left", "right", "big", "Big", "bigl", "bigr", "quad", "qquad", "displaystyle"})
+_LATEX_SUMS = {"sum": "sum", "prod": "prod"}
+_GROUP = re.compile(r"[ \t]*\{([^{}\n]{1,200})\}")
+_DECORATION = re.compile(r"(?:[ \t]*[_^](?:\w+|\{[^{}\n]{0,80}\}))*", re.ASCII)
+_NAMES_OF_GREEK = {name.rstrip("_"): name for name in _GREEK.values()} | {"varepsilon": "epsilon", "epsilon": "epsilon"}
 _POWERS = {"²": "2", "³": "3"}
 _MOST_DIGITS = 400  # of an integer: far beyond uint64, and below the length at which Python refuses to convert
 
@@ -199,6 +207,9 @@ class _Scanner:
         self.parameters_of = -1
         self.has_floats = False
         self.names_assigned: frozenset[str] | None = None
+        self.words_outside: frozenset[str] | None = None
+        self.told = set[tuple[int, str]]()
+        """Characters about which there is a message, by def."""
 
     def run(self) -> None:
         position, text = 0, self.text
@@ -433,7 +444,7 @@ class _Scanner:
         operand = (
             before in ENDS_EXPRESSION
             and re.match(r"[ \t]*[\w(.]", rest)
-            and not _PROSE.search(re.split(r"//|/\*|#", rest)[0])
+            and not self.is_prose(re.split(r"//|/\*|#", rest)[0])
             and end - start == 2
         )
         if operand:
@@ -452,6 +463,18 @@ class _Scanner:
             fix,
         )
         return end + len(rest)
+
+    def is_prose(self, line: str) -> bool:
+        """Whether the rest of a line is a comment: words in a row, or one word that the program does not have."""
+        if alone := _WORD_ALONE.fullmatch(line):
+            return alone.group(1) not in self.words()
+        return any(not {*pair.groups()} & _BETWEEN for pair in _PROSE.finditer(line))
+
+    def words(self) -> frozenset[str]:
+        """The words outside comments."""
+        if self.words_outside is None:
+            self.words_outside = frozenset(re.findall(r"\w+", re.sub(r"(?:#|//)[^\n]*", "", self.text), re.ASCII))
+        return self.words_outside
 
     def python(self, word: str, start: int, end: int) -> None:
         if word == "**" and self.assigns(end):
@@ -547,15 +570,51 @@ class _Scanner:
         if name is None:
             return None
         word, last = name.group(), name.end()
-        plain = _LATEX.get(word) or (word if word in _LATEX_FUNCTIONS else None)
+        plain = _LATEX.get(word) or (word if word in _LATEX_FUNCTIONS else None) or _NAMES_OF_GREEK.get(word)
         if plain is None:
-            return None
-        fix = Fix(f"write `{plain}`", (Edit(Span(start, last), plain),))
-        self.report(
-            codes.UNKNOWN_CHARACTER, start, last, f"`\\{word}` is not part of the language", f"write `{plain}`", fix
-        )
-        self.add(_SYMBOLS.get(plain) or KEYWORDS.get(plain, "NAME"), plain, start, last)
+            return self.latex_of_parts(word, start, last)
+        is_unknown = plain in _NAMES_OF_GREEK.values() and plain not in self.declared()
+        fix = None if is_unknown else Fix(f"write `{plain}`", (Edit(Span(start, last), plain),))
+        help = f"write `{plain}`" + f", and make it a parameter, as in `float {plain}`" * is_unknown
+        self.report(codes.UNKNOWN_CHARACTER, start, last, f"`\\{word}` is not part of the language", help, fix)
+        self.add("ERROR" if is_unknown else _SYMBOLS.get(plain) or KEYWORDS.get(plain, "NAME"), plain, start, last)
         return last
+
+    def latex_of_parts(self, word: str, start: int, last: int) -> int:
+        r"""`\\sqrt{x}`, `\\frac{a}{b}`, `\\sum_j`, and what has no form here. Returns where to go on."""
+        end, fix = last, None
+        help = "a formula is written with operators and functions, as in `sqrt(x)`, `a / b` and `+=!`"
+        first = _GROUP.match(self.text, last)
+        second = _GROUP.match(self.text, first.end()) if first else None
+        if word in _LATEX_SPACES:
+            fix = Fix("leave it out", (Edit(Span(start, last), ""),))
+            self.report(codes.UNKNOWN_CHARACTER, start, last, f"`\\{word}` is not part of the language", fix=fix)
+            return last
+        if word == "sqrt":
+            return self.root(start, last, f"\\{word}")
+        if word in ("frac", "dfrac", "tfrac") and first and second:
+            end, help = second.end(), "a quotient is written with `/`"
+            text = f"(({first.group(1)}) / ({second.group(1)}))"
+            fix = Fix("write a quotient", (Edit(Span(start, end), text),))
+        elif word in _LATEX_SUMS:
+            decoration = _DECORATION.match(self.text, last)
+            end, help = decoration.end() if decoration else last, elsewhere.REDUCING[_LATEX_SUMS[word]]
+        self.report(codes.UNKNOWN_CHARACTER, start, last, f"`\\{word}` is not part of the language", help, fix)
+        self.add("ERROR", self.text[start:end], start, end)
+        return end
+
+    def root(self, start: int, last: int, shown: str) -> int:
+        """A sign that stands for the root of what follows. Returns where to go on."""
+        group = _GROUP.match(self.text, last)
+        end = group.end() if group else _operand_after(self.text, last)
+        inside = group.group(1) if group else self.text[last : end or last].strip()
+        if inside.startswith("(") and inside.endswith(")"):
+            inside = inside[1:-1]
+        fix = Fix("write `sqrt(...)`", (Edit(Span(start, end), f"sqrt({inside})"),)) if end and inside else None
+        message = f"`{shown}` is not part of the language"
+        self.report(codes.UNKNOWN_CHARACTER, start, last, message, "a root is `sqrt(x)`", fix)
+        self.add("ERROR", self.text[start : end or last], start, end or last)
+        return end or last
 
     def absolute(self, start: int, end: int) -> int | None:
         """`|X(i)|`. Returns where to go on; `None` if this is something else."""
@@ -576,6 +635,10 @@ class _Scanner:
         """
         right = re.match(r"[ \t]*([\w.]+)(?!\w*[ \t]*[(.^]|[ \t]*\*\*)", self.text[end : end + 80])
         left, last = self.operand(), end
+        if exponent is None and (group := _GROUP.match(self.text, end)) is not None:  # of LaTeX: `x^{2}`
+            exponent, last = group.group(1), group.end()
+            if left is not None and self.tokens[-1].text == "e" and left == self.tokens[-1].start:
+                return Fix("use `exp`", (Edit(Span(left, last), f"exp({exponent})"),))
         if exponent is None and right is not None:
             exponent, last = right.group(1), end + right.end()
         if exponent is None or left is None:
@@ -645,6 +708,8 @@ class _Scanner:
             self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, self.power(start, end, _POWERS[char]))
             self.add("ERROR", word, start, end)
             return end
+        if char == "√":
+            return self.root(start, start + 1, char)
         if char == "\\" and len(word) == 1 and (found := self.latex(start, end)) is not None:
             return found
         if char == "@" and len(word) == 1 and (found := self.macro(start, end)) is not None:
@@ -660,7 +725,13 @@ class _Scanner:
             self.add("EQUALITY", "!=", start, end + 1)
             return end + 1
         fix = self.power(start, end) if word == "^" else self.product(end) if word == "@" else None
-        self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char), fix)
+        if (
+            fix is not None or (self.def_place, word) not in self.told
+        ):  # once in a def where nothing can be written for it
+            self.report(codes.UNKNOWN_CHARACTER, start, end, f"{shown} is not part of the language", _advice(char), fix)
+            self.told.add((self.def_place, word))
+        if word == "^" and (group := _GROUP.match(self.text, end)) is not None:
+            end = group.end()  # whose braces are not those of a def
         self.add("ERROR", word, start, end)
         return end
 

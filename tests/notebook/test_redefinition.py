@@ -264,6 +264,16 @@ def test_a_name_that_is_no_function_any_more_is_not_called(session, between, sai
     np.testing.assert_array_equal(session.names["g"](X), 2 * X + 1)
 
 
+def test_callers_of_one_name_are_told_once(session):
+    session(f("X(i) * 2"))
+    session(G)
+    session("kept = g")
+    session(G)
+    session(f("X(i) * 3"))
+    assert "`g` of earlier cells" in session.out
+    assert "`g`, `g`" not in session.out
+
+
 @pytest.mark.parametrize("between", ["a1 = len", "del a1"])
 def test_a_name_that_was_a_def_resembles_no_function(session, between):
     session(f("X(i) * 2").replace("def f(", "def a1("))

@@ -56,13 +56,22 @@ def test_values(text, expected):
     np.testing.assert_allclose(repaired(x), expected(x), rtol=2e-3, atol=1e-3)
 
 
+def test_the_logarithm_of_a_sum_of_infinities():
+    program = "def f(float(N, M) X) -> (Y) { Y(i) = logsumexp(X(i, j)) }"
+    (found,) = tc.analyze(program).diagnostics
+    x = np.array([[-np.inf, -np.inf], [0, np.inf], [0, 0]], np.float32)
+    repaired = tc.compile(found.fix.applied(program), target="interpreter").f
+    np.testing.assert_allclose(repaired(x), [-np.inf, np.inf, np.log(2)], rtol=1e-6)
+
+
 def test_a_cast_to_a_type_with_another_name():
     (found,) = tc.analyze("def f(int(N) X) -> (Y) { Y(i) = f32(X(i)) }").diagnostics
     assert found.fix.edits[0].text == "float32"
 
 
 def test_an_einsum_without_a_statement_has_no_fix():
-    assert elsewhere.einsum("ij,jk", ["A", "B"], "C") is None
+    assert elsewhere.einsum("ij,jk", ["A", "B"], "C") == "C(i, k) +=! A(i, j) * B(j, k)"
+    assert elsewhere.einsum("ii", ["A"], "t") == "t +=! A(i, i)"
     assert elsewhere.einsum("...j,jk->...k", ["A", "B"], "C") is None
     assert elsewhere.einsum("ij,jk->ik", ["A"], "C") is None
     assert elsewhere.einsum("ij,ij->", ["A", "B"], "C") == "C +=! A(i, j) * B(i, j)"
