@@ -274,8 +274,11 @@ class Emitter:
                 box = tuple(interval for _, interval in draft.outputs)
                 partitions.append(Partition(label, draft.number, draft.text, state, box, draft.span))
         used = {statement.target for statement in statements} | {read.tensor for s in statements for read in s.reads()}
+        places = {draft.target: draft.span for draft in reversed(self.drafts)}
         tensors = tuple(self.inputs.values()) + tuple(
-            _tensor(temp) for temp in self._in_order(results) if temp.name in used or temp.name in results
+            _tensor(temp, places.get(temp.name, NO_SPAN))
+            for temp in self._in_order(results)
+            if temp.name in used or temp.name in results
         )
         return Program(
             name=name,
@@ -418,9 +421,9 @@ def rename_reads(expr: Expr, names: Mapping[str, str]) -> Expr:
     return rewrite(expr, rule)
 
 
-def _tensor(temp: Temp) -> Tensor:
+def _tensor(temp: Temp, span: Span) -> Tensor:
     rank = len(temp.box) if temp.box is not None else temp.rank
-    return Tensor(temp.name, temp.dtype, rank, temp.kind, box=temp.box, view_of=temp.view_of)
+    return Tensor(temp.name, temp.dtype, rank, temp.kind, box=temp.box, view_of=temp.view_of, span=span)
 
 
 def _mentioned(draft: Draft | Statement) -> set[str]:

@@ -479,7 +479,8 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
         if e.is_constant and e.offset < 0 and bound.limit == 0 and checker.ranges.program.language == "tc":
             return _from_the_end(bound, span, message, needs, checker.ranges)
-        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, _range_help(checker, e))
+        help_text = _begin_help(checker, bound) or _range_help(checker, e)
+        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text)
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{access.tensor}` {condition}"
@@ -558,6 +559,23 @@ def _in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end
     return program.source.slice(span) if ":" in shown and inside else shown
+
+
+def _begin_help(checker: _Checker, bound: Bound) -> str | None:
+    """Where an index of `%%sac` begins too early, the bound that is missing; nothing follows from selections there."""
+    e = bound.access.index[bound.dimension]
+    for r in checker.found:
+        if (
+            checker.ranges.program.language != "sac"
+            or bound.side != "lower"
+            or r.lower is None
+            or r.index not in e.indices
+        ):
+            continue
+        begin = bound.limit - (e - index(r.index))
+        if begin.is_constant and r.lower == 0:
+            return f"give a lower bound, which is 0 where there is none: `{r.index}` has to begin at {begin.offset}"
+    return None
 
 
 def _range_help(checker: _Checker, e: SizeExpr) -> str:

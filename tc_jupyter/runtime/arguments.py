@@ -168,7 +168,8 @@ def refuse_too_large(name: str, shape: tuple[int, ...], dtype: DType, source: So
     if array_bytes(shape, dtype.bytes) <= LARGEST_ARRAY:
         return
     counted = " (an extent of 0 counts as 1)" if 0 in shape else ""
-    fail(codes.TOO_LARGE, f"`{name}` of shape {shape} has more than 2^63 - 1 bytes{counted}", source, span)
+    message = f"`{name}` of shape {shape} has more than 2^63 - 1 bytes{counted}"
+    fail(codes.TOO_LARGE, message, source, span, help="its extents follow from the arguments: call with smaller ones")
 
 
 # one argument ------------------------------------------------------------------------------------------------------------------
