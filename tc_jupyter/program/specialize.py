@@ -10,6 +10,7 @@ and the statement `result(i0, i1) = A(i0, i1) + 1 where i0 in 0:A_0, i1 in 0:A_1
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from math import prod
@@ -250,16 +251,17 @@ class _Specializer(Calls):
         return tuple(infos)
 
     def _result_names(self, function: SacFunction) -> list[str]:
-        names: dict[str, int] = {}  # how many are made of each
+        names: dict[str, None] = {}
+        again: Counter[str] = Counter()  # how many were made of each that was taken
         for position, node in enumerate(function.results):
             base = (
                 node.name if isinstance(node, Name) else "result" if len(function.results) == 1 else f"result{position}"
             )
             name = base
             while name in self.out.inputs or name in names:
-                names[base] = names.get(base, 0) + 1
-                name = f"{base}_out{names[base] if names[base] > 1 else ''}"
-            names.setdefault(name, 0)
+                again[base] += 1
+                name = f"{base}_out{again[base] if again[base] > 1 else ''}"
+            names[name] = None
         for name in names:
             self.out.temps[name] = Temp(name, DType.BOOL, None)  # reserves the name
         return list(names)

@@ -224,10 +224,9 @@ class _Checker:
         self.branches = 0
         exact = self.classify(bound.expr, bound.access.condition)
         written = bound.access.read.indices[bound.dimension]
-        if exact.kind == "POINTWISE" or not any(map(leaves_int64, walk(written))):
+        # the last 64 bits of a polynomial are right, whatever wraps on the way, and both of its ends are looked at
+        if exact.kind == "POINTWISE" or is_polynomial(written) or not any(map(leaves_int64, walk(written))):
             return exact
-        if exact.kind == "DATA" and is_polynomial(written):
-            return exact  # whose last 64 bits are right, and both ends are looked at
         scope = replace(self.ranges.index_scope(self.statement), wraps=True)
         index = from_expr(written, scope)
         computed = index - bound.limit if bound.side == "lower" else bound.limit - 1 - index
