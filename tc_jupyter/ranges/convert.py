@@ -132,7 +132,7 @@ def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
 
 
 FAR_FROM_THE_ENDS = Leaves(sizes=1 << 31)
-"""What is multiplied with numbers of 32 bits: products of larger sizes with elements are not made."""
+"""Sizes and indices beside elements: an int32 element times a size of more than 31 bits is taken not to occur."""
 
 
 def leaves_int64(expr: Expr) -> bool:
@@ -161,7 +161,7 @@ def is_polynomial(expr: Expr) -> bool:
             return False
 
 
-LIMITS_OF_SCALARS = tuple((1 << bits) - 1 for bits in (63, 47, 31, 20, 15, 8))
+LIMITS_OF_SCALARS = tuple((1 << bits) - 1 for bits in (63, 47, 31, 20, 15, 8, 4, 1))
 """Tried in turn: what scalars are limited to so that a bound made of them does not wrap around."""
 
 

@@ -30,6 +30,7 @@ OUTSIDE = {
 RANGES = {
     "a reduction": ("uint32 s", "Y(i) +=! X(i+k) where k in 0:min(s*s,2)", U32),
     "a square": ("uint32 s", "Y(i) = X(i) where i in 0:min(s*s,N)", U32),
+    "nine factors": ("uint8 s", "Y(i) = X(i) where i in 0:min(s*s*s*s*s*s*s*s*s,N)", 200),
     "a square of int64": ("int64 s", "Y(i) = X(i) where i in 0:min(s*s,N)", 3037000500),
     "uint64": ("uint64 s", "Y(i) = X(i) where i in 0:min(s,N)", U64),
     "an absolute value": ("int64 s", "Y(i) = X(i) where i in 0:min(abs(s),N)", -I64),
