@@ -62,8 +62,8 @@ class Precondition:
     Attributes:
         text: a Python expression (kinds PROVED, REFUTED, SIZE, DATA); for the others usually words.
         kind: PROVED, REFUTED, SIZE, SIZE_SET, DATA or POINTWISE.
-        subject: `access`, `write`, `range` or `number` (limits of a scalar).
-        bound: the bound of an access or a write. range: the range, for the subject `range`.
+        subject: `access`, `write`, `range`, `number` (limits of a scalar) or `points` (there must be some to combine).
+        bound: the bound of an access or a write. range: the range, for the subjects `range` and `points`.
         conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
         violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
         datum: DATA: the element whose extreme values decide.
@@ -217,7 +217,7 @@ class _Checker:
             item = _range_item(self.statement, r)
             if item is not None:
                 items.append(item)
-        return [*items, *_number_items(self.statement)]
+        return [*items, *_number_items(self.statement), *_point_items(self.statement, self.found)]
 
     def verdict(self, bound: Bound) -> _Verdict:
         """The kind of one bound; one that holds for exact numbers only is checked at each point, on those that are computed."""
@@ -433,6 +433,20 @@ def _number_items(statement: Statement) -> Iterable[Precondition]:
             yield Precondition(
                 text, "SIZE", "number", statement.name, span, conditions=(number + limit, limit - number)
             )
+
+
+def _point_items(statement: Statement, ranges: Iterable[IndexRange]) -> Iterable[Precondition]:
+    """What a statement that needs them combines has points, wherever its left side has one."""
+    if not statement.needs_points:
+        return
+    known = [(r, r.upper - r.lower) for r in ranges if r.lower is not None and r.upper is not None]
+    written = tuple((extent - 1, False) for r, extent in known if r.kind == "output")
+    for r, extent in known:
+        if r.kind == "output" or nonnegative(extent - 1):
+            continue
+        text = condition_text(solved(extent - 1))
+        violations = (((-extent, False), *written),)
+        yield Precondition(text, "SIZE_SET", "points", statement.name, r.span, None, r, violations=violations)
 
 
 def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:
