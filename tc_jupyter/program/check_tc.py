@@ -16,7 +16,7 @@ from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import elsewhere, in_order, tree
+from tc_jupyter.syntax import in_order, tree
 
 from . import extremes
 from .elements import Elements

@@ -97,9 +97,7 @@ def _needed(clauses: Sequence[tree.Clause], parts: Sequence[tree.Expression]) ->
     """The clauses without lets that no part mentions, also not through other lets."""
     known = _names(parts)
     for clause in reversed(clauses):
-        if isinstance(clause, tree.Let) and clause.name.name in known:
-            known |= _names([clause.value])
-        elif isinstance(clause, tree.Exists):
+        if (isinstance(clause, tree.Let) and clause.name.name in known) or isinstance(clause, tree.Exists):
             known |= _names([clause.value])
     return tuple(each for each in clauses if not isinstance(each, tree.Let) or each.name.name in known)
 

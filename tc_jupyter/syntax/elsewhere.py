@@ -210,7 +210,11 @@ REDUCING = {
     "min": _SUMS.format("min=!"),
 }
 """Functions of array libraries that are operators here."""
-OPERATORS = {"sum": "+=!", "prod": "*=!", **{name: f"{name}=!" for name in ("max", "min", "argmax", "argmin", "any", "all")}}
+OPERATORS = {
+    "sum": "+=!",
+    "prod": "*=!",
+    **{name: f"{name}=!" for name in ("max", "min", "argmax", "argmin", "any", "all")},
+}
 """Those of `REDUCING` that are one operator."""
 
 

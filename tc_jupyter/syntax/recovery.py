@@ -226,7 +226,7 @@ def written(tokens: list[Token]) -> list[str]:
 
 
 def starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
-    """Whether `NAME [(...)] assign`, `NAME {[...]} assign`, `NAME {, NAME} =` or `NAME [(...)], NAME [(...)] update` stands at `i`."""
+    """Whether a statement begins at `i`: `NAME [(...)] assign`, `NAME {[...]} assign`, `NAME {, NAME} =`, or a pair of targets."""
     after = i + 1
     if after < len(tokens) and tokens[after].type == "LPAR":
         after = pairs.get(after, len(tokens)) + 1

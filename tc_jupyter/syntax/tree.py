@@ -163,8 +163,8 @@ class Comprehension:
     """`target(indices) operator value where clauses`; `indices` is `None` when there are no parentheses.
 
     `H = layer(X)` has this form too: the checker decides whether it is a call of a def.
-    `matched` is the accepted and ignored `<=> library(...)`. `argmin` and `argmax` may have `at`, what a position is, and `extreme`,
-    the target of the value itself with its indices, which stands before the other one: `V(n), P(n) argmax=! X(n, h, w) at h*W + w`.
+    `matched` is the accepted and ignored `<=> library(...)`. `argmin` and `argmax` may have `at`, what a position is, and
+    `extreme`, the target of the value itself with its indices: `V(n), P(n) argmax=! X(n, h, w) at h*W + w`.
     """
 
     target: Name
