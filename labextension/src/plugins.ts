@@ -13,7 +13,7 @@ import type { EditorView } from '@codemirror/view';
 import { languageOf } from './cells.js';
 import { listenForKeys, startCompletion } from './complete.js';
 import { nextDiagnostic, previousDiagnostic, quickFix } from './diagnostics.js';
-import { readState, recheck } from './document.js';
+import { calledElsewhere, readState, recheck } from './document.js';
 import { definition, format, rename, reveal } from './edits.js';
 import { tcEditor } from './editor.js';
 import { support, type LanguageName } from './grammar/language.js';
@@ -71,8 +71,8 @@ export const editorPlugin: JupyterFrontEndPlugin<TcSession> = {
     NotebookActions.executed.connect((_, { notebook, cell }) => {
       const source = cell.model.sharedModel.getSource();
       const panel = tracker?.find(item => item.content === notebook) ?? null;
-      if (panel !== null && (languageOf(source) !== null || source.includes('tc_jupyter'))) {
-        recheckAll(panel);
+      if (panel !== null) {
+        checkAgain(panel, languageOf(source) !== null || source.includes('tc_jupyter'));
       }
     });
     return session;
@@ -84,11 +84,11 @@ function viewOf(cell: Cell | null): EditorView | null {
   return (cell?.editor as CodeMirrorEditor | null | undefined)?.editor ?? null;
 }
 
-// what a cell may call has changed
-function recheckAll(panel: NotebookPanel): void {
-  for (const cell of panel.content.widgets) {
-    const view = viewOf(cell);
-    if (view !== null && readState(view.state) !== null) {
+// A cell that ran may have changed what the others may call: a name of Python takes that of a def. `every`: also those that call nothing.
+function checkAgain(panel: NotebookPanel, every: boolean): void {
+  for (const view of panel.content.widgets.map(viewOf)) {
+    const found = view === null ? null : readState(view.state);
+    if (view !== null && found !== null && (every || calledElsewhere(view.state, found).length > 0)) {
       view.dispatch({ effects: recheck.of(null) });
     }
   }
