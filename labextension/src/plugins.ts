@@ -14,6 +14,7 @@ import { languageOf } from './cells.js';
 import { listenForKeys, startCompletion } from './complete.js';
 import { nextDiagnostic, previousDiagnostic, quickFix } from './diagnostics.js';
 import { calledElsewhere, readState, recheck } from './document.js';
+import { keeping, TEXTS } from './excerpts.js';
 import { definition, format, rename, reveal } from './edits.js';
 import { tcEditor } from './editor.js';
 import { support, type LanguageName } from './grammar/language.js';
@@ -200,13 +201,19 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
 
 export const outputPlugin: JupyterFrontEndPlugin<void> = {
   id: `${ID}:output`,
-  description: 'Renderer of the saved cards',
+  description: 'Renderer of the saved cards; lines of messages in outputs of text',
   autoStart: true,
   requires: [IRenderMimeRegistry],
   optional: [ITcSession],
   activate: (_: JupyterFrontEnd, registry: IRenderMimeRegistry, session: TcSession | null) => {
     // ipywidgets has rank -10: below it, the card would be a missing widget in a reopened notebook
     registry.addFactory(rendererFactory(session), -20);
+    for (const mime of TEXTS) {
+      const factory = registry.getFactory(mime);
+      if (factory !== undefined) {
+        registry.addFactory(keeping(factory, mime));
+      }
+    }
   }
 };
 

@@ -385,6 +385,11 @@ def close_channel() -> None:
         _channels.pop().close()
 
 
+def attached() -> bool:
+    """Whether a page listens."""
+    return bool(_channels and _channels[-1].clients)
+
+
 def front_end() -> str:
     """Which front end is attached, in words: `JupyterLab 4.6.6 (tc_jupyter 0.1.0)`."""
     if not _channels:
