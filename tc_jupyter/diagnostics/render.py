@@ -26,10 +26,10 @@ from .codes import ALL
 from .diagnostic import Diagnostic, Severity, SourceText, Span
 
 WIDE = 100
-"""Columns of a source line that are shown, and of a line of help: those of a formatted def. What is longer is cut around the marks."""
+"""Columns of a source line that are shown, and of a line of help: those of a formatted def. A longer line is cut at its marks."""
 NARROW = 62
-"""The same where lines that are longer than the page are broken, so that marks would stand under nothing: a page of 1000 pixels with
-letters of 22 holds as many, and what stands beside them."""
+"""The same where the page breaks lines that are too long for it, so that marks would stand under nothing: with letters of 22
+pixels a page of 1000 holds as many, and what stands beside them."""
 _TAB = 4
 _STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.NOTE: "\x1b[1;36m"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"

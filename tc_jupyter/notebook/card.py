@@ -53,8 +53,12 @@ _LINE = "var(--jp-border-color2,#80808059)"
 _MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:.93em"
 # a page that styles `code` and `pre` (JupyterLab, nbconvert) gives them a background that may be invisible in the other theme
 _PLAIN = "background:none;color:inherit;border:0;padding:0"
-FONT_SIZE = "font-size:max(var(--jp-ui-font-size1,13px),var(--jp-code-font-size,13px))"
-"""As large as the larger of what a reader chose for menus and for code; JupyterLab's sizes of both are 13 pixels."""
+FONT_SIZE = (
+    "font-size:max(var(--jp-ui-font-size1,13px),var(--jp-code-font-size,13px),"
+    "calc(var(--jp-content-font-size1,14px) - 1px))"
+)
+"""As large as the largest of what a reader chose for menus, for code and for other content, where JupyterLab has 13, 13 and 14
+pixels. All else in cards and views is told in `em`."""
 _CODE = f"{_MONO};{_PLAIN};white-space:pre-wrap"
 _CELL = "padding:1px 16px 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
 _TABLE = "border-collapse:collapse;border:0;margin:0;font-size:inherit;width:auto;table-layout:auto"

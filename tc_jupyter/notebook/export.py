@@ -1,9 +1,9 @@
 """Export to HTML with the bodies of `%%tc` and `%%sac` cells highlighted: `jupyter nbconvert --to tc_html notebook.ipynb`.
 
-nbconvert colours the cells of other languages when it is told which; this exporter is its HTML exporter with that said. Lines of a source
-in messages are not broken, since marks stand under them. Cards and
-views are exported in their static form: a live widget would need its kernel, and scripts from another host. The notebook must name
-`ipython3` as its lexer, as every notebook that was saved with a kernel does.
+nbconvert colours the cells of other languages when it is told which; this exporter is its HTML exporter with that said. Lines of a
+source in messages are not broken, since marks stand under them. Cards and views are exported in their static form: a live widget
+would need its kernel, and scripts from another host. The notebook must name `ipython3` as its lexer, as every notebook that was
+saved with a kernel does.
 """
 
 from __future__ import annotations
