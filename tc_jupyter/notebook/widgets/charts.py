@@ -44,7 +44,8 @@ def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
         )
         said.append(f"{name}: best {duration(timing.best)}, median {duration(timing.median)}, {len(values)} samples")
     y = 14 + len(samples) * 30
-    ticks = [(place(value), duration(value)) for value in _round_numbers(low - 0.001, low + span + 0.001)]
+    numbers = _round_numbers(low - 0.001, high + 0.001)
+    ticks = [(place(value), duration(value)) for value in (numbers if len(numbers) > 1 else (10**low, 10**high))]
     shown = beside((x, wide(said)) for x, said in ticks)
     parts += [f'<path d="M{ticks[n][0]:.1f} 6V{y}" stroke="{LINE}"/>{letters(ticks[n][0], y + 13, ticks[n][1], "middle")}' for n in shown]  # fmt: skip
     right = max(left + 430, *(ticks[n][0] + wide(ticks[n][1]) / 2 for n in shown), 0)

@@ -42,7 +42,7 @@ def svg(
     """
     box = " ".join(map(units, (corner, corner, width, height)))
     shown = f'width="{width / EM:.2f}em" height="{height / EM:.2f}em" viewBox="{box}"'
-    looks = ";".join(filter(None, ("color:inherit;font-family:inherit", style)))
+    looks = ";".join(filter(None, ("color:inherit;font-family:inherit;vertical-align:top", style)))
     return (
         f'<svg{_data(facts)} role="img" aria-label="{escape(label)}" {shown} style="{looks}">'
         f'<g fill="currentColor" font-size="{LETTERS}">{inner}</g></svg>'

@@ -136,7 +136,9 @@ def test_no_picture_is_larger_than_a_page(sizes):
     assert data["layout"]["width"] <= 1_200
     assert data["layout"]["height"] <= 32_000
     assert 0 < data["count"] <= 1_000_000
-    heights = re.findall(r'<svg data-tensor[^>]* width="([\d.]+)em" height="([\d.]+)em"', picture.content(live=True).html)
+    heights = re.findall(
+        r'<svg data-tensor[^>]* width="([\d.]+)em" height="([\d.]+)em"', picture.content(live=True).html
+    )
     assert len(heights) == 2
     assert all(float(w) <= 250 / EM and float(h) <= 170 / EM for w, h in heights)
 
