@@ -53,7 +53,7 @@ function extent(index: IndexRange, sizes: Sizes): number | null {
 }
 
 // in a narrow panel the cells of a row `flow` below each other instead of leaving it; the roles say that it is still a table
-function table(head: readonly string[], rows: readonly (readonly Child[])[], label: string, flow = true): HTMLElement {
+export function table(head: readonly string[], rows: readonly (readonly Child[])[], label: string, flow = true): HTMLElement {
   return h(
     'div',
     { class: flow ? 'tc-scroll tc-flow' : 'tc-scroll' },
