@@ -9,7 +9,6 @@ saved with a kernel does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from copy import deepcopy
 from itertools import groupby
 from typing import Any
@@ -42,7 +41,7 @@ class TcHTMLExporter(HTMLExporter):
         own.merge(super().default_config)
         return own
 
-    def default_filters(self) -> Iterable[tuple[str, Any]]:
+    def default_filters(self) -> Any:
         """The filters of the HTML exporter, and one for text."""
         yield from super().default_filters()
         yield "ansi2html", with_whole_lines

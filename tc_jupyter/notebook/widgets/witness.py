@@ -169,12 +169,12 @@ def _line(r: IndexRange, numbers: Mapping[str, int]) -> str:
     x, y = start + (low - left) * step, start + (high - left) * step
     said = f"range of {r.index}: it would begin at {low} and end before {high}, which is {low - high} too early"
     width = max(2 * start + (right - left) * step, 16 + wide(said))
-    numbers, bottom = _below([(x, ends[low]), (y, ends[high])])
+    places, bottom = _below([(x, ends[low]), (y, ends[high])])
     inner = (
         f"{letters(8, 12, said)}"
         f'<path d="M{start:.1f} 30h{(right - left) * step:.1f}" stroke="{LINE}"/>'
         f'<path d="M{x:.1f} 24v12M{y:.1f} 24v12" stroke="currentColor" stroke-width="2"/>'
         f'<path data-outside="{low - high}" d="M{x:.1f} 30H{y:.1f}l5 -4m-5 4l5 4" stroke="{BAD}" stroke-width="2" fill="none"/>'
-        f"{numbers}"
+        f"{places}"
     )
     return f"<div>{svg(width, bottom, inner, said, {'witness': r.index})}</div>"
