@@ -253,7 +253,7 @@ class IterationSpace(Picture):
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
         lines = [f"iteration space of {space.text}" + (f"  at {sizes}" if sizes else "")]
         lines += [f"  {refused}"] if (refused := self._refusal()) else []
-        lines += [f"  {a.low} <= {a.name} < {a.high}  {a.kind}, {a.extent} values" for a in space.axes]
+        lines += [f"  {a.range}  {a.kind}, {a.extent} values" for a in space.axes]
         if space.fixed:
             lines.append(f"  shown, and counted below: the points with {_fixed(space)}")
         counted = self._counts(space)
@@ -308,7 +308,8 @@ class IterationSpace(Picture):
             parts.append(words(refused, "✗", BAD))
         empty = [axis for axis in space.axes if axis.extent == 0]
         for axis in empty:
-            parts.append(words(f"empty: no `{axis.name}` satisfies `{axis.low} <= {axis.name} < {axis.high}`", "∅"))
+            if axis.low == axis.high:  # of others the refusal says so
+                parts.append(words(f"empty: no `{axis.name}` satisfies `{axis.range}`", "∅"))
         if space.thinned:
             every = ", ".join(
                 f"every {_ordinal(s)} `{space.axes[n].name}`"
@@ -340,7 +341,7 @@ class IterationSpace(Picture):
         return _ARROWS if self.arrows else 0
 
     def _tables(self, space: Space) -> str:
-        ranges = [[code(a.name), a.kind, code(f"{a.low} <= {a.name} < {a.high}"), str(a.extent)] for a in space.axes]
+        ranges = [[code(a.name), a.kind, code(a.range), str(a.extent)] for a in space.axes]
         counts = [
             [code(text), str(count), str(times), escape(note)] for text, count, times, note in self._counts(space).rows
         ]

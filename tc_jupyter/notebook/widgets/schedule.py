@@ -467,7 +467,7 @@ def _box_text(bounds: Bounds, ends: tuple[Any, Any]) -> str:
 
     known = {name: constant(number) for name, number in bounds.sizes.items()}
     low, extent = (end.substitute(known) for end in ends)
-    return f"[{to_python(low)}, {to_python(low + extent)})"
+    return "empty" if extent.is_constant and extent.offset < 0 else f"[{to_python(low)}, {to_python(low + extent)})"
 
 
 def _relation(relation: Any) -> tuple[tuple[str, ...], str]:
