@@ -16,9 +16,9 @@ Source: CUTLASS, "Efficient GEMM in CUDA"; S. Boehm, "How to optimize a CUDA mat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Expr, IndexVar, Read, walk
@@ -29,6 +29,8 @@ from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.self_products import told_apart
 from tc_jupyter.schedule.templates.streaming import added, copied_out
 
+from . import filling, side_by_side
+from .filling import T
 from .limits import fits_shared
 
 
@@ -47,6 +49,15 @@ class Tile:
         """Threads along y and x."""
         return self.rows // self.thread_rows, self.columns // self.thread_columns
 
+    @property
+    def cycles(self) -> float:
+        """Per step of the sum: multiply-adds, 128 at a time, and what the warps read of shared memory, in vectors of 16 bytes.
+
+        The factors give what 128 x 128 and 64 x 64 reached on an H200: 0.6 and 0.5 of all multiply-adds that it can do.
+        """
+        warps = self.threads[0] * self.threads[1] / 32
+        return 1.25 * self.rows * self.columns / 128 + 1.75 * warps * (self.thread_rows + self.thread_columns) / 4
+
 
 LARGE = Tile(128, 128, 8, 8, 8)
 MEDIUM = Tile(64, 64, 16, 4, 4)
@@ -60,10 +71,6 @@ STAGES = 3
 """Tiles in shared memory at once: one is read while copies of two are under way; of 64-bit elements there are two tiles."""
 ASYNCHRONOUS_BYTES = 4
 """The smallest element that a device copies without a register."""
-LONG = 2048
-"""Terms of a part of a long sum."""
-FEW_BLOCKS = 32
-"""Tiles of a result that leave most of a device idle."""
 FEWEST = 8
 """Rows or columns up to which most of the smallest tile would lie idle."""
 
@@ -154,43 +161,50 @@ def _uses_index_values(stage: Stage) -> bool:
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     """The schedule of a product, or `None` if the stage is none, or its tiles do not fit."""
-    del target
     stage = schedule.graph.stage(name)
     roles = roles_of(stage)
     if roles is None:
         return None
-    user = epilogue_of(schedule, name)
-    for epilogue in dict.fromkeys((user, None)):
-        for tile in _tiles(stage, roles, sizes):
-            try:
-                found = _scheduled(schedule, name, epilogue, roles, tile)
-                if fits_shared(found):
-                    return found
-            except CompileError:
-                continue
-    return None
+
+    def whole(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule | None:
+        found = _scheduled(schedule, name, user, roles, tile)
+        return found if fits_shared(found) else None
+
+    tiles = _tiles(stage, roles, sizes)
+    return cheapest(schedule, name, epilogue_of(schedule, name), roles, tiles, whole, target, sizes)
 
 
-def split_long(schedule: Schedule, name: str, sizes: Mapping[str, int]) -> tuple[Schedule, str] | None:
-    """A product with few blocks and a long sum, as partial products of parts of the sum and their sum; also the partial stage.
+def cheapest(
+    schedule: Schedule,
+    name: str,
+    user: str | None,
+    roles: Roles,
+    tiles: Iterable[T],
+    scheduled: Callable[[Schedule, str, str | None, Roles, T], Schedule | None],
+    target: Target,
+    sizes: Mapping[str, int],
+) -> Schedule | None:
+    """The schedule of a product with the tile that is estimated to be the fastest of those that fit, of parts of the sum or not.
 
-    The parts do not depend on the device, so results are reproducible.
+    Args:
+        user: the pointwise statement that may write the result.
+        scheduled: the product with one tile, or `None` if it does not fit.
     """
-    stage = schedule.graph.stage(name)
-    roles = roles_of(stage)
-    if roles is None or name in (each.attach.stage for each in schedule.graph.stages):
-        return None
-    length = extent_of(stage, roles.inner, sizes)
-    outputs = [extent_of(stage, index.name, sizes) for index in stage.statement.output_indices]
-    if length is None or length < 2 * LONG or any(extent is None for extent in outputs):
-        return None
-    tiled = [extent_of(stage, axis, sizes) or 0 for axis in (roles.row, roles.column)]
-    blocks = prod(extent or 0 for extent in outputs) // max(1, prod(tiled)) * prod(-(-e // LARGE.rows) for e in tiled)
-    if blocks > FEW_BLOCKS or min(tiled) <= FEWEST:
-        return None
-    before = schedule.split(name, roles.inner, LONG)
-    schedule = before.rfactor(name, f"{roles.inner}.outer")
-    return schedule, added(before, schedule)
+    axes = (roles.row, roles.column, roles.inner)
+    for tile, length in filling.plans(schedule.graph.stage(name), axes, tiles, sizes, target):
+        for epilogue in dict.fromkeys((user, None)):
+            with suppress(CompileError):
+                if length is None:
+                    found = scheduled(schedule, name, epilogue, roles, tile)
+                else:
+                    before = schedule.split(name, roles.inner, length)
+                    parts = before.rfactor(name, f"{roles.inner}.outer")
+                    partial = replace(roles, inner=f"{roles.inner}.inner")
+                    found = scheduled(parts, added(before, parts), None, partial, tile)
+                    found = found and side_by_side.summed(found, name, epilogue, target, sizes)
+                if found is not None:
+                    return found
+    return None
 
 
 def _tiles(stage: Stage, roles: Roles, sizes: Mapping[str, int]) -> tuple[Tile, ...]:

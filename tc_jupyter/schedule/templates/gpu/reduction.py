@@ -13,19 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.ranges import constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added, step_of
 
-from . import pointwise
+from . import filling, side_by_side
+from .side_by_side import is_sum
 
 THREADS = 256
 CHUNK = THREADS * 32
 """Elements of a partial result: 32 loads per thread."""
-COLUMN_CHUNK = 256
-"""Rows of a partial result of column sums."""
+BLOCKS = (256, 1024)
+"""Threads of a block that share a long row."""
+VECTOR_BYTES = 16
 WARP = 32
 WARP_ROWS = 8
 SHORT = 256
@@ -34,24 +38,24 @@ SHORT = 256
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     """The schedule of a reduction at root; `None` for other statements and for reductions that are not read in a row."""
-    del target
     stage = schedule.graph.stage(name)
-    if not is_reduction(stage) or any(root.kind == "output" and root.name in _moving(stage) for root in stage.roots):
-        return _columns(schedule, name) if is_reduction(stage) else None
-    inner = stage.statement.reduction_indices[-1].name
+    if not is_sum(stage) or any(root.kind == "output" and root.name in _moving(stage) for root in stage.roots):
+        return side_by_side.default(schedule, name, target, sizes)
     if not stage.statement.output_indices:
         return _to_one(schedule, name)
-    if not reads_in_a_row(stage, inner):
-        return None
-    threads = threads_of(stage, sizes)
-    schedule = across_threads(schedule, name, inner, threads)
-    return bind_rows(schedule, name, [root.name for root in stage.roots if root.kind == "output"], threads)
-
-
-def is_reduction(stage: Stage) -> bool:
-    """Whether threads may share the reduction: its operator has an identity."""
-    statement = stage.statement
-    return bool(statement.reduction_indices) and statement.combine is None and statement.operator != "="
+    if not reads_in_a_row(stage, stage.statement.reduction_indices[-1].name):
+        return side_by_side.default(schedule, name, target, sizes)
+    rows = [root.name for root in stage.roots if root.kind == "output"]
+    share, lanes = shares_of(stage, target, sizes), lanes_of(stage)
+    schedule, index = in_one_loop(schedule, name)
+    if share.length is None:
+        return bind_rows(across_threads(schedule, name, index, share.threads, lanes), name, rows, share.threads)
+    before = schedule.split(name, index, share.length)
+    schedule = before.rfactor(name, f"{index}.outer")
+    part = added(before, schedule)
+    schedule = across_threads(schedule, part, f"{index}.inner", share.threads, lanes)
+    schedule = bind_rows(schedule, part, [f"{index}.outer", *rows], share.threads)
+    return side_by_side.summed(schedule, name, epilogue_of(schedule, name), target, sizes)
 
 
 def reads_in_a_row(stage: Stage, index: str) -> bool:
@@ -66,15 +70,48 @@ def _moving(stage: Stage) -> set[str]:
     return {name for name in names if reads_in_a_row(stage, name)}
 
 
-def threads_of(stage: Stage, sizes: Mapping[str, int]) -> int:
-    """Threads that share a row: a warp if it is known to be short, else a block."""
+def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling.Shares:
+    """Threads that share a row: a warp if it is known to be short, else a block, of more threads where there are few rows."""
     root = stage.root(stage.statement.reduction_indices[-1].name)
-    extent = root.dom[1] - root.dom[0]
-    try:
-        length = extent.evaluate(dict(sizes))
-    except KeyError:
-        return THREADS
-    return WARP if length <= SHORT else THREADS
+    if not (root.dom[1] - root.dom[0]).names <= sizes.keys():
+        return filling.Shares(THREADS, None)
+    steps = filling.steps_of(stage, sizes)
+    if steps <= SHORT:
+        return filling.Shares(WARP, None)
+    size = max(read.dtype.bytes for read in stage.statement.reads() if read.indices)
+    return filling.shares(filling.results_of(stage, sizes), steps, size, target, lambda count: count in BLOCKS)
+
+
+def in_one_loop(schedule: Schedule, name: str) -> tuple[Schedule, str]:
+    """The reduction loops as one, where they run along dimensions side by side in memory; also that loop, or the innermost one."""
+    stage = schedule.graph.stage(name)
+    names = [index.name for index in stage.statement.reduction_indices]
+    return fused(schedule, name, names) if lies_in_a_row(schedule, stage, names) else (schedule, names[-1])
+
+
+def fused(schedule: Schedule, name: str, names: list[str]) -> tuple[Schedule, str]:
+    """Neighbouring loops as one; also that loop."""
+    loop = names[0]
+    for inner in names[1:]:
+        schedule, loop = schedule.fuse(name, loop, inner), f"{loop}.{inner}.fused"
+    return schedule, loop
+
+
+def lies_in_a_row(schedule: Schedule, stage: Stage, names: list[str]) -> bool:
+    """Whether every access that these indices move is at all of them, as whole dimensions side by side."""
+    boxes, wanted = schedule.graph.boxes, tuple(IndexVar(name) for name in names)
+    ranges = [stage.root(name).dom for name in names]
+    outputs = tuple(IndexVar(index.name) for index in stage.statement.output_indices)
+    accesses = [(read.tensor, read.indices) for read in stage.statement.reads() if read.indices]
+    for tensor, indices in (*accesses, (stage.target, outputs)):
+        moved = [place for place, index in enumerate(indices) if any(node in wanted for node in walk(index))]
+        if not moved:
+            continue
+        first, bounds = moved[0], boxes[schedule.graph.storage_name(tensor)].bounds
+        whole = [bounds[place] == dom for place, dom in zip(moved[1:], ranges[1:], strict=False)]
+        if indices[first : first + len(names)] != wanted or len(moved) != len(names) or not all(whole):
+            return False
+    return all(low == constant(0) for low, _ in ranges)
 
 
 def _shareable(length: int) -> int:
@@ -82,25 +119,43 @@ def _shareable(length: int) -> int:
     return length // 32 * 32 if length >= 32 else 1 << max(0, length.bit_length() - 1)
 
 
-def across_threads(schedule: Schedule, name: str, index: str, threads: int) -> Schedule:
-    """`threads` threads with partial results of the loop over `index`; every `threads`-th element is one thread's.
+def across_threads(schedule: Schedule, name: str, index: str, threads: int, lanes: int = 1) -> Schedule:
+    """`threads` threads with partial results of the loop over `index`; every `threads`-th vector is one thread's.
 
     Raises:
         CompileError: TC410, the loop is too short to be shared.
     """
     stage = schedule.graph.stage(name)
-    length = stage.root(index).dom[1] - stage.root(index).dom[0]
-    if length.is_constant:
-        threads = min(threads, _shareable(length.constant))
-    others = [root.name for root in stage.roots if root.kind == "reduction" and root.name != index]
-    before = schedule.split(name, index, threads)
-    schedule = before.rfactor(name, f"{index}.inner")
+    length = constant_extent(stage, index)
+    threads = threads if length is None else min(threads, _shareable(length))
+    others = [leaf for leaf in stage.leaves if stage.kind(leaf) == "reduction" and leaf != index]
+    before, thread = schedule.split(name, index, threads * lanes), f"{index}.inner"
+    if lanes > 1:
+        before, thread = before.split(name, thread, lanes), f"{thread}.outer"
+    schedule = before.rfactor(name, thread)
     partial = added(before, schedule)
-    outputs = [leaf for leaf in schedule.leaves(name) if leaf != f"{index}.inner"]
-    schedule = schedule.reorder(name, *outputs, f"{index}.inner")
-    schedule = schedule.bind(name, f"{index}.inner", "threadIdx.x").compute_at(partial, name, f"{index}.inner")
-    rest = [leaf for leaf in schedule.leaves(partial) if leaf not in (*others, f"{index}.outer")]
-    return schedule.reorder(partial, *rest, *others, f"{index}.outer").storage(partial, "local")
+    outputs = [leaf for leaf in schedule.leaves(name) if leaf != thread]
+    schedule = schedule.reorder(name, *outputs, thread)
+    schedule = schedule.bind(name, thread, "threadIdx.x").compute_at(partial, name, thread)
+    along = [f"{index}.outer", *([f"{index}.inner.inner"] if lanes > 1 else [])]
+    rest = [leaf for leaf in schedule.leaves(partial) if leaf not in (*others, *along)]
+    schedule = schedule.reorder(partial, *rest, *others, *along).storage(partial, "local")
+    return schedule.vectorize(partial, along[-1]) if lanes > 1 else schedule
+
+
+def lanes_of(stage: Stage) -> int:
+    """Elements of a vector along a row, if all that is read along it begins with the row, which may have any length."""
+    last = IndexVar(stage.statement.reduction_indices[-1].name)
+    reads = [read for read in stage.statement.reads() if any(last in walk(index) for index in read.indices)]
+    if constant_extent(stage, last.name) is not None or not all(
+        read.indices[-1] == last and _mentions_once(read, last) for read in reads
+    ):
+        return 1
+    return max(1, VECTOR_BYTES // max(read.dtype.bytes for read in reads))
+
+
+def _mentions_once(read: Read, index: IndexVar) -> bool:
+    return sum(node == index for place in read.indices for node in walk(place)) == 1
 
 
 def bind_rows(schedule: Schedule, name: str, rows: list[str], threads: int) -> Schedule:
@@ -122,32 +177,16 @@ def bind_rows(schedule: Schedule, name: str, rows: list[str], threads: int) -> S
 
 def _to_one(schedule: Schedule, name: str) -> Schedule:
     """Partial results of chunks by blocks, combined by one block."""
-    reductions = [index.name for index in schedule.graph.stage(name).statement.reduction_indices]
-    first = reductions[0]
-    if len(reductions) == 1:
-        schedule = schedule.split(name, first, CHUNK)
-        leaf, inner = f"{first}.outer", f"{first}.inner"
+    stage = schedule.graph.stage(name)
+    reductions = [index.name for index in stage.statement.reduction_indices]
+    lanes = lanes_of(stage)
+    schedule, index = in_one_loop(schedule, name)
+    if len(reductions) == 1 or index != reductions[-1]:
+        schedule = schedule.split(name, index, CHUNK)
+        leaf, inner = f"{index}.outer", f"{index}.inner"
     else:
-        leaf, inner = first, reductions[-1]
+        leaf, inner = reductions[0], index
     before, schedule = schedule, schedule.rfactor(name, leaf)
     partial = added(before, schedule)
-    schedule = across_threads(schedule, partial, inner, THREADS).bind(partial, leaf, "blockIdx.x")
+    schedule = across_threads(schedule, partial, inner, THREADS, lanes).bind(partial, leaf, "blockIdx.x")
     return across_threads(schedule, name, leaf, THREADS)
-
-
-def _columns(schedule: Schedule, name: str) -> Schedule | None:
-    """Sums over rows of a matrix that is read once: partial results of chunks of rows, threads along the columns."""
-    stage = schedule.graph.stage(name)
-    outputs = {root.name for root in stage.roots if root.kind == "output"}
-    reads = [read for read in stage.statement.reads() if len(read.indices) >= len(stage.roots)]
-    if len(stage.statement.reduction_indices) != 1 or not reads or not outputs:
-        return None
-    index = stage.statement.reduction_indices[0].name
-    if stage.root(index).dom[1].is_constant:
-        return None
-    before = schedule.split(name, index, COLUMN_CHUNK)
-    schedule = before.rfactor(name, f"{index}.outer")
-    partial = added(before, schedule)
-    target = Target("cuda")
-    schedule = pointwise.default(schedule, partial, target, {}) or schedule
-    return pointwise.default(schedule, name, target, {})

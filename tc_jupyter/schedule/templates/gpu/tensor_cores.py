@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import DType, IndexVar, Read, factors_of, walk
 from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.intrinsics import STEPS
@@ -32,7 +31,7 @@ from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added, copied_out, step_of
 
 from .limits import fits_shared
-from .product import FEWEST, Roles, extent_of, roles_of
+from .product import FEWEST, Roles, cheapest, extent_of, roles_of
 
 STAGES = 3
 DEPTH_BYTES = 64
@@ -52,12 +51,19 @@ FEATURES = {
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Rows and columns of the tile of a block and of a warp."""
+    """Rows and columns of the tile of a block and of a warp; steps of the sum between two barriers, of 16-bit numbers."""
 
     rows: int
     columns: int
     warp_rows: int
     warp_columns: int
+
+    depth: int = 32
+
+    @property
+    def cycles(self) -> float:
+        """Per step of the sum: half of what matrix steps of 16-bit numbers could do."""
+        return self.rows * self.columns / 1024
 
     @property
     def warps(self) -> tuple[int, int]:
@@ -79,16 +85,13 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         return None
     if not all(_stands_alone(read, axis) for read in reads for axis in (roles.row, roles.column, roles.inner)):
         return None
+
+    def whole(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule | None:
+        found = _Product(name, user, roles, tile, reads).scheduled(schedule)
+        return found if fits_shared(found) else None
+
     user = epilogue_of(schedule, name) if _keeps_type(schedule, stage) else None
-    for epilogue in dict.fromkeys((user, None)):
-        for tile in _tiles(stage, roles, sizes):
-            try:
-                found = _Product(name, epilogue, roles, tile, reads).scheduled(schedule)
-                if fits_shared(found):
-                    return found
-            except CompileError:
-                continue
-    return None
+    return cheapest(schedule, name, user, roles, _tiles(stage, roles, sizes), whole, target, sizes)
 
 
 def _operands(schedule: Schedule, stage: Stage) -> tuple[Read, ...]:
