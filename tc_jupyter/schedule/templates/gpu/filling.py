@@ -15,21 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 from typing import Protocol, TypeVar
 
+from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.templates.streaming import added
 
-UNKNOWN = {"output": 1 << 22, "reduction": 1 << 12}
-"""The extent of an index that is not known: results fill any device."""
+UNKNOWN = {"output": 1 << 22, "reduction": 64}
+"""The extent of an index that is not known: results fill any device, and a sum is not worth a cut."""
 START = 3000
 """Cycles until the first values have come from memory."""
-LAUNCH = 6000
-"""Cycles that a further kernel takes beside its work."""
+LAUNCH = 9000
+"""Cycles that a further kernel takes beside its work, on the device and before it: 5 us."""
 ALONE = 1.15
 """What work takes where no other block hides the waits of a block. Measured on an H200: 128 x 16384 x 4096 in 32 tiles of 128 x 128
 reached 0.57 of the multiply-adds that these 32 multiprocessors can do, 4096 x 4096 x 4096 0.66 of those of all."""
+EVEN = 4
+"""Of more blocks than so many per multiprocessor it does not matter that some get one more."""
 STEP = 100
 """Cycles of a barrier and of the copies into the next tile, which a block does not hide by itself."""
 WAIT = 175
@@ -58,8 +62,10 @@ def extents(stage: Stage, kind: str, sizes: Mapping[str, int]) -> dict[str, int]
 
 def cycles_of_blocks(blocks: int, cycles: float, target: Target) -> float:
     """Until all blocks of a kernel are done."""
-    rounds = -(-blocks // target.multiprocessors)
-    return START + cycles * (ALONE if rounds == 1 else rounds)
+    rounds = blocks / target.multiprocessors
+    if rounds <= EVEN:
+        rounds = ALONE if rounds <= 1 else ceil(rounds)
+    return START + cycles * rounds
 
 
 def cycles_of_parts(parts: int, results: int, size: int, target: Target) -> float:
@@ -134,6 +140,20 @@ def plans(
 
 SHORTEST = 4
 """Tiles of a part of a product: fewer do not fill the pipeline."""
+
+
+def in_parts(schedule: Schedule, name: str, index: str, length: int) -> tuple[Schedule, str]:
+    """A sum as partial sums of `length` steps each, in memory, and their sum; also the stage of the partial sums.
+
+    Their loop over a part is `INDEX.inner`.
+
+    Raises:
+        CompileError: a rule of schedules forbids a step.
+    """
+    before = schedule.split(name, index, length)
+    schedule = before.rfactor(name, f"{index}.outer")
+    part = added(before, schedule)
+    return schedule.storage(part, "global"), part
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ Source: CUTLASS, "Efficient GEMM in CUDA"; S. Boehm, "How to optimize a CUDA mat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -30,7 +30,7 @@ from tc_jupyter.schedule.templates.self_products import told_apart
 from tc_jupyter.schedule.templates.streaming import added, copied_out
 
 from . import filling, side_by_side
-from .filling import T
+from .filling import T, in_parts
 from .limits import fits_shared
 
 
@@ -99,14 +99,24 @@ def _row_of(stage: Stage) -> str | None:
     return None if roles is None else roles.row
 
 
-def roles_of(stage: Stage) -> Roles | None:
-    """The indices to tile, or `None` if no two operands share a reduction index and differ in indices of the result."""
+def roles_of(stage: Stage, sizes: Mapping[str, int] | None = None) -> Roles | None:
+    """The indices to tile, or `None` if no two operands share a reduction index and differ in indices of the result.
+
+    The last indices that fit are taken, but for those that are known to fill no tile, where others do.
+    """
+    found = list(_all_roles(stage))
+    lengths = filling.extents(stage, "output", sizes or {}) if found else {}
+    fill = (roles for roles in found if min(lengths[roles.row], lengths[roles.column]) > FEWEST)
+    return next(fill, found[0] if found else None)
+
+
+def _all_roles(stage: Stage) -> Iterator[Roles]:
     statement = stage.statement
     reads = [read for read in statement.reads() if read.indices]
     if statement.combine is not None or statement.operator == "=" or not statement.reduction_indices:
-        return None
+        return
     if _by_data(reads) or _uses_index_values(stage) or _read_twice(reads):
-        return None
+        return
     used = [_names(read) for read in reads]
     outputs = [index.name for index in statement.output_indices]
     for column in reversed(outputs):
@@ -119,8 +129,7 @@ def roles_of(stage: Stage) -> Roles | None:
                 if any(index.name in names for names in left) and any(index.name in names for names in right)
             ]
             if row != column and shared and not any({row, column} <= names for names in used):
-                return Roles(row, column, _longest(stage, shared, reads))
-    return None
+                yield Roles(row, column, _longest(stage, shared, reads))
 
 
 def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
@@ -162,7 +171,7 @@ def _uses_index_values(stage: Stage) -> bool:
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     """The schedule of a product, or `None` if the stage is none, or its tiles do not fit."""
     stage = schedule.graph.stage(name)
-    roles = roles_of(stage)
+    roles = roles_of(stage, sizes)
     if roles is None:
         return None
 
@@ -197,10 +206,8 @@ def cheapest(
                 if length is None:
                     found = scheduled(schedule, name, epilogue, roles, tile)
                 else:
-                    before = schedule.split(name, roles.inner, length)
-                    parts = before.rfactor(name, f"{roles.inner}.outer")
-                    partial = replace(roles, inner=f"{roles.inner}.inner")
-                    found = scheduled(parts, added(before, parts), None, partial, tile)
+                    parts, part = in_parts(schedule, name, roles.inner, length)
+                    found = scheduled(parts, part, None, replace(roles, inner=f"{roles.inner}.inner"), tile)
                     found = found and side_by_side.summed(found, name, epilogue, target, sizes)
                 if found is not None:
                     return found
@@ -242,7 +249,8 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ti
     rest = [index for index in names if index not in (roles.row, roles.column)]
     inner = roles.inner
     schedule = schedule.split(total, inner, tile.depth)
-    loops = (*reductions, f"{inner}.outer", f"{inner}.inner", *rest, roles.row, roles.column)
+    parts, rest = parts_first(stage, rest)
+    loops = (*parts, *reductions, f"{inner}.outer", f"{inner}.inner", *rest, roles.row, roles.column)
     schedule = schedule.reorder(total, *loops)
     tiled = {roles.row, roles.column, inner}
     reads = {read.tensor: read for read in stage.statement.reads() if _names(read) & tiled}
@@ -256,6 +264,12 @@ def _scheduled(schedule: Schedule, name: str, user: str | None, roles: Roles, ti
         return schedule.storage(total, whole=True)
     except CompileError:
         return schedule
+
+
+def parts_first(stage: Stage, indices: list[str]) -> tuple[list[str], list[str]]:
+    """The indices of a part of a sum, which decide where it ends, and the others."""
+    ends = {name for value, _ in stage.limits for name in value.indices}
+    return [index for index in indices if index in ends], [index for index in indices if index not in ends]
 
 
 def _result(schedule: Schedule, copy: str, row: str, column: str, tile: Tile) -> Schedule:

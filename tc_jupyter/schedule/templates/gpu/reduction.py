@@ -50,9 +50,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     schedule, index = in_one_loop(schedule, name)
     if share.length is None:
         return bind_rows(across_threads(schedule, name, index, share.threads, lanes), name, rows, share.threads)
-    before = schedule.split(name, index, share.length)
-    schedule = before.rfactor(name, f"{index}.outer")
-    part = added(before, schedule)
+    schedule, part = filling.in_parts(schedule, name, index, share.length)
     schedule = across_threads(schedule, part, f"{index}.inner", share.threads, lanes)
     schedule = bind_rows(schedule, part, [f"{index}.outer", *rows], share.threads)
     return side_by_side.summed(schedule, name, epilogue_of(schedule, name), target, sizes)

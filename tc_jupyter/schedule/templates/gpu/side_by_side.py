@@ -64,9 +64,8 @@ def summed(schedule: Schedule, name: str, user: str | None, target: Target, size
     block = block_of(stage, share.threads, lanes, sizes)
     if share.length is None:
         return combined(schedule, name, user, index, block)
-    before = schedule.split(name, index, share.length)
-    schedule = before.rfactor(name, f"{index}.outer")
-    schedule = combined(schedule, added(before, schedule), None, f"{index}.inner", block)
+    schedule, part = filling.in_parts(schedule, name, index, share.length)
+    schedule = combined(schedule, part, None, f"{index}.inner", block)
     return summed(schedule, name, user, target, sizes)
 
 

@@ -31,7 +31,7 @@ from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added, copied_out, step_of
 
 from .limits import fits_shared
-from .product import FEWEST, Roles, cheapest, extent_of, roles_of
+from .product import FEWEST, Roles, cheapest, extent_of, parts_first, roles_of
 
 STAGES = 3
 DEPTH_BYTES = 64
@@ -79,7 +79,7 @@ SMALL = Tile(32, 32, 16, 16)
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     """The schedule of a product on tensor cores; `None` if the stage or the device is not made for it."""
     stage = schedule.graph.stage(name)
-    roles = roles_of(stage)
+    roles = roles_of(stage, sizes)
     reads = _operands(schedule, stage)
     if roles is None or len(reads) != 2 or not _has_step(schedule, stage, reads, target):
         return None
@@ -87,7 +87,8 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         return None
 
     def whole(schedule: Schedule, name: str, user: str | None, roles: Roles, tile: Tile) -> Schedule | None:
-        found = _Product(name, user, roles, tile, reads).scheduled(schedule)
+        operands = _operands(schedule, schedule.graph.stage(name))
+        found = _Product(name, user, roles, tile, operands).scheduled(schedule)
         return found if fits_shared(found) else None
 
     user = epilogue_of(schedule, name) if _keeps_type(schedule, stage) else None
@@ -158,9 +159,9 @@ class _Product:
         size = self.reads[0].dtype.bytes
         schedule = schedule.split(total, inner, DEPTH_BYTES // size).split(total, f"{inner}.inner", 2 * CHUNK // size)
         depth = f"{inner}.inner.inner"
-        schedule = schedule.reorder(
-            total, *reductions, f"{inner}.outer", f"{inner}.inner.outer", *rest, roles.row, roles.column, depth
-        )
+        parts, rest = parts_first(stage, rest)
+        tiles = (f"{inner}.outer", f"{inner}.inner.outer")
+        schedule = schedule.reorder(total, *parts, *reductions, *tiles, *rest, roles.row, roles.column, depth)
         for read in self.reads:
             schedule = self.operand(schedule, read, total)
         schedule = schedule.split(total, roles.row, 16).split(total, roles.column, 8)
