@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, hypot, prod
 from typing import Protocol, TypeVar
 
 from tc_jupyter.schedule.schedule import Schedule
@@ -187,7 +187,7 @@ def shares(
         rounds = max(1.0, results / lanes * share.threads * parts / (THREADS * target.multiprocessors))
         own = -(-length // share.threads) * WAIT + (COMBINING if share.threads > 1 else 0)
         own += PER_PART * min(share.threads, MOST_PARTS)
-        return START + max(rounds * own, bytes_of_all) + cycles_of_parts(parts, results, size, target)
+        return START + hypot(rounds * own, bytes_of_all) + cycles_of_parts(parts, results, size, target)
 
     numbers = [1 << power for power in range(11) if threads(1 << power)]
     found = [

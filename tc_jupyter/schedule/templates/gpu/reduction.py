@@ -39,7 +39,7 @@ SHORT = 256
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     """The schedule of a reduction at root; `None` for other statements and for reductions that are not read in a row."""
     stage = schedule.graph.stage(name)
-    if not is_sum(stage) or any(root.kind == "output" and root.name in _moving(stage) for root in stage.roots):
+    if not is_sum(stage) or lies_across(stage):
         return side_by_side.default(schedule, name, target, sizes)
     if not stage.statement.output_indices:
         return _to_one(schedule, name)
@@ -48,11 +48,18 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     rows = [root.name for root in stage.roots if root.kind == "output"]
     share, lanes = shares_of(stage, target, sizes), lanes_of(stage)
     schedule, index = in_one_loop(schedule, name)
-    if share.length is None:
+    outer = next(leaf for leaf in schedule.leaves(name) if schedule.graph.stage(name).kind(leaf) == "reduction")
+    length = share.length
+    if outer != index and length is not None:  # a part is some steps of the outermost loop
+        steps = filling.extents(stage, "reduction", sizes)
+        length = max(1, length * steps[outer] // filling.steps_of(stage, sizes))
+        length = length if length < steps[outer] else None
+    if length is None:
         return bind_rows(across_threads(schedule, name, index, share.threads, lanes), name, rows, share.threads)
-    schedule, part = filling.in_parts(schedule, name, index, share.length)
-    schedule = across_threads(schedule, part, f"{index}.inner", share.threads, lanes)
-    schedule = bind_rows(schedule, part, [f"{index}.outer", *rows], share.threads)
+    schedule, part = filling.in_parts(schedule, name, outer, length)
+    index = f"{index}.inner" if outer == index else index
+    schedule = across_threads(schedule, part, index, share.threads, lanes)
+    schedule = bind_rows(schedule, part, [f"{outer}.outer", *rows], share.threads)
     return side_by_side.summed(schedule, name, epilogue_of(schedule, name), target, sizes)
 
 
@@ -62,10 +69,14 @@ def reads_in_a_row(stage: Stage, index: str) -> bool:
     return any(step_of(from_expr(read.indices[-1]), index) == 1 for read in reads)
 
 
-def _moving(stage: Stage) -> set[str]:
-    """Indices along which some read is contiguous."""
-    names = [root.name for root in stage.roots]
-    return {name for name in names if reads_in_a_row(stage, name)}
+def lies_across(stage: Stage) -> bool:
+    """Whether something that the reduction moves along lies contiguous along the results: rows that are gathered, columns."""
+    sums = {IndexVar(index.name) for index in stage.statement.reduction_indices}
+    outputs = [index.name for index in stage.statement.output_indices]
+    moved = [
+        read for read in stage.statement.reads() if any(node in sums for index in read.indices for node in walk(index))
+    ]
+    return any(step_of(from_expr(read.indices[-1]), index) == 1 for read in moved for index in outputs)
 
 
 def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling.Shares:
@@ -81,10 +92,11 @@ def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling
 
 
 def in_one_loop(schedule: Schedule, name: str) -> tuple[Schedule, str]:
-    """The reduction loops as one, where they run along dimensions side by side in memory; also that loop, or the innermost one."""
+    """As many of the last reduction loops as run along dimensions side by side in memory, as one; also that loop."""
     stage = schedule.graph.stage(name)
     names = [index.name for index in stage.statement.reduction_indices]
-    return fused(schedule, name, names) if lies_in_a_row(schedule, stage, names) else (schedule, names[-1])
+    runs = (names[first:] for first in range(len(names)) if lies_in_a_row(schedule, stage, names[first:]))
+    return fused(schedule, name, next(runs, names[-1:]))
 
 
 def fused(schedule: Schedule, name: str, names: list[str]) -> tuple[Schedule, str]:
@@ -179,7 +191,7 @@ def _to_one(schedule: Schedule, name: str) -> Schedule:
     reductions = [index.name for index in stage.statement.reduction_indices]
     lanes = lanes_of(stage)
     schedule, index = in_one_loop(schedule, name)
-    if len(reductions) == 1 or index != reductions[-1]:
+    if schedule.leaves(name) == (index,):
         schedule = schedule.split(name, index, CHUNK)
         leaf, inner = f"{index}.outer", f"{index}.inner"
     else:

@@ -29,6 +29,7 @@ from .reduction import (
     fused,
     in_one_loop,
     lanes_of,
+    lies_across,
     lies_in_a_row,
     reads_in_a_row,
     shares_of,
@@ -85,7 +86,9 @@ def _members(schedule: Schedule, user: Stage) -> list[str]:
             continue
         if len(graph.stages_on(stage.target)) != 1 or not all(_same_row(stage, each, rank) for each in users):
             continue
-        if is_sum(stage) and not reads_in_a_row(stage, stage.statement.reduction_indices[-1].name):
+        if is_sum(stage) and (
+            lies_across(stage) or not reads_in_a_row(stage, stage.statement.reduction_indices[-1].name)
+        ):
             continue
         if not is_sum(stage) and stage.statement.reduction_indices:
             continue

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from tc_jupyter.program import IndexVar
 from tc_jupyter.schedule.schedule import Schedule
@@ -28,6 +29,8 @@ from . import filling
 VECTOR_BYTES = 16
 MOST_COLUMNS = 32
 """Threads of a block along the columns."""
+FEWEST_COLUMNS = 8
+"""Threads along the columns that read whole lines of memory, of vectors."""
 BLOCK = 256
 """Threads of a block, as long as there are so many columns and parts."""
 
@@ -61,7 +64,7 @@ def summed(schedule: Schedule, name: str, user: str | None, target: Target, size
     stage = schedule.graph.stage(name)
     index, lanes = shared_index(stage, sizes), lanes_of(schedule, stage)
     share = _shares(schedule, stage, target, sizes)
-    block = block_of(stage, share.threads, lanes, sizes)
+    block = block_of(stage, share.threads, lanes, target, sizes)
     if share.length is None:
         return combined(schedule, name, user, index, block)
     schedule, part = filling.in_parts(schedule, name, index, share.length)
@@ -103,14 +106,20 @@ def lanes_of(schedule: Schedule, stage: Stage) -> int:
     return 1 if fixed is not None and fixed % (VECTOR_BYTES // widest) else max(1, VECTOR_BYTES // widest)
 
 
-def block_of(stage: Stage, parts: int, lanes: int, sizes: Mapping[str, int]) -> Block:
-    """As many threads along the columns as there are, up to a warp; rows fill the block up."""
+def block_of(stage: Stage, parts: int, lanes: int, target: Target, sizes: Mapping[str, int]) -> Block:
+    """As many threads along the columns as there are, up to a warp, and rows, as long as there are blocks for the whole device."""
     *rows, columns = filling.extents(stage, "output", sizes).values()
     wide = 1
     while wide < MOST_COLUMNS and wide * lanes < columns:
         wide *= 2
+    others = prod(rows)
+    while wide > FEWEST_COLUMNS and others * -(-columns // (wide * lanes)) < target.multiprocessors:
+        wide //= 2
     high = 1
-    while rows and wide * parts * high < BLOCK and high < min(8, rows[-1]):
+    blocks = others * -(-columns // (wide * lanes))
+    while (
+        rows and wide * parts * high < BLOCK and high < min(8, rows[-1]) and blocks >= 2 * high * target.multiprocessors
+    ):
         high *= 2
     return Block(wide, parts, high, lanes)
 
