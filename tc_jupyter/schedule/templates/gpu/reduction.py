@@ -5,8 +5,8 @@
       for k.outer: S.rf += f(256*k.outer + k.inner)
     S = sum of S.rf over the threads       # shuffles
 
-A reduction to one number, or along columns, is split into chunks first: a kernel makes a partial result per chunk, a second one
-combines them. The chunks do not depend on the device, so results are reproducible.
+Loops along dimensions that lie side by side in memory become one first, which is read in vectors. How many threads share a row, and
+whether blocks have parts of it that a second kernel combines, says `filling`. A reduction to one number has parts of fixed length.
 """
 
 from __future__ import annotations

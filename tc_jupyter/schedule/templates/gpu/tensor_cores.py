@@ -249,5 +249,5 @@ class _Product:
 #   blocks fit a multiprocessor.
 # * Reductions other than the tiled one (windows) run around the pipeline, which starts anew for each; one loop over all of them
 #   would keep it full.
-# * A sum whose range ends before its operands do, or a part of a long one, takes `product.py`: what lies beyond is not zero.
+# * A sum whose range ends before its operands do takes `product.py`: what lies beyond is not zero.
 # * The epilogue stores single elements; two neighbours of a lane could be one store.
