@@ -120,11 +120,11 @@ def size_class(
     in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`) and sizes of 1 in reductions: a matrix of one
     column is a vector. Typical values are kept for sizes of results of reductions, up to a factor of two below 64 (on a CPU also
     whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a row, since its tiles have to
-    fit, in steps of two or more up to `LONGEST_STRIDED`); above, on a CPU only whether they are multiples of 64 and whether they are
-    few. On a GPU all sizes of a sum with few results, its steps too, have the power of two above, and of others those above 64 do not
-    count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and where it reduces rows, that they are
-    short; of elements whose values it computes apart (`pixels`), that they are few. Other programs without reductions have one
-    class.
+    fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are multiples of 64 and whether
+    they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two above; of others those above
+    64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and where it reduces rows, that
+    they are short; of elements whose values it computes apart (`pixels`), that they are few. Other programs without reductions
+    have one class.
 
     Args:
         kind: of the device, as in `Target`.

@@ -9,8 +9,8 @@
         C[i][j] = C.cache[i][j]           # the statement, or the pointwise statement that uses it
 
 The row and the column are two indices of the result that different operands have; all other indices of the result are blocks, all
-other reduction loops run around the one that is split. Operands are any reads, windows too: what a tile reads is inferred. Which tile,
-and whether blocks have parts of the sum that a second kernel adds (`side_by_side.py`), says `filling`.
+other reduction loops run around the one that is split. Operands are any reads, windows too: what a tile reads is inferred. Which
+tile, and whether blocks have parts of the sum that a second kernel adds (`side_by_side.py`), says `filling`.
 
 Source: CUTLASS, "Efficient GEMM in CUDA"; S. Boehm, "How to optimize a CUDA matmul kernel for cuBLAS-like performance".
 """
