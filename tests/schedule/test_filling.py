@@ -155,8 +155,11 @@ def test_a_stage_in_global_memory_computes_all():
 
 def test_costs():
     """A second kernel has to save more than it takes; a sum that the device is full of is not shared."""
-    everything = filling.shares(1 << 22, 4096, 4, TARGET, lambda count: count <= 32)
-    assert everything == filling.Shares(1, None)
-    assert filling.shares(64, 1 << 20, 4, TARGET, lambda count: count <= 32).length is not None
-    assert filling.shares(64, 16, 4, TARGET, lambda count: count <= 32).length is None
+
+    def shared(results: int, steps: int) -> filling.Shares:
+        return filling.shares(filling.Sums(results, steps, 4, side=32), TARGET, lambda count: count <= 32)
+
+    assert shared(1 << 22, 4096) == filling.Shares(1, None)
+    assert shared(64, 1 << 20).length is not None
+    assert shared(64, 16).length is None
     assert list(filling.lengths(100, 16)) == [100, 16, 32, 64]

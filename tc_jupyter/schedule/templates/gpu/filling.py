@@ -40,6 +40,7 @@ WAIT = 175
 """Cycles per load of a thread: it waits for several at a time."""
 BYTES = 20
 """Bytes per cycle and multiprocessor that come from memory."""
+WARP = 32
 THREADS = 2048
 """Threads of a multiprocessor."""
 COMBINING = 300
@@ -70,7 +71,10 @@ def cycles_of_blocks(blocks: int, cycles: float, target: Target) -> float:
 
 def cycles_of_parts(parts: int, results: int, size: int, target: Target) -> float:
     """What a further kernel takes that adds the parts, which are written and read once."""
-    return LAUNCH + 2 * parts * results * size / (BYTES * target.multiprocessors) if parts > 1 else 0.0
+    if parts == 1:
+        return 0.0
+    moved = 2 * parts * results * size / (BYTES * target.multiprocessors)
+    return LAUNCH + moved + -(-parts // MOST_PARTS) * WAIT
 
 
 def lengths(steps: int, least: int) -> Iterator[int]:
@@ -121,7 +125,7 @@ def plans(
     outputs, sums = extents(stage, "output", sizes), extents(stage, "reduction", sizes)
     results, steps = prod(outputs.values()), sums[inner]
     around, others = prod(sums.values()) // steps, results // (outputs[row] * outputs[column])
-    size = max(read.dtype.bytes for read in stage.statement.reads() if read.indices)
+    size = bytes_of_step(stage)
 
     def cycles(plan: tuple[T, int | None]) -> float:
         tile, length = plan[0], plan[1] or steps
@@ -169,37 +173,60 @@ class Shares:
     length: int | None
 
 
-def shares(
-    results: int, steps: int, size: int, target: Target, threads: Callable[[int], bool], lanes: int = 1
-) -> Shares:
-    """The cheapest way to share each of `results` sums.
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums that are to be shared.
+
+    Attributes:
+        results, steps: how many there are, and of how many steps of the loop that is shared each.
+        around: steps of the other loops of a sum.
+        size: bytes of what is read per step.
+        lanes: results of one thread.
+        side: results of a block.
+    """
+
+    results: int
+    steps: int
+    size: int
+    around: int = 1
+    lanes: int = 1
+    side: int = 1
+
+    def cycles(self, share: Shares, target: Target) -> float:
+        """Until all have been added."""
+        length = share.length or self.steps
+        parts = -(-self.steps // length)
+        warps = parts * max(self.results / self.lanes * share.threads / WARP, self.results / self.side)
+        own = -(-length // share.threads) * self.around * WAIT + PER_PART * min(share.threads, MOST_PARTS)
+        own += COMBINING if share.threads > 1 else 0
+        waited = max(1.0, warps * WARP / (THREADS * target.multiprocessors)) * own
+        moved = self.results * self.steps * self.around * self.size / (BYTES * target.multiprocessors)
+        return START + hypot(waited, moved) + cycles_of_parts(parts, self.results, self.size, target)
+
+
+def shares(sums: Sums, target: Target, threads: Callable[[int], bool]) -> Shares:
+    """The cheapest way to share sums.
 
     Args:
-        size: bytes of what is read per step.
         threads: whether so many threads may share the part of a block.
-        lanes: results of one thread.
     """
-    bytes_of_all = results * steps * size / (BYTES * target.multiprocessors)
-
-    def cycles(share: Shares) -> float:
-        length = share.length or steps
-        parts = -(-steps // length)
-        rounds = max(1.0, results / lanes * share.threads * parts / (THREADS * target.multiprocessors))
-        own = -(-length // share.threads) * WAIT + (COMBINING if share.threads > 1 else 0)
-        own += PER_PART * min(share.threads, MOST_PARTS)
-        return START + hypot(rounds * own, bytes_of_all) + cycles_of_parts(parts, results, size, target)
-
-    numbers = [1 << power for power in range(11) if threads(1 << power)]
+    least = max(1, LEAST_PART // sums.around)
     found = [
-        Shares(number, None if length == steps else length)
-        for number in numbers
-        for length in lengths(steps, LEAST_PART * number)
+        Shares(number, None if length == sums.steps else length)
+        for number in (1 << power for power in range(11))
+        if threads(number)
+        for length in lengths(sums.steps, least * number)
     ]
-    return min(found, key=cycles)
+    return min(found, key=lambda share: sums.cycles(share, target))
 
 
 LEAST_PART = 8
 """Steps of a thread in a part: fewer are not worth a second kernel."""
+
+
+def bytes_of_step(stage: Stage) -> int:
+    """Bytes of the widest element that a step reads."""
+    return max((read.dtype.bytes for read in stage.statement.reads() if read.indices), default=0)
 
 
 def results_of(stage: Stage, sizes: Mapping[str, int]) -> int:

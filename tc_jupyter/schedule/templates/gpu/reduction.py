@@ -87,8 +87,8 @@ def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling
     steps = filling.steps_of(stage, sizes)
     if steps <= SHORT:
         return filling.Shares(WARP, None)
-    size = max(read.dtype.bytes for read in stage.statement.reads() if read.indices)
-    return filling.shares(filling.results_of(stage, sizes), steps, size, target, lambda count: count in BLOCKS)
+    sums = filling.Sums(filling.results_of(stage, sizes), steps, filling.bytes_of_step(stage))
+    return filling.shares(sums, target, lambda count: count in BLOCKS)
 
 
 def in_one_loop(schedule: Schedule, name: str) -> tuple[Schedule, str]:

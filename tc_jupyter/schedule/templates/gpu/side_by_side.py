@@ -64,19 +64,22 @@ def summed(schedule: Schedule, name: str, user: str | None, target: Target, size
     stage = schedule.graph.stage(name)
     index, lanes = shared_index(stage, sizes), lanes_of(schedule, stage)
     share = _shares(schedule, stage, target, sizes)
-    block = block_of(stage, share.threads, lanes, target, sizes)
     if share.length is None:
-        return combined(schedule, name, user, index, block)
+        return combined(schedule, name, user, index, block_of(stage, share.threads, lanes, target, sizes))
     schedule, part = filling.in_parts(schedule, name, index, share.length)
+    block = block_of(schedule.graph.stage(part), share.threads, lanes, target, sizes)
     schedule = combined(schedule, part, None, f"{index}.inner", block)
     return summed(schedule, name, user, target, sizes)
 
 
 def _shares(schedule: Schedule, stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling.Shares:
-    size = max(read.dtype.bytes for read in stage.statement.reads() if read.indices)
     steps = filling.extents(stage, "reduction", sizes)[shared_index(stage, sizes)]
     results, lanes = filling.results_of(stage, sizes), lanes_of(schedule, stage)
-    return filling.shares(results, steps, size, target, lambda count: count <= filling.MOST_PARTS, lanes)
+    *_, columns = filling.extents(stage, "output", sizes).values()
+    side = min(columns, MOST_COLUMNS * lanes)
+    around = filling.steps_of(stage, sizes) // steps
+    sums = filling.Sums(results, steps, filling.bytes_of_step(stage), around, lanes, side)
+    return filling.shares(sums, target, lambda count: count <= filling.MOST_PARTS)
 
 
 def is_sum(stage: Stage) -> bool:
@@ -101,7 +104,7 @@ def lanes_of(schedule: Schedule, stage: Stage) -> int:
     )
     if not plain or any(step not in (0, 1) or others for step, others in steps_along(stage, last)):
         return 1
-    widest = max(program.tensor(name).dtype.bytes for name in (stage.target, *(read.tensor for read in reads)))
+    widest = max(program.tensor(stage.target).dtype.compute.bytes, filling.bytes_of_step(stage))
     fixed = constant_extent(stage, last)
     return 1 if fixed is not None and fixed % (VECTOR_BYTES // widest) else max(1, VECTOR_BYTES // widest)
 

@@ -39,11 +39,11 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     length, operand = lengths[few], _operand(stage, long, few, roles.inner)
     if length is None or length > FEWEST or not operand:
         return None
-    size = max(read.dtype.bytes for read in stage.statement.reads() if read.indices)
     rows = filling.results_of(stage, sizes) // max(1, length)
     steps = filling.extents(stage, "reduction", sizes)[roles.inner]
     counts = (WARP,) if rows >= WARP_ROWS * target.multiprocessors else (WARP, THREADS)
-    share = filling.shares(rows, steps, size, target, lambda count: count in counts)
+    sums = filling.Sums(rows, steps, filling.bytes_of_step(stage))
+    share = filling.shares(sums, target, lambda count: count in counts)
     if share.length is None:
         return _scheduled(schedule, name, long, few, roles.inner, operand, max(1, length), share.threads)
     schedule, part = filling.in_parts(schedule, name, roles.inner, share.length)
