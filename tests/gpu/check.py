@@ -55,6 +55,7 @@ BATCHES, DRAWS = 48, 40
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 QUIET = tuple(f"TC{code}" for code in (231, 232, 234, 235, 237, *range(321, 331)))
 Row = dict[str, Any]
+Measured = tuple[str, Callable[[], Row]]
 
 
 def main() -> int:
@@ -175,17 +176,16 @@ def run_stage(
     """The rows of one stage that the file does not hold yet, or a share of them; written one by one.
 
     Args:
-        only: parts of the names of rows: those of `parity` and `timings` that have none of them are left out.
+        only: parts of the names of rows: those of `parity` and `timings` that have none of them are left out, and the others come
+            in the order of the parts.
     """
     end = time.monotonic() + seconds
     known = {(row["stage"], row["name"]) for row in _read(file) if row.get("ok") is not False}
     target = file if share is None else share.file(file)
     rows = _read(target)
     failed = False
-    for place, (label, measure) in enumerate(STAGES[name](compiled)):
+    for place, (label, measure) in enumerate(_wanted(STAGES[name](compiled), only if name in NAMED else ())):
         if (name, label) in known or not (share is None or share.has(place)):
-            continue
-        if only and name in NAMED and not any(part in label for part in only):
             continue
         if time.monotonic() > end:
             print(f"{name}: no time left")
@@ -203,6 +203,13 @@ def run_stage(
             print(f"{name}: the context of this process is lost; call gpu-check again to go on")
             break
     return int(failed)
+
+
+def _wanted(rows: Iterable[Measured], only: Iterable[str]) -> Iterable[Measured]:
+    """The rows whose names have one of some parts, in the order of these; all rows if there are none."""
+    every = list(rows)
+    found = {label: measure for part in only for label, measure in every if part in label}
+    return list(found.items()) if tuple(only) else every
 
 
 def _poisoned() -> bool:
