@@ -68,7 +68,7 @@ def test_a_sum_with_few_results_is_cut_into_parts(text, sizes):
 @pytest.mark.parametrize("text, sizes, blocks, threads", [
     (PRODUCT, {"M": 4096, "N": 4096, "K": 4096}, 1024, 256),
     (PRODUCT, {"M": 128, "N": 32, "K": 256}, 4, 256),
-    (HALF, {"M": 4096, "N": 4096, "K": 4096}, 1024, 256),
+    (HALF, {"M": 4096, "N": 4096, "K": 4096}, 1024, 128),
     (ROWS, {"M": 128, "N": 36_864}, 128, 1024),
     (ROWS, {"M": 4096, "N": 4096}, 4096, 256),
     (ROWS, {"M": 1_000_000, "N": 64}, 125_000, 256),

@@ -14,7 +14,7 @@ How many threads share a sum, and whether blocks have parts of it, says `filling
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from tc_jupyter.program import IndexVar
@@ -25,6 +25,7 @@ from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added, copied_out, steps_along
 
 from . import filling
+from .limits import fits_shared
 
 VECTOR_BYTES = 16
 MOST_COLUMNS = 32
@@ -133,18 +134,29 @@ def combined(schedule: Schedule, name: str, user: str | None, index: str, block:
     Raises:
         CompileError: a rule of schedules forbids a step.
     """
-    names = [index.name for index in schedule.graph.stage(name).statement.output_indices]
-    part = ""
     if block.parts > 1:
-        before = schedule.split(name, index, block.parts)
-        schedule = before.rfactor(name, f"{index}.inner")
-        part, index = added(before, schedule), f"{index}.inner"
+        found = _shared(schedule, name, user, index, block)
+        # what is known of the parts of a fused loop may be too little for an array
+        return found if fits_shared(found) else combined(schedule, name, user, index, replace(block, parts=1))
+    return _alone(schedule, name, user, block)[0]
+
+
+def _alone(schedule: Schedule, name: str, user: str | None, block: Block) -> tuple[Schedule, str, str]:
+    """A thread for each vector of results; also the stage that writes them, and the innermost loop over blocks."""
+    names = [index.name for index in schedule.graph.stage(name).statement.output_indices]
     schedule, copy, total = copied_out(schedule, name, user)
     theirs = [each.name for each in schedule.graph.stage(copy).statement.output_indices]
     schedule, place, thread = _result(schedule, copy, theirs, block)
-    schedule = _registers(schedule.compute_at(total, copy, thread), total, names, block)
-    if not part:
-        return schedule
+    return _registers(schedule.compute_at(total, copy, thread), total, names, block), copy, place
+
+
+def _shared(schedule: Schedule, name: str, user: str | None, index: str, block: Block) -> Schedule:
+    """Threads that have parts of the sums, which others find in shared memory."""
+    names = [index.name for index in schedule.graph.stage(name).statement.output_indices]
+    before = schedule.split(name, index, block.parts)
+    schedule = before.rfactor(name, f"{index}.inner")
+    part, index = added(before, schedule), f"{index}.inner"
+    schedule, copy, place = _alone(schedule, name, user, block)
     before, schedule = schedule, schedule.cache_write(part)
     own = added(before, schedule)
     schedule = schedule.compute_at(part, copy, place).storage(part, "shared")
@@ -164,12 +176,11 @@ def _result(schedule: Schedule, copy: str, names: list[str], block: Block) -> tu
     schedule, thread, lane = _vector(schedule, copy, f"{last}.inner", block)
     threads = [*([f"{row}.inner"] if row else []), thread]
     schedule = schedule.reorder(copy, *outer, f"{last}.outer", *threads, *lane)
-    while len(outer) > 1:
+    while len(outer) > 2:
         schedule = schedule.fuse(copy, outer[0], outer[1])
         outer = [f"{outer[0]}.{outer[1]}.fused", *outer[2:]]
-    for leaf, axis in zip(
-        [*outer, f"{last}.outer"], ("blockIdx.x", "blockIdx.y") if outer else ("blockIdx.x",), strict=True
-    ):
+    axes = dict(zip(reversed(outer), ("blockIdx.x", "blockIdx.z"), strict=False))
+    for leaf, axis in {**axes, f"{last}.outer": "blockIdx.y" if outer else "blockIdx.x"}.items():
         schedule = schedule.bind(copy, leaf, axis)
     for leaf, axis in zip(threads, ("threadIdx.z", "threadIdx.x") if row else ("threadIdx.x",), strict=True):
         schedule = schedule.bind(copy, leaf, axis)
