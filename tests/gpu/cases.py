@@ -408,7 +408,7 @@ CASES = {
     ),
     "gathered rows": Case(
         "def f(float(E,D) L, int32(B,K) I, float(D) c) -> (O) { S(b,d) +=! L(max(min(I(b,k), E-1), 0), d)\n O(b,d) = S(b,d) * c(d) }",
-        ({"E": 9, "D": 64, "B": 3, "K": 21}, {"E": 9, "D": 35, "B": 5, "K": 3}, {"E": 1, "D": 1, "B": 1, "K": 1}),
+        ({"E": 9, "D": 68, "B": 3, "K": 21}, {"E": 9, "D": 35, "B": 5, "K": 3}, {"E": 1, "D": 1, "B": 1, "K": 1}),
         ("__shared__", "tc_load<4>", "threadIdx.y"),
         edges=({"E": 9, "D": 70, "B": 9, "K": 33},),
         typical={"D": 64, "B": 128, "K": 64},

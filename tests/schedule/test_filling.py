@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tc_jupyter.codegen.cuda import emit_cuda
+from tc_jupyter.function import compile
 from tc_jupyter.runtime.cuda import cuda_target
 from tc_jupyter.schedule import Schedule, default_schedule, infer_symbolic, schedule_of, size_class
 from tc_jupyter.schedule.templates.gpu import filling
@@ -151,6 +152,23 @@ def test_a_stage_in_global_memory_computes_all():
     assert [box[0][1].evaluate({"N": 9}) for box in boxes] == [6, 9]
     arrays = {"X": np.arange(9, dtype=np.float32)}
     assert [run(each, arrays, {"N": 9})["O"].tolist() for each in (plain, whole)] == [[2.0, 6.0, 10.0, 14.0, 18.0]] * 2
+
+
+@pytest.mark.parametrize("text", [
+    "def f(float(K) A) -> (s) { s +=! A(6-k) * float(j) where k in 0:K, j in 0:K }",
+    "def f(float(M) A) -> (O) { O(i) +=! A(i) * float(j) where j in 0:M }",
+    "def f(int32 n) -> (O) { O(i) +=! float(i*j) where i in 0:n, j in 0:n }",
+    "def f(int32 n) -> (s) { s +=! float(j) where j in 0:n }",
+])  # fmt: skip
+def test_sums_that_read_nothing_along_their_loops(text):
+    (function,) = compile(text, target="cuda", allow=("TC231", "TC235", "TC237")).values()
+    arguments = [
+        np.arange(7, dtype=np.float32) if parameter.rank else 7 for parameter in function.definition().parameters
+    ]
+    found = function.simulate(*arguments)
+    assert found.findings == ()
+    (plain,) = compile(text, target="interpreter", allow=("TC231", "TC235", "TC237")).values()
+    assert np.allclose(found.outputs[0], plain(*arguments))
 
 
 def test_costs():

@@ -157,9 +157,8 @@ def lanes_of(stage: Stage) -> int:
     """Elements of a vector along a row, if all that is read along it begins with the row, which may have any length."""
     last = IndexVar(stage.statement.reduction_indices[-1].name)
     reads = [read for read in stage.statement.reads() if any(last in walk(index) for index in read.indices)]
-    if constant_extent(stage, last.name) is not None or not all(
-        read.indices[-1] == last and _mentions_once(read, last) for read in reads
-    ):
+    plain = all(read.indices[-1] == last and _mentions_once(read, last) for read in reads)
+    if not reads or not plain or constant_extent(stage, last.name) is not None:
         return 1
     return max(1, VECTOR_BYTES // max(read.dtype.bytes for read in reads))
 
