@@ -188,23 +188,6 @@ def _names(index: IndexRange) -> frozenset[str]:
     return frozenset() if index.lower is None or index.upper is None else frozenset((index.upper - index.lower).names)
 
 
-def has_classes(program: Program) -> bool:
-    """Whether the class of a call depends on its sizes."""
-    return any(statement.reduction_indices or _turns(statement) for statement in program.statements)
-
-
-def few_sizes(program: Program, ranges: Ranges) -> Mapping[str, int]:
-    """Sizes that the class of a call depends on only up to a number, with that number, in programs without `has_classes`."""
-    return {
-        size: pixels.FEW
-        for statement in program.statements
-        if pixels.needs_values_apart(statement)
-        for index in ranges.indices[statement.name]
-        if index.index in _last_indices(statement) | _places(statement)
-        for size in _names(index)
-    }
-
-
 def _places(statement: Statement) -> set[str]:
     """The index of the elements whose values are computed apart, unless they are put elsewhere."""
     apart = pixels.needs_values_apart(statement) and not _turns(statement)
