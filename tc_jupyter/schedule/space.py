@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tc_jupyter.program import Expr, IndexVar, Program, Statement, walk
+from tc_jupyter.program import Expr, IndexVar, Program, Statement
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import IndexRange, Ranges, from_expr
 
 from .inline import without_inlined
@@ -199,7 +200,9 @@ def _turns(statement: Statement) -> bool:
     if statement.reduction_indices or len(statement.output_indices) < 2:
         return False
     last = statement.output_indices[-1].name
-    moving = [[_mentions(subscript, last) for subscript in read.indices] for read in statement.reads() if read.indices]
+    moving = [
+        [last in index_names(subscript) for subscript in read.indices] for read in statement.reads() if read.indices
+    ]
     return any(any(others) and not end for *others, end in moving)
 
 
@@ -214,7 +217,7 @@ def _last_indices(statement: Statement) -> set[str]:
 
 def _reduces_rows(statement: Statement, index: str) -> bool:
     """Whether a reduction runs along rows of what it reads, the same ones in all reads."""
-    places = {read.indices for read in statement.reads() if any(_mentions(each, index) for each in read.indices)}
+    places = {read.indices for read in statement.reads() if any(index in index_names(each) for each in read.indices)}
     return len(places) == 1 and all(_is_index(last, index) for *_, last in places)
 
 
@@ -223,17 +226,15 @@ def _is_pixel(statement: Statement, index: str) -> bool:
     if not statement.output_indices:
         return False
     row = statement.output_indices[-1].name
-    found = [read.indices for read in statement.reads() if any(_mentions(each, row) for each in read.indices)]
+    found = [read.indices for read in statement.reads() if any(row in index_names(each) for each in read.indices)]
     ends = [where[-2:] for where in found if len(where) > 1]
-    return len(ends) == len(found) > 0 and all(_mentions(place, row) and _is_index(last, index) for place, last in ends)
+    return len(ends) == len(found) > 0 and all(
+        row in index_names(place) and _is_index(last, index) for place, last in ends
+    )
 
 
 def _is_index(subscript: Expr, index: str) -> bool:
     return isinstance(subscript, IndexVar) and subscript.name == index
-
-
-def _mentions(subscript: Expr, index: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == index for node in walk(subscript))
 
 
 def _whole(value: int) -> int:
@@ -293,7 +294,7 @@ def _is_window(statement: Statement, index: str) -> bool:
     """Whether a subscript combines `index` with another index."""
     for read in statement.reads():
         for subscript in read.indices:
-            names = {node.name for node in walk(subscript) if isinstance(node, IndexVar)}
+            names = index_names(subscript)
             if index in names and len(names) > 1:
                 return True
     return False
@@ -304,7 +305,7 @@ def _is_strided(statement: Statement, index: str) -> bool:
     if statement.output_indices[-1].name != index:
         return False
     reads = [read.indices for read in statement.reads() if read.indices]
-    beside = [where for where in reads if not any(_mentions(each, index) for each in where)]
+    beside = [where for where in reads if not any(index in index_names(each) for each in where)]
     steps = {step_of(from_expr(where[-1]), index) for where in reads}
     return bool(beside) and not steps <= {None, 0, 1}
 
