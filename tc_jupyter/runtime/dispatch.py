@@ -23,6 +23,7 @@ from . import native_call
 from .arguments import Parameter
 from .arrays import adopted, lent, lent_number
 from .native_call import NativeCall
+from .nvrtc import BackendError
 from .recent import RecentCalls
 from .recipe import Likeness, Recipe, likeness
 
@@ -78,8 +79,8 @@ class Dispatcher:
             return self.general(args)
         try:
             found = recipe(args)
-        except MemoryError:
-            found = None  # the general path says what does not fit
+        except (MemoryError, BackendError):
+            found = None  # the general path says what does not fit, or run
         if found is None:
             return self.general(args)
         if recipe.noted != self.recent.last:

@@ -217,6 +217,19 @@ def test_what_does_not_fit_is_said(gpu, monkeypatch):
     assert caught.value.diagnostic.code.number == "TC612"
 
 
+def test_a_launch_that_fails_is_said(gpu, monkeypatch):
+    f = tc.compile("def f(float(N) A) -> (O) { O(i) = 2 * A(i) }", target="cuda")["f"]
+    for _ in range(3):
+        f(on_gpu(8))
+
+    def failing(*_):
+        raise cuda._launch_error(RuntimeError("no"), "f", (1,), (1,))
+
+    monkeypatch.setattr(cuda.CudaRunner, "_start", failing)
+    with pytest.raises(tc.CallError):
+        f(on_gpu(8))
+
+
 def test_an_index_outside_is_found_each_time(gpu, monkeypatch):
     f = tc.compile("def f(float(N) A, int(M) I) -> (O) { O(i) = A(I(i)) }", target="cuda")["f"]
     index = on_gpu(4, dtype=np.int32)

@@ -25,6 +25,7 @@ from tc_jupyter.schedule.visits import evaluate
 from .lattice import colour_of
 from .picture import BAD, LINE, Content, Control, Picture, as_integer, code, one_line, refused_number, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .svg import letters, svg
 
 _CELLS = 1_600
 _MOST_CHOSEN = 20_000
@@ -251,13 +252,10 @@ def partitions_svg(boxes: Sequence[PartitionBox]) -> str:
         fill = "none" if number < 0 else colour_of(number * 3 + 1)
         cells.append(
             f'<rect data-partition="{number}" x="{x}" y="{y}" width="{step}" height="{step}" fill="{fill}" fill-opacity=".6" stroke="{LINE}"/>'
-            f'<text x="{x + step / 2:.0f}" y="{y + 15}" font-size="11" text-anchor="middle" fill="currentColor">{_letter(number)}</text>'
+            f"{letters(x + step / 2, y + 15.5, _letter(number), 'middle')}"
         )
     width, height = (c1 - c0) * step + 4, (r1 - r0) * step + 4
     counts = {number: sum(one == number for one in owner.values()) for number in sorted(set(owner.values()))}
     label = "; ".join(f"{_letter(number)}: {count} cells" for number, count in counts.items())
     at = f"<div>drawn at [.., .., {', '.join(map(str, middle))}]</div>" if middle else ""
-    return (
-        f'<svg role="img" aria-label="{escape(label)}" width="{width}" height="{height}" viewBox="-2 -2 {width} {height}" '
-        f'style="color:inherit">{"".join(cells)}</svg>{at}'
-    )
+    return svg(width, height, "".join(cells), label, corner=-2) + at
