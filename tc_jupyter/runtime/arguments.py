@@ -315,7 +315,7 @@ def _element(view: ArrayView) -> Number:
     return float(value) if view.dtype is not None and view.dtype.is_float else value
 
 
-_LARGEST = {
+LARGEST = {
     DType.FLOAT16: 65504.0,
     DType.BFLOAT16: 3.3895313892515355e38,
     DType.FLOAT32: 3.4028234663852886e38,
@@ -329,7 +329,7 @@ def misfit(dtype: DType, number: Number) -> str:
         return "" if isinstance(number, bool) else "is no truth value"
     if dtype.is_float:
         finite = isinstance(number, int) or not math.isinf(number)
-        return "is too large" if finite and abs(number) > _LARGEST[dtype] else ""
+        return "is too large" if finite and abs(number) > LARGEST[dtype] else ""
     if isinstance(number, float):
         return "is no integer"
     low, high = dtype.limits

@@ -76,6 +76,12 @@ class CallNumbers(Protocol):
         """Look at the values of the index tensors of one check before the statement that uses them runs."""
         ...
 
+    def limits(
+        self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView]
+    ) -> tuple[tuple[str, int, int], ...] | None:
+        """Index tensors whose elements are all to be within limits, if that is what a check asks at these sizes."""
+        ...
+
     def point(self, failure: Failure) -> Diagnostic:
         """The message of a check inside the loops."""
         ...
@@ -428,13 +434,13 @@ def _scratch(buffer: Buffer, shape: tuple[int, ...], device: str) -> Callable[[]
     pitched = (*shape[:-1], shape[-1] + buffer.pad) if shape else shape
 
     def make() -> ArrayView:
+        plain = DType.UINT16 if buffer.dtype is DType.BFLOAT16 else buffer.dtype
         if device != "cpu":
-            plain = DType.UINT16 if buffer.dtype is DType.BFLOAT16 else buffer.dtype
-            view = replace(CUPY.allocate(pitched, plain, device), dtype=buffer.dtype)
+            view = CUPY.allocate(pitched, plain, device)
         else:
-            array = aligned_empty(pitched, storage_dtype(buffer.dtype), buffer.align)
-            view = replace(view_of(array), dtype=buffer.dtype)
-        return replace(view, shape=shape) if buffer.pad and shape else view
+            view = view_of(aligned_empty(pitched, storage_dtype(buffer.dtype), buffer.align))
+        like = pitched == shape and plain is buffer.dtype
+        return view if like else replace(view, dtype=buffer.dtype, shape=shape)
 
     return make
 

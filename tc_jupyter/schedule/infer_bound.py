@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import (
     Condition,
     Extremum,
@@ -304,7 +305,7 @@ def _occurs(expr: Expr, read: Read) -> bool:
 
 def _independent(read: Read) -> bool:
     """Whether no index occurs in two dimensions: then the box of the dimensions holds only elements that are read."""
-    used = [frozenset(n.name for n in walk(i) if isinstance(n, IndexVar)) for i in read.indices]
+    used = [index_names(i) for i in read.indices]
     dense = all(_unit_steps(i) for i in read.indices)
     return dense and sum(map(len, used)) == len(frozenset().union(*used))
 
