@@ -251,8 +251,8 @@ class Work(ABC):
     # What later layers do
 
     @abstractmethod
-    def assignments(
-        self, statements: Sequence[Statement], rest: Sequence[SacExpression], env: Env, context: Context
+    def assigned(
+        self, statements: Sequence[Statement], behind: Sequence[SacExpression], env: Env, context: Context
     ) -> None:
         """See `Calls`."""
 
