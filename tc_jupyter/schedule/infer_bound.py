@@ -15,7 +15,7 @@ Source: TVM, "InferBound Pass".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, children, walk
 from tc_jupyter.ranges import (
@@ -292,18 +292,19 @@ def requests_of(bounds: SymbolicBounds, producer: Stage, consumer: Stage) -> tup
     roots = pass_up(consumer, bounds[consumer.name], path, bounds.tvm)
     box = {name: ends for name, (ends, _) in roots.items()}
     joint = all(exact for _, exact in roots.values())
-    requests: list[Request] = []
-    for each in bounds.reads_of(consumer):
-        if each.storage == storage:
-            read = each.read
+    found: dict[tuple[Read, bool], Request] = {}
+    mine = [each for each in bounds.reads_of(consumer) if each.storage == storage]
+    for each in mine:
+        read, key = each.read, (each.read, each.guarded)
+        if key not in found:
             ends, exact = _access_box(graph, read, box)
             relaxed = [_relax(graph, end, consumer, bounds, path) for end in ends]
             # a box whose ends are not reached may reach beyond the elements that are read
             sure = exact and relaxed == ends and not consumer.storage.padded
             inside = sure and _proved_inside(graph, consumer, read)
             sharp = exact and joint and _independent(read) and not each.guarded
-            requests.append(Request(consumer.name, read, tuple(relaxed), sharp, inside))
-    return tuple(requests)
+            found[key] = Request(consumer.name, read, tuple(relaxed), sharp, inside)
+    return tuple(replace(found[each.read, each.guarded], read=each.read) for each in mine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +319,7 @@ class _StorageRead:
 def _storage_reads(graph: StageGraph, consumer: Stage) -> tuple[_StorageRead, ...]:
     guarded = {id(node) for node in guarded_nodes(consumer.statement.value)}
     return tuple(
-        _StorageRead(read, graph.storage_name(read.tensor), id(read) in guarded)
-        for read in consumer.statement.reads()
+        _StorageRead(read, graph.storage_name(read.tensor), id(read) in guarded) for read in consumer.statement.reads()
     )
 
 

@@ -37,7 +37,7 @@ from tc_jupyter.ranges import (
     nonnegative,
 )
 
-from .exact_sets import Alternative, ExactSets, alternatives, axis_values, conditions_around, root_dim
+from .exact_sets import Alternative, ExactSets, axis_values, root_dim
 from .extents import loop_extent
 from .infer_bound import SymbolicBounds, infer_symbolic, scope_of, variable, view_shift
 from .inline import inject_inline, without_inlined
@@ -488,8 +488,7 @@ def _on_data(subscript: object) -> bool:
 def _reached(sets: ExactSets, stage: Stage, read: Read | None, mark: str) -> tuple[Alternative, ...]:
     if read is None:
         return ((),)
-    scope = Scope(sizes=scope_of(sets.graph).sizes, indices=_marked(sets, stage, mark))
-    return alternatives(conditions_around(stage.statement.value, read, scope))
+    return sets.reached(stage, read, mark)
 
 
 def _vector(sets: ExactSets, stage: Stage, depth: int, mark: str) -> list[SizeExpr]:
