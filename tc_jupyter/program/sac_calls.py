@@ -275,13 +275,13 @@ class Calls(WithLoops):
 
     def kept(self, name: str, found: Value, later: Later, context: Context) -> Value:
         """The value of a variable: stored where computing it again at each use would be dear."""
-        self.homes[id(found)] = (found, context)
+        self.homes[id(found)] = (found, context, name)
         if found.items is not None and found.rank:
             most = MOST_WEIGHT + len(found.items)
             dear = sum(weight(item, most + 1) for item in found.items) > most
             if not dear or not later.uses(name):
                 return found
-            return as_numbers(found) or self.stored(found, context, name)
+            return as_numbers(found) or self.stored(found, context)
         if found.expr is None:
             return found
         if found.rank == 0 and weight(found.expr) < self.most_kept(found, context):
@@ -290,7 +290,7 @@ class Calls(WithLoops):
         spend(3 * heavy)
         uses = later.uses(name, called=with_call(found.expr))
         if (uses > 1 and heavy >= HEAVY) or (uses and heavy >= 300):
-            return self.stored(found, context, name)
+            return self.stored(found, context)
         return found
 
     def most_kept(self, found: Value, context: Context) -> int:
@@ -298,7 +298,7 @@ class Calls(WithLoops):
 
         A chain of choices grows with every link that uses the one before more than once.
         """
-        if self.out.made < MOST_STEPS // 4:
+        if self.out.made < MOST_STEPS // 6:
             return MOST_KEPT
         return MOST_REPEATED if self.needed(found, context) else HEAVY  # an array is stored, or a number
 
@@ -348,8 +348,8 @@ class Calls(WithLoops):
             assert param.type is not None
             bound = self.declared(operand, param.type, span, f"argument `{param.name.name}` of `{function.name.name}`")
             if bound is not operand:
-                home = self.homes.get(id(operand))
-                self.homes[id(bound)] = (bound, home[1] if home else context)
+                _, home, name = self.homes.get(id(operand), (operand, context, param.name.name))
+                self.homes[id(bound)] = (bound, home, name)
             env[param.name.name] = self.kept(
                 param.name.name,
                 bound,

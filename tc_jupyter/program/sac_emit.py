@@ -398,7 +398,7 @@ def _has_steps(interval: Interval) -> bool:
 def _steps(draft: Draft | Statement) -> int:
     nodes = sum(1 for _ in walk(draft.value))
     found = STEPS_TO_PLACE + STEPS_PER_PAIR_OF_AXES * len(draft.indices) ** 2
-    return found + STEPS_PER_OPERATION * nodes  # the conditions around each read are looked for
+    return found + (STEPS_PER_OPERATION + nodes // 2) * nodes  # the conditions around each read are looked for
 
 
 class NotSolvable(Exception):
