@@ -298,7 +298,7 @@ class Calls(WithLoops):
 
         A chain of choices grows with every link that uses the one before more than once.
         """
-        if self.out.made < MOST_STEPS // 6:
+        if self.out.made < MOST_STEPS // 8:
             return MOST_KEPT
         return MOST_REPEATED if self.needed(found, context) else HEAVY  # an array is stored, or a number
 

@@ -38,7 +38,7 @@ HEAVY = 24  # expression nodes; a variable that is used again is stored from her
 MOST_KEPT = 200  # expression nodes; a scalar variable is computed again at each use below it
 MOST_REPEATED = 60  # expression nodes; larger operands that a formula uses twice are stored first
 MOST_RANK = 32
-MOST_STEPS = 1_500_000  # of the stages behind; as `diagnostics.work` counts them
+MOST_STEPS = 2_000_000  # of the stages behind; as `diagnostics.work` counts them
 Env = dict[str, "Value | None"]  # `None`: a message about this name was given
 
 

@@ -517,9 +517,7 @@ def remainder_help(program: Program, access: Access, dimension: int) -> tuple[st
     if len(found) > 1:
         return general, None
     said, meant = " ".join(program.source.slice(place).split()), f"mod({left}, {right})"
-    return f"`{said}` is negative where `{left}` is, as in C: write `{meant}`", Fix(
-        f"write `{meant}`", (Edit(place, meant),)
-    )
+    return f"`{said}` is negative where `{left}` is, as in C", Fix(f"write `{meant}`", (Edit(place, meant),))
 
 
 def c_division(program: Program, access: Access) -> str | None:
