@@ -30,6 +30,7 @@ from tc_jupyter.diagnostics import (
     shown_value,
     warn,
 )
+from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.program import LARGEST_ARRAY, Const, DType, Program, Size, Tensor, array_bytes
 
 from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
@@ -168,7 +169,7 @@ def refuse_too_large(name: str, shape: tuple[int, ...], dtype: DType, source: So
     if array_bytes(shape, dtype.bytes) <= LARGEST_ARRAY:
         return
     counted = " (an extent of 0 counts as 1)" if 0 in shape else ""
-    message = f"`{name}` of shape {shape} has more than 2^63 - 1 bytes{counted}"
+    message = f"{shown_tensor(name, source, span)} of shape {shape} has more than 2^63 - 1 bytes{counted}"
     fail(codes.TOO_LARGE, message, source, span, help="its extents follow from the arguments: call with smaller ones")
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, IndexVar, Program, Read, Statement, walk
 
@@ -413,7 +414,8 @@ def in_memory(make: Callable[[], Made], program: Program, name: str, dtype: DTyp
     except MemoryError:
         pass
     nbytes = math.prod(shape) * dtype.bytes
-    message = f"`{name}` of shape {shape} needs {nbytes:,} bytes, which this device does not have"
+    shown = shown_tensor(name, program.source, span)
+    message = f"{shown} of shape {shape} needs {nbytes:,} bytes, which this device does not have"
     fail(codes.OUT_OF_MEMORY, message, program.source, span)
 
 
