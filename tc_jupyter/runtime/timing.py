@@ -2,9 +2,9 @@
 
 Comes in: callables without arguments. Goes out: `Timing` values and a table of rows. All times are in seconds.
 
-Worked example: `benchmark({"a": f, "b": g})` calls `f g g f f g ...` in rounds and returns the shortest sample, the median, the
-10th and the 90th percentile of each. Whoever else uses the processors can only add time, so rates and ratios are those of the
-shortest samples.
+Worked example: `benchmark({"a": f, "b": g, "c": h})` calls `f g h, f h g, h f g, ...` in rounds and returns the shortest sample,
+the median, the 10th and the 90th percentile of each. Whoever else uses the processors can only add time, so rates and ratios are
+those of the shortest samples.
 """
 
 from __future__ import annotations
@@ -125,6 +125,16 @@ def _sample(
     return shortest, False
 
 
+def _turns(names: Sequence[str], number: int) -> Sequence[str]:
+    """The order of one round: each begins with another candidate, and every second one goes backwards.
+
+    So every candidate runs after each of its neighbours equally often and never after itself, when what it reads is in the caches.
+    """
+    first = number % len(names)
+    turned = (*names[first:], *names[:first])
+    return turned if number % 2 == 0 else turned[::-1]
+
+
 def benchmark(
     candidates: Mapping[str, Callable[[], object]],
     seconds: float = 1.0,
@@ -159,8 +169,7 @@ def benchmark(
     wait = _PATIENCE if patience is None else patience
     number = 0
     while number < (rounds or least) or (rounds is None and number < 1000 and time.perf_counter() < end):
-        # there and back again: no candidate always runs after the same neighbour
-        for name in names if number % 2 == 0 else reversed(names):
+        for name in _turns(names, number):
             found, free = _sample(candidates[name], repeats[name], synchronize, quiet, tries, wait)
             samples[name].append(found)
             disturbed[name] += not free

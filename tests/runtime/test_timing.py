@@ -26,6 +26,17 @@ def test_candidates_take_turns_and_the_order_alternates():
     assert all(len(timing.samples) == 4 for timing in timings)
 
 
+@pytest.mark.parametrize("names", ["ab", "abc", "abcd", "abcde"])
+def test_no_candidate_is_favoured(names):
+    """None runs after itself, when its data is in the caches, and none always after the same other one."""
+    calls: list[str] = []
+    benchmark({name: lambda name=name: calls.append(name) for name in names}, rounds=2 * len(names))
+    order = [name for i, name in enumerate(calls) if i == 0 or calls[i - 1] != name]
+    assert len(order) == len(names) + 2 * len(names) * len(names)  # none twice in a row; each warmed up once
+    before = set(itertools.pairwise(order))
+    assert all(len({one for one, other in before if other == name}) >= min(2, len(names) - 1) for name in names)
+
+
 def test_a_slow_candidate_still_gets_the_least_number_of_rounds():
     (timing,) = benchmark({"a": lambda: None}, seconds=0.0, least=7)
     assert len(timing.samples) == 7
