@@ -122,7 +122,9 @@ def total(float(N) X) -> (s) { s +=! X(i) }
 
 def test_scalars_are_numbers():
     """An array without dimensions takes another way through a call, which costs more than many a kernel."""
-    workload = workloads.parse_workload("# name: scaled\n# sizes: N=4\ndef f(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }")
+    workload = workloads.parse_workload(
+        "# name: scaled\n# sizes: N=4\ndef f(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }"
+    )
     function = compile(workload.text, target="interpreter").f
     assert type(bench.make_data(workload, function, {"N": 4})["a"]) is float
 

@@ -170,6 +170,9 @@ def _has_few(schedule: Schedule, stage: Stage, read: Read) -> bool:
     if isinstance(value, IndexVar):
         return constant_extent(stage, value.name) in PIXEL
     writers, dims = schedule.graph.stages_on(read.tensor), schedule.graph.program.tensor(read.tensor).dims
+    ends = (each.indices[-1] for each in stage.statement.reads() if each.tensor == read.tensor)
+    if any(isinstance(end, IndexVar) and constant_extent(stage, end.name) in PIXEL for end in ends):
+        return True  # a size that is a constant of the code stands in the ranges only
     if writers:
         return constant_extent(writers[0], writers[0].statement.output_indices[-1].name) in PIXEL
     return dims is not None and from_expr(dims[-1]) in [constant(number) for number in PIXEL]
