@@ -38,14 +38,14 @@ class Function(Statements):
 
     def vectorized(self, stmt: For) -> None:
         """Full vectors, and what is left at the end under a mask or one by one."""
-        native = native_lanes(stmt.body, self.target)
+        native = native_lanes(stmt, self.target)
         extent = self.resolve(stmt.extent)
         limit = upper_limit(extent)
         number = constant_value(extent)
         if limit is not None and limit <= 1:
             self.serial(replace(stmt, kind="serial"))
         elif isinstance(stmt, Part) or ((limit is None or limit > WIDEST * native) and is_stream(stmt)):
-            self.stream(stmt, lanes_of_stream(stmt.body, self.target))
+            self.stream(stmt, lanes_of_stream(stmt, self.target))
         elif limit is None or limit > WIDEST * native:
             self.strip_mined(stmt, 2 * native)
         elif limit & (limit - 1):
@@ -112,7 +112,7 @@ class Function(Statements):
             self.serial(replace(stmt, kind="serial"))
         else:
             bound = replace(stmt, extent=minimum(int64(least), self.resolve(stmt.extent)))
-            self.strip_mined(bound, native_lanes(stmt.body, self.target))
+            self.strip_mined(bound, native_lanes(stmt, self.target))
 
     def part(self, stmt: Part) -> Value:
         """Which part of a stream is printed."""
