@@ -105,6 +105,7 @@ def _sample(
     quiet: Callable[[], bool] | None,
     tries: int,
     patience: float,
+    warm: float,
 ) -> tuple[float, bool]:
     """Seconds per call, and whether the processors were free before, and again as soon as the candidate's own threads slept.
 
@@ -114,6 +115,9 @@ def _sample(
     for _ in range(1 if quiet is None else tries):
         free = quiet is None or _settled(quiet, patience)
         if quiet is not None:
+            call()
+        begin = time.perf_counter() + warm
+        while time.perf_counter() < begin:
             call()
         start = time.perf_counter()
         for _ in range(count):
@@ -144,6 +148,7 @@ def benchmark(
     least: int = 3,
     tries: int = _TRIES,
     patience: float | None = None,
+    warm: float = 0.0,
 ) -> tuple[Timing, ...]:
     """Time all candidates in interleaved rounds.
 
@@ -157,6 +162,8 @@ def benchmark(
         least: rounds that are made however long they take.
         tries: how often a disturbed sample is taken.
         patience: seconds that a sample waits for `quiet`; by default longer than threads of libraries spin.
+        warm: seconds of calls before each sample, which do not count: after a candidate that takes long, caches are full of what it
+            read, and the processor takes a while to use wide vectors at its full speed.
 
     Returns:
         One `Timing` per candidate, in the given order.
@@ -170,7 +177,7 @@ def benchmark(
     number = 0
     while number < (rounds or least) or (rounds is None and number < 1000 and time.perf_counter() < end):
         for name in _turns(names, number):
-            found, free = _sample(candidates[name], repeats[name], synchronize, quiet, tries, wait)
+            found, free = _sample(candidates[name], repeats[name], synchronize, quiet, tries, wait, warm)
             samples[name].append(found)
             disturbed[name] += not free
         number += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
@@ -35,6 +36,12 @@ def test_no_candidate_is_favoured(names):
     assert len(order) == len(names) + 2 * len(names) * len(names)  # none twice in a row; each warmed up once
     before = set(itertools.pairwise(order))
     assert all(len({one for one, other in before if other == name}) >= min(2, len(names) - 1) for name in names)
+
+
+def test_calls_before_a_sample_do_not_count():
+    calls: list[float] = []
+    benchmark({"a": lambda: calls.append(time.perf_counter())}, rounds=2, warm=0.02)
+    assert calls[-1] - calls[0] > 0.04
 
 
 def test_a_slow_candidate_still_gets_the_least_number_of_rounds():
