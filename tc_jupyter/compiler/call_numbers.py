@@ -24,7 +24,7 @@ from tc_jupyter.ranges.data import DataCheck, PointCheck, check_data
 from tc_jupyter.ranges.data import failure as point_failure
 from tc_jupyter.runtime.arguments import Number
 from tc_jupyter.runtime.arrays import ArrayView, host_values
-from tc_jupyter.runtime.cuda import device_extremes
+from tc_jupyter.runtime.extremes import device_extremes
 from tc_jupyter.runtime.kernel import Numbers, root_of
 from tc_jupyter.runtime.launch import Failure
 

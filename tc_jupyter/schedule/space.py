@@ -7,6 +7,7 @@ primitives, so a user can print it (`Schedule.to_python`), change it and apply i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from tc_jupyter.program import Expr, IndexVar, Program, Statement, walk
 from tc_jupyter.ranges import IndexRange, Ranges, from_expr
@@ -98,6 +99,10 @@ LONGEST_STRIDED = 512
 """Rows of up to so many elements, along which the window of a convolution goes in wider steps, are kept as they are for its tiles.
 Measured with AVX-512, one thread, over oneDNN: 3 x 3 in steps of 2, 64 channels of 112 x 112 to 64 1.66 and 1.02, 3 channels of
 113 x 113 to 20, which fill no tile, 6.7 and 0.63."""
+FEW_RESULTS = 1 << 21
+"""So many results of a sum, in tiles or alone, fill every GPU, and no sum is shared: sizes above `LARGE` do not count."""
+ANY_LARGE = 1 << 22
+"""Typical of sizes that do not count on a GPU."""
 SMALL = 8
 """Windows of up to this size are constants of the code."""
 _SHORT = 48
@@ -115,10 +120,11 @@ def size_class(
     in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`), summed or each by itself, and sizes of 1 in
     reductions: a matrix of one column is a vector. Typical values are kept for sizes of results of reductions, up to a factor of
     two below 64 (on a CPU also whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a
-    row, since its tiles have to fit, in steps of two or more up to `LONGEST_STRIDED`); above, only whether they are multiples of
-    64, and on a CPU whether they are few. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and where it
-    reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Other programs
-    without reductions have one class.
+    row, since its tiles have to fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are
+    multiples of 64 and whether they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two
+    above; of others those above 64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and
+    where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Other
+    programs without reductions have one class.
 
     Args:
         kind: of the device, as in `Target`.
@@ -134,6 +140,7 @@ def size_class(
     turned: set[str] = set()
     short: set[str] = set()
     few: set[str] = set()
+    counted: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
         if not statement.reduction_indices:
@@ -148,6 +155,8 @@ def size_class(
                     if sizes.get(name, LARGE) <= pixels.FEW
                 }
             continue
+        if kind == "cuda" and _has_few_results(list(found.values()), sizes):
+            counted.update(*map(_names, found.values()))
         for name, index in found.items():
             names = _names(index)
             single |= {name for name in names if kind == "cpu" and sizes.get(name) == 1}
@@ -177,11 +186,13 @@ def size_class(
     def typical(name: str, value: int) -> int:
         if name in few:
             return pixels.FEW
+        if kind == "cuda" and value > slid.get(name, 0):
+            return _power_above(value) if name in counted or value <= LARGE else ANY_LARGE
         if name not in shaped:
             return _SHORT if name in short else _whole(value)
-        return value if value <= slid.get(name, 0) else _typical(value, kind)
+        return value if value <= slid.get(name, 0) else _typical(value)
 
-    wanted = (shaped | turned | short | few) - fixed
+    wanted = (shaped | turned | short | few | counted) - fixed
     return constants, tuple((name, typical(name, value)) for name, value in known if name in wanted)
 
 
@@ -328,17 +339,29 @@ def _is_strided(statement: Statement, index: str) -> bool:
     return bool(beside) and not steps <= {None, 0, 1}
 
 
-def _typical(value: int, kind: str) -> int:
-    """A value of the same class: a power of two, which on a CPU stands from 16 on for itself only; above 64 it is 4096 for
+def _has_few_results(indices: Sequence[IndexRange], sizes: Mapping[str, int]) -> bool:
+    """Whether a sum has results, but not so many that they fill every GPU."""
+    results = [index for index in indices if index.kind == "output"]
+    lengths = [index.upper - index.lower for index in results if index.lower is not None and index.upper is not None]
+    known = [length.evaluate(sizes) for length in lengths if length.names <= sizes.keys()]
+    return len(known) == len(results) > 0 and prod(known) <= FEW_RESULTS
+
+
+def _power_above(value: int) -> int:
+    """A power of two, at least 4."""
+    return max(4, 1 << max(0, value - 1).bit_length())
+
+
+def _typical(value: int) -> int:
+    """A value of the same class on a CPU: a power of two, which from 16 on stands for itself only; above 64 it is 4096 for
     multiples of 64, and 4095.
 
-    On a CPU 24 and 56 stand for the other multiples of 8, the rows of a register tile, and 15, 31 and 63 for the rest; 256 and
-    255 for lengths of short rows, and few of them.
+    24 and 56 stand for the other multiples of 8, the rows of a register tile, and 15, 31 and 63 for the rest; 256 and 255 for
+    lengths of short rows, and few of them.
     """
     if value > LARGE:
-        few = kind == "cpu" and value <= contraction.FEW_ROWS
-        return (contraction.FEW_ROWS if few else 4096) - (value % 64 != 0)
-    whole = max(4, 1 << max(0, value - 1).bit_length())
-    if kind != "cpu" or whole <= 8 or value == whole:
+        return (contraction.FEW_ROWS if value <= contraction.FEW_ROWS else 4096) - (value % 64 != 0)
+    whole = _power_above(value)
+    if whole <= 8 or value == whole:
         return whole
     return whole - (8 if value % 8 == 0 else 1)

@@ -10,7 +10,7 @@ import pytest
 
 import tc_jupyter as tc
 from tc_jupyter.compiler.definition import Definition
-from tc_jupyter.runtime import cuda, nvrtc
+from tc_jupyter.runtime import cuda, extremes, nvrtc
 from tc_jupyter.runtime.repeated import MOST_REPEATED, likeness
 from tests.runtime.test_cuda import FakeCupy
 
@@ -220,7 +220,7 @@ def test_what_does_not_fit_is_said(gpu, monkeypatch):
 def test_an_index_outside_is_found_each_time(gpu, monkeypatch):
     f = tc.compile("def f(float(N) A, int(M) I) -> (O) { O(i) = A(I(i)) }", target="cuda")["f"]
     index = on_gpu(4, dtype=np.int32)
-    monkeypatch.setattr(cuda, "_wrapped", lambda *_: index.host)
+    monkeypatch.setattr(extremes, "_of_integers", lambda *_: (index.host.min(), index.host.max()))
     monkeypatch.setattr("tc_jupyter.compiler.call_numbers.host_values", lambda view: view.owner.host)
     f(on_gpu(8), index)
     f(on_gpu(8), index)

@@ -16,7 +16,7 @@ from math import gcd
 from tc_jupyter.loops import Buffer, For, Store
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rewrite, walk
 
-from .expressions import Scope, divisor, padded, position
+from .expressions import Scope, divisor, in_one_dimension, padded, position
 from .literals import C_TYPES
 
 
@@ -127,15 +127,17 @@ def _access(read: Read, loop: For, total: int, scope: Scope) -> Access | None:
     place = scope.places.get(read.tensor)
     if place is None or not read.indices or place.private or place.buffer.strided:
         return None
-    *outer, last = read.indices
+    buffer, indices = (
+        (place.buffer, read.indices) if place.dimensional else in_one_dimension(place.buffer, read.indices)
+    )
+    *outer, last = indices
     if any(_mentions(expr, loop.var) for expr in outer) or steps_of(last, loop.var) != 1:
         return None
 
     def at_start(expr: Expr) -> Expr | None:
         return loop.min if isinstance(expr, IndexVar) and expr.name == loop.var else None
 
-    first = tuple(_folded(rewrite(expr, at_start)) for expr in read.indices)
-    buffer = place.buffer
+    first = tuple(_folded(rewrite(expr, at_start)) for expr in indices)
     multiple = _flat_divisor(buffer, first, scope)
     width = min(16 // buffer.dtype.bytes, total)
     while width > 1 and (
