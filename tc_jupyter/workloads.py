@@ -135,7 +135,8 @@ def make_data(workload: Workload, function: Function, sizes: Mapping[str, int]) 
         else:
             shape = tuple(sizes[dim] if isinstance(dim, str) else int(dim or 1) for dim in parameter.dims)
             value = rng.uniform(-1, 1, shape)
-        found[parameter.name] = np.asarray(value, numpy_dtype(parameter.dtype)) if parameter.rank else value
+        made = np.asarray(value, numpy_dtype(parameter.dtype))
+        found[parameter.name] = made if parameter.rank else made.item()
     return found
 
 

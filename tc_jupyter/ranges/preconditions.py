@@ -206,17 +206,24 @@ class _Checker:
 
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
+        again: list[int] = []
         bounds = self.ranges.bounds[self.statement.name]
         always = {_place(each): each for each in bounds if each.access.condition.op == "true"}
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
-            again = self.is_read_anyway(bound, always)
-            if bound.used or bound.discharged or self.never_runs or again:
+            other = self.read_anyway(bound, always)
+            if (
+                bound.used
+                or bound.discharged
+                or self.never_runs
+                or (other is not None and (other.used or other.discharged))
+            ):
                 verdict = _Verdict("PROVED")
             else:
-                verdict = self.verdict(bound)
+                verdict = self.verdict(other or bound)
+            again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.diagnostics.extend(_access_messages(items, self))
+        self.diagnostics.extend(_access_messages([item for item in items if id(item.bound) not in again], self))
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
@@ -237,12 +244,12 @@ class _Checker:
         self.branches = 0
         return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
 
-    def is_read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> bool:
-        """Whether an access without conditions needs the same; one that is checked at each point says nothing of the others."""
+    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
+        """An access without conditions that needs the same; one that is checked at each point says nothing of the others."""
         other = always.get(_place(bound))
         if other is None or other is bound or bound.access.condition.op == "true":
-            return False
-        return other.used or other.discharged or self.verdict(other).kind != "POINTWISE"
+            return None
+        return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 
     def is_write(self, access: Access) -> bool:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
