@@ -107,6 +107,15 @@ class CallDef:
 
 
 @dataclass
+class Dimension:
+    """`low:high` or, with `low` 0, an extent that is neither a size nor a number."""
+
+    low: object
+    high: object
+    box: bool
+
+
+@dataclass
 class Tensor:
     """A declaration: element type, sizes (or none, of a result whose dimensions are not stated), name."""
 
@@ -222,10 +231,18 @@ class Parser:
         dtype, dims = TYPE_NAMES[self.next()], []
         if self.take("("):
             while not self.take(")"):
-                word = self.next()
-                dims.append(int(word) if word.isdigit() else word)
+                dims.append(self.dimension())
                 self.take(",")
         return Tensor(dtype, dims, self.next())
+
+    def dimension(self):
+        if self.peek(1) in (",", ")"):
+            word = self.next()
+            return int(word) if word.isdigit() else word
+        first = self.expression()
+        if self.take(":"):
+            return Dimension(first, self.expression(), True)
+        return Dimension(Number(0, "int32", True), first, False)
 
     def statement(self):
         if self.peek(1) == ",":
@@ -463,6 +480,7 @@ def meet_all(types):
 
 UNSURE = math.inf
 MOST_POINTS = 6000
+MOST_TRIED = 400  # numbers for a size that only a formula gives
 TINY = 1e-44
 
 
@@ -887,20 +905,70 @@ class Run:
         """Whether it depends on rounding if an access took place."""
         self.doubt = False
         """Whether a divisor that is 0 stands behind a condition."""
-        for parameter, value in zip(one.parameters, arguments, strict=True):
-            self.receive(parameter, value)
+        held = list(zip(one.parameters, arguments, strict=True))
+        self.scalars |= {parameter.name: value for parameter, value in held if not parameter.dims}
+        for parameter, value in held:
+            if parameter.dims:
+                self.receive(parameter, value)
+        self.find_sizes([(d, n) for p, a in held for d, n in zip(p.dims or (), a.shape, strict=bool(p.dims))])
+        for parameter, value in held:
+            if parameter.dims:
+                low = [self.end(d.low) if isinstance(d, Dimension) else 0 for d in parameter.dims]
+                self.tensors[parameter.name] = Array(value.dtype, low, value.shape, value.values, value.errors)
 
     def receive(self, parameter, value):
-        if not parameter.dims:
-            self.scalars[parameter.name] = value
-            return
         for dim, extent in zip(parameter.dims, value.shape, strict=True):
             if isinstance(dim, int):
                 if dim != extent:
                     raise Refused("sizes")
-            elif self.sizes.setdefault(dim, extent) != extent:
+            elif isinstance(dim, str) and dim not in self.scalars and self.sizes.setdefault(dim, extent) != extent:
                 raise Refused("sizes")
-        self.tensors[parameter.name] = value
+
+    def find_sizes(self, dims):
+        """Try numbers for a size that stands in one formula with known ones; then compare all extents."""
+        formulas = [(dim, extent) for dim, extent in dims if isinstance(dim, Dimension)]
+        formulas += [
+            (Dimension(Number(0, "int32", True), Name(d), False), n) for d, n in dims if str(d) in self.scalars
+        ]
+        more = True
+        while more:
+            more = False
+            for dim, extent in formulas:
+                names = {n.name for e in (dim.low, dim.high) for n in walk(e) if isinstance(n, Name)}
+                unknown = names - self.sizes.keys() - self.scalars.keys()
+                if len(unknown) == 1:
+                    self.sizes |= self.tried(unknown.pop(), dim, extent)
+                    more = True
+        for dim, extent in formulas:
+            if self.length(dim) != extent:
+                raise Refused("sizes")
+
+    def tried(self, name, dim, extent):
+        fits = []
+        for number_ in range(MOST_TRIED):
+            self.sizes[name] = number_
+            if self.length(dim) == extent:
+                fits.append(number_)
+        if len(fits) > 1:
+            raise Unclear("a size that a formula does not fix")
+        if not fits:
+            raise Refused("sizes")
+        return {name: fits[0]}
+
+    def end(self, e):
+        self.types, self.code = {}, {}
+        return self.whole(e)
+
+    def length(self, dim):
+        return self.end(dim.high) - self.end(dim.low)
+
+    def symbols(self, dim):
+        """An extent with the names of sizes in it; nothing is known of one that does not start at 0."""
+        if isinstance(dim, int):
+            return plain(dim)
+        if isinstance(dim, str):
+            return Sum({(("size", dim),): 1})
+        return None if dim.box else self.sum_of(dim.high, True)
 
     # what a name is
 
@@ -1292,6 +1360,8 @@ class Run:
         return True
 
     def evaluated(self, dim):
+        if any(atom[0] != "size" for key in dim.terms for atom in key):
+            raise Unclear("an extent that is no polynomial")
         return sum(c * math.prod(self.sizes.get(a[1], 0) for a in key) for key, c in dim.terms.items())
 
     def extent(self, name, dimension):
@@ -1625,10 +1695,7 @@ class Run:
         """The results, by name; `given` holds the arrays of `out=`."""
         given = given or {}
         declared = {r.name: r for r in self.one.results}
-        self.dims = {
-            p.name: [plain(d) if isinstance(d, int) else Sum({(("size", d),): 1}) for d in p.dims or ()]
-            for p in self.one.parameters
-        }
+        self.dims = {p.name: [self.symbols(d) for d in p.dims or ()] for p in self.one.parameters}
         waiting = {}
         """Literals that wait for the next statement on their target, and their places in the log."""
         for number, s in enumerate(self.one.statements):
@@ -1642,6 +1709,8 @@ class Run:
                 self.call([s.target], s.value.name, names, declared)
             else:
                 now = self.prepared(s)
+                if s.target not in self.tensors and s.target not in waiting:
+                    self.state_ranges(now, declared.get(s.target))
                 later = [
                     n for n in self.one.statements[number + 1 :] if isinstance(n, Statement) and n.target == s.target
                 ]
@@ -1660,6 +1729,13 @@ class Run:
                     reason.temporary = s.target not in declared
                     raise
         return {r.name: self.result(r) for r in self.one.results}
+
+    def state_ranges(self, s, result):
+        """The ranges that the declared box of a result gives its first statement."""
+        for name, dim in zip(s.left, (result and result.dims) or (), strict=False):
+            known = isinstance(dim, Dimension) and dim.box and not self.indices_in(dim.high)
+            if known and name not in s.ranges:
+                s.ranges[name] = (dim.low, dim.high)
 
     def is_literal(self, e):
         return not any(isinstance(n, (Name, Extent)) or self.is_read(n) for n in walk(e))
@@ -1742,9 +1818,17 @@ class Run:
 
     def result(self, r):
         array = self.tensors[r.name]
-        for dim, extent in zip(r.dims or (), array.shape, strict=bool(r.dims)):
-            known = dim if isinstance(dim, int) else self.sizes.setdefault(dim, extent)
-            if known != extent:
+        for dim, (low, high) in zip(r.dims or (), array.box, strict=bool(r.dims)):
+            if not isinstance(dim, Dimension):
+                fits = high - low == (dim if isinstance(dim, int) else self.sizes.setdefault(dim, high - low))
+            elif not dim.box:
+                fits = high - low == self.end(dim.high)
+            elif isinstance(dim.high, Name) and self.is_index(dim.high.name):
+                self.sizes[dim.high.name] = high
+                fits = low == self.end(dim.low)
+            else:
+                fits = (low, high) == (self.end(dim.low), self.end(dim.high))
+            if not fits:
                 raise Refused("sizes")
         return array
 
@@ -1963,6 +2047,7 @@ class Outcome:
     log: list
     unsure: bool
     doubt: bool
+    sizes: dict
 
 
 def evaluate(text, name, arguments, given=None):
@@ -1974,4 +2059,4 @@ def evaluate(text, name, arguments, given=None):
         run = Run(defs, one, held)
         out = {key: array_of(np.asarray(value), dtype) for key, (value, dtype) in (given or {}).items()}
         results = run.run(out)
-    return Outcome(results, run.log, run.unsure, run.doubt)
+    return Outcome(results, run.log, run.unsure, run.doubt, run.sizes)

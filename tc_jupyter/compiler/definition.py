@@ -31,6 +31,7 @@ from tc_jupyter.runtime.arguments import (
     positional,
     read_outputs,
     signature_text,
+    solved_sizes,
 )
 from tc_jupyter.runtime.arrays import ArrayView, numpy_dtype
 from tc_jupyter.runtime.cache import DiskCache
@@ -127,8 +128,9 @@ class Definition:
         self.numbers = CallNumbers(found)
         self.verify = verify
         self.accumulates = any(statement.accumulate and statement.initialize for statement in self.program.statements)
-        sizes = (dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str))
-        self.recent = RecentCalls(tuple(dict.fromkeys(sizes)))
+        sizes = [dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str)]
+        self.solved = solved_sizes(self.program)
+        self.recent = RecentCalls(tuple(dict.fromkeys([*sizes, *(each.name for each in self.solved)])))
         self._ready: dict[tuple[str, Layout], BoundKernel] = {}
         self._classes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._repeated: dict[Likeness, RepeatedCall] = {}
@@ -474,6 +476,8 @@ class Definition:
             for axis, dim in enumerate(parameter.dims)
             if isinstance(dim, str) and dim in few
         }
+        if few.keys() - places.keys():
+            return None  # a size that no dimension is tells the class
         in_place = frozenset(
             (parameter.name, name)
             for parameter in self.parameters
@@ -493,6 +497,7 @@ class Definition:
             self.recent,
             scans,
             in_place,
+            self.solved,
         )
 
     def _fast_scans(self) -> tuple[FastScan, ...] | None:

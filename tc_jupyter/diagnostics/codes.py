@@ -73,6 +73,7 @@ NOT_OBVIOUS = Code("TC309", "not-obvious", _E, "the largest range is not certain
 WHERE_UNKNOWN = Code("TC310", "where-unknown", _E, "the bound of a range has an unknown name")
 OUT_OF_BOUNDS = Code("TC311", "out-of-bounds", _E, "an access leaves its tensor for all sizes")
 NO_SUCH_DIMENSION = Code("TC312", "no-such-dimension", _E, "`T.k` names no dimension of a written tensor")
+UNSOLVED_SIZE = Code("TC316", "unsolved-size", _E, "a size stands in no dimension that it can be found from")
 MOVED_ORIGIN = Code("TC321", "moved-origin", _W, "a result starts at an index other than 0")
 CHECKED_AT_CALL = Code("TC322", "checked-at-call", _W, "a precondition on sizes is checked at the call")
 DATA_CHECKED = Code("TC323", "data-checked", _N, "index values are scanned at the call")

@@ -141,8 +141,8 @@ class _TcDef:
 
     def signature_name(self, name: tree.Name, type_: tree.TypeName | None, introduces: bool = False) -> None:
         for dimension in type_.dimensions if type_ else ():
-            if isinstance(dimension, tree.Name):
-                self.own(dimension)
+            for end in tree.ends(dimension):
+                self.expression(end, frozenset())
         self.own(name, introduces)
 
     def of_statement(self, statement: tree.TcStatement) -> None:
@@ -250,9 +250,7 @@ def _tc_kinds(item: tree.Def) -> dict[str, str]:
     """Names of the whole def: sizes, tensors, scalars."""
     kinds: dict[str, str] = {}
     for declared in (*item.results, *item.params):
-        for dimension in declared.type.dimensions if declared.type else ():
-            if isinstance(dimension, tree.Name):
-                kinds[dimension.name] = "size"
+        kinds |= dict.fromkeys((name.name for name in tree.names_of(declared.type)), "size")
     for result in item.results:
         kinds[result.name.name] = "tensor"
     for statement in item.statements:

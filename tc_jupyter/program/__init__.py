@@ -29,6 +29,7 @@ from .expr import (
     rewrite,
     walk,
 )
+from .extents import solutions
 from .functions import FUNCTIONS, Function
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
@@ -94,4 +95,5 @@ __all__ = [
     "rewrite",
     "walk",
     "array_bytes",
+    "solutions",
 ]

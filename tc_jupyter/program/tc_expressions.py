@@ -117,6 +117,7 @@ class ExpressionChecker:
         self.level = 0
         self.deepest = 0
         self.in_bound = False
+        self.bound_is, self.bound_help = "the bound of a range", _BOUND_HELP
         self.too_large = False
 
     # entry points
@@ -151,7 +152,7 @@ class ExpressionChecker:
         if not typed.dtype.is_integer or typed.weak == "float":
             kind = "`bool`" if typed.dtype is BOOL else f"`{typed.dtype.value}`"
             self.scope.report(
-                codes.WHERE_NOT_SIZE, node.span, f"the bound of a range is an integer, not {kind}", help=_BOUND_HELP
+                codes.WHERE_NOT_SIZE, node.span, f"{self.bound_is} is an integer, not {kind}", help=self.bound_help
             )
             return None
         return as_index(settle(typed).expr)
@@ -263,7 +264,7 @@ class ExpressionChecker:
                 labels = (Label(item.span, f"`{item.name}` is an index"),)
                 help = "guard the expression with `? :` instead"
                 self.scope.report(
-                    codes.WHERE_INDEX, node.span, f"the bound of a range uses the index `{item.name}`", "", labels, help
+                    codes.WHERE_INDEX, node.span, f"{self.bound_is} uses the index `{item.name}`", "", labels, help
                 )
                 return None
             if isinstance(item, Read) and (item.indices or not self.scope.tensors[item.tensor].is_input):
@@ -271,10 +272,10 @@ class ExpressionChecker:
                 self.scope.report(
                     codes.WHERE_NOT_SIZE,
                     node.span,
-                    f"the bound of a range reads `{item.tensor}`",
+                    f"{self.bound_is} reads `{item.tensor}`",
                     "",
                     labels,
-                    _BOUND_HELP,
+                    self.bound_help,
                 )
                 return None
         return value
@@ -301,20 +302,22 @@ class ExpressionChecker:
         if info.rank:
             labels = (Label(info.span, f"{info.rank} {_plural('dimension', info.rank)}"),)
             message = f"the tensor `{node.name}` has no indices here"
-            self.scope.report(codes.WHERE_NOT_SIZE, node.span, message, "", labels, _BOUND_HELP)
+            self.scope.report(codes.WHERE_NOT_SIZE, node.span, message, "", labels, self.bound_help)
             return None
         return self._element(info, (), node.span)
 
     def _unknown_in_bound(self, node: tree.Name) -> None:
         name, scope = node.name, self.scope
+        if name[0].isdigit():
+            return self._digit_name(node)
         if name in self.names.indices or name in self.names.left:
             help = "a range has the same ends at all points; guard the expression with `? :` instead"
-            return self._mistaken(node, codes.WHERE_INDEX, f"the bound of a range uses the index `{name}`", (), help)
+            return self._mistaken(node, codes.WHERE_INDEX, f"{self.bound_is} uses the index `{name}`", (), help)
         help, fix = scope.did_you_mean(
             name, node.span, [*scope.sizes, *scope.result_sizes, *self.names.lets, *scope.tensors]
         )
         return self._mistaken(
-            node, codes.WHERE_UNKNOWN, f"unknown name `{name}` in the bound of a range", (), help or _BOUND_HELP, fix
+            node, codes.WHERE_UNKNOWN, f"unknown name `{name}` in {self.bound_is}", (), help or self.bound_help, fix
         )
 
     def _element(self, info: TensorInfo, indices: tuple[Expr, ...], span: Span) -> Typed | None:
@@ -328,7 +331,7 @@ class ExpressionChecker:
                 if indices or not info.is_input
                 else f"uses `{info.name}`, which is `{info.dtype.value}`"
             )
-            self.scope.report(codes.WHERE_NOT_SIZE, span, f"the bound of a range {what}", help=_BOUND_HELP)
+            self.scope.report(codes.WHERE_NOT_SIZE, span, f"{self.bound_is} {what}", help=self.bound_help)
             return None
         read = Read(info.name, indices, info.dtype, span)
         return Typed(cast(read, info.dtype.compute), info.dtype)
@@ -485,7 +488,7 @@ class ExpressionChecker:
         self.scope.report(codes.INTEGER_QUOTIENT, node.span, message, help=help, fix=fix)
 
     def _not_in_bound(self, what: str, span: Span) -> None:
-        self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in the bound of a range", help=_BOUND_HELP)
+        self.scope.report(codes.WHERE_NOT_SIZE, span, f"{what} cannot stand in {self.bound_is}", help=self.bound_help)
 
     def _comparison(self, node: tree.Binary[tree.Expression], left: Typed, right: Typed) -> Typed:
         self._check_signs(left, right, node.span)
@@ -733,7 +736,7 @@ class ExpressionChecker:
         info.read = True
         if self.in_bound and node.arguments:
             self.scope.report(
-                codes.WHERE_NOT_SIZE, node.span, f"the bound of a range reads `{info.name}`", help=_BOUND_HELP
+                codes.WHERE_NOT_SIZE, node.span, f"{self.bound_is} reads `{info.name}`", help=self.bound_help
             )
             return None
         indices = [self._subscript(argument) for argument in node.arguments]

@@ -16,7 +16,20 @@ from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
 from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, spend, too_much, uncounted
-from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, Tensor, walk
+from tc_jupyter.program import (
+    FUNCTIONS,
+    Cast,
+    Expr,
+    Index,
+    IndexVar,
+    Program,
+    Read,
+    Size,
+    Statement,
+    Tensor,
+    int64,
+    walk,
+)
 from tc_jupyter.syntax import elsewhere
 
 from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, write_access
@@ -283,21 +296,27 @@ class _Inference:
         self.gave_up = False
         for tensor in program.tensors:
             if tensor.dims is not None:
-                self.set_box(tensor.name, Box(tuple((ZERO, from_expr(dim, self.scope)) for dim in tensor.dims)))
+                pairs = tensor.box or tuple((int64(0), dim) for dim in tensor.dims)
+                self.give_box(tensor.name, pairs)
 
     def set_box(self, name: str, box: Box) -> None:
         """Set the box of a tensor and of its views, which have its shape and start at 0."""
         shape = box.shape
         for extent in shape:
             bounded_extent(extent.depth)
-        seen = Box(tuple((ZERO, extent) for extent in shape))
         left = [(name, box)]
         while left:
             each, own = left.pop()
             self.boxes[each] = own
             for dimension, extent in enumerate(shape):
                 self.sizes[f"{each}.{dimension}"] = extent
-            left += [(view, seen) for view in self.views.get(each, ())]
+            left += [(view, self.seen(view, shape)) for view in self.views.get(each, ())]
+
+    def seen(self, view: str, shape: tuple[SizeExpr, ...]) -> Box:
+        """The box of a view: it starts at 0, or where the parameter does for which it is passed."""
+        given = self.tensors[view].box
+        starts = [ZERO] * len(shape) if given is None else [from_expr(start, self.scope) for start, _ in given]
+        return Box(tuple((start, start + extent) for start, extent in zip(starts, shape, strict=True)))
 
     def give_box(self, name: str, given: tuple[tuple[Expr, Expr], ...]) -> None:
         bounds = tuple((from_expr(lower, self.scope), from_expr(upper, self.scope)) for lower, upper in given)

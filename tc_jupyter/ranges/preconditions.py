@@ -538,14 +538,15 @@ def _is_expression(item: Precondition) -> bool:
 
 def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     """How an index is kept inside, in the language of the cell; `..` stands for what the text has there."""
-    last = ranges.boxes[access.tensor].bounds[dimension][1] - 1
+    first, end = ranges.boxes[access.tensor].bounds[dimension]
+    last = end - 1
     if ranges.program.language != "sac":
         written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
         inside = _in_the_text(written, place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
-        return f"clamp it: `max(min({inside}, {as_written(last)}), 0)`"
+        return f"clamp it: `max(min({inside}, {as_written(last)}), {as_written(first)})`"
     if last.is_constant:
         return f"clamp it: `max(min(.., {as_written(last)}), 0)`"
     if ranges.program.tensor(access.tensor).kind == "input":
@@ -785,7 +786,9 @@ def _origin_messages(program: Program, ranges: Ranges, narrowed: set[tuple[str, 
         moved = [
             d
             for d, lower in enumerate(box.origin)
-            if lower != 0 and (first is None or d >= len(names) or (first.name, names[d]) not in narrowed)
+            if lower != 0
+            and not (tensor.starts and tensor.starts[d] is not None)
+            and (first is None or d >= len(names) or (first.name, names[d]) not in narrowed)
         ]
         if moved:
             result.append(_origin_message(program, tensor, ranges, moved[0]))
@@ -835,8 +838,8 @@ def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
             continue
         gaps: dict[tuple[int, str], SizeExpr] = {}
         for dimension, (lower, upper, facts) in enumerate(windows):
-            extent = ranges.boxes[tensor.name].bounds[dimension][1]
-            ends = {"start": lower, "end": extent - 1 - upper}
+            first, end = ranges.boxes[tensor.name].bounds[dimension]
+            ends = {"start": lower - first, "end": end - 1 - upper}
             gaps |= {(dimension, place): gap for place, gap in ends.items() if holds(gap - 1, facts)}
         if gaps:
             message = _unread_message(tensor, gaps)
@@ -924,6 +927,18 @@ def _equalities(
             diagnostics.append(Diagnostic(code, equality.span, message, "different for all sizes"))
         else:
             checks.append(EqualityCheck(left, right, equality))
+    for tensor in program.tensors:
+        for number, start in enumerate(tensor.starts or ()):
+            if start is None or tensor.name not in ranges.boxes:
+                continue
+            reason = f"`{tensor.name}` dimension {number} is declared from `{to_python(from_expr(start))}` on"
+            own, declared = ranges.boxes[tensor.name].origin[number], from_expr(start, ranges.scope)
+            gap = own - declared
+            if nonnegative(gap - 1) or nonnegative(-gap - 1):
+                message = f"{reason}, but its first index is `{to_python(own)}`"
+                diagnostics.append(Diagnostic(codes.RESULT_TYPE, tensor.span, message, "different for all sizes"))
+            elif gap != 0:
+                checks.append(EqualityCheck(own, declared, Equality(start, start, "declared", reason, tensor.span)))
     return tuple(checks), definitions, diagnostics
 
 

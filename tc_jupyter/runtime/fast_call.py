@@ -30,11 +30,11 @@ import numpy as np
 from tc_jupyter.codegen import Argument
 from tc_jupyter.diagnostics import CallError
 from tc_jupyter.program import DType
-from tc_jupyter.ranges import python_code
+from tc_jupyter.ranges import python_code, to_python
 
 from . import native_call, threads
 from .address import numpy_address
-from .arguments import Parameter
+from .arguments import Formula, Parameter, Solved
 from .arrays import (
     adopted,
     apart,
@@ -102,6 +102,7 @@ class FastPlan:
         few: where only small sizes have a class of their own: number of a parameter and of its dimension, and the largest of them.
         recent: is told the sizes of every call.
         in_place: pairs of a parameter and a result that may be the same array.
+        solved: sizes that are no dimension.
     """
 
     parameters: tuple[Parameter, ...]
@@ -114,6 +115,7 @@ class FastPlan:
     recent: RecentCalls | None = None
     scans: tuple[FastScan, ...] = ()
     in_place: frozenset[tuple[str, str]] = frozenset()
+    solved: tuple[Solved, ...] = ()
 
     def slots(self, into: bool) -> tuple[Slot, ...]:
         """The arguments of a call; `into`: with those of `out=`."""
@@ -358,6 +360,7 @@ class _Variant:
         self.plan, self.runners, self.scope, self.into, self.trace = plan, runners, scope, into, trace
         self.slots = plan.slots(into)
         sizes = {dim for parameter in plan.parameters for dim in parameter.dims if isinstance(dim, str)}
+        sizes |= {each.name for each in plan.solved}
         scalars = {parameter.name for parameter in plan.parameters if not parameter.rank}
         self.n = _Names(sizes | scalars)
         self.sizes: dict[str, str] = {}
@@ -401,6 +404,7 @@ class _Variant:
     def read_sizes(self) -> None:
         """Extents into variables; a size that occurs again, or a constant, is compared."""
         tests: list[str] = []
+        formulas: list[str] = []
         for k, parameter in enumerate(self.plan.parameters):
             own = self.n(f"a{k}")
             self.arrays[parameter.name] = own
@@ -418,10 +422,27 @@ class _Variant:
                     tests.append(f"{dim} < 1")
                 elif dim is None:
                     tests.append(f"{shape}[{axis}] < 1")
+                elif isinstance(dim, Formula):
+                    formulas.append(f"{shape}[{axis}] != {dim}")
                 else:
                     tests.append(f"{shape}[{axis}] != {dim}")
         if tests:
             self.lines += [f"if {' or '.join(tests)}:", f"    {self.back}"]
+        self.solve()
+        if formulas:
+            self.lines += [f"if {' or '.join(formulas)}:", f"    {self.back}"]
+
+    def solve(self) -> None:
+        """Sizes that are no dimension; whether the division leaves a remainder shows when extents are compared."""
+        numbers = {parameter.name: k for k, parameter in enumerate(self.plan.parameters)}
+        for each in self.plan.solved:
+            factor = to_python(each.factor)
+            if not each.factor.is_constant:
+                self.lines += [f"if not ({factor}):", f"    {self.back}"]
+            extent = f"{self.n(f'e{numbers[each.argument]}')}[{each.axis}]"
+            self.lines.append(f"{each.name} = ({extent} - ({to_python(each.rest)})) // ({factor})")
+            self.lines += [f"if {each.name} < 1:", f"    {self.back}"]
+            self.sizes[each.name] = each.name
 
     def test(self) -> None:
         """The conditions on sizes and index values, then the extents of computed tensors."""

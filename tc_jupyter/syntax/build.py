@@ -20,6 +20,7 @@ from .tree import (
     Clause,
     Comprehension,
     Conditional,
+    DimensionBox,
     Exists,
     Expression,
     Extent,
@@ -102,9 +103,9 @@ class Build:
 
     names = dims = exprs
 
-    def dim(self, parts: list[Token]) -> Name | Number:
-        (token,) = parts
-        return Name(token.text, token.span) if token.type == "NAME" else number(token)
+    def box(self, parts: list[Any]) -> DimensionBox:
+        lower, _, upper = parts
+        return DimensionBox(lower, upper, lower.span | upper.span)
 
     def type(self, parts: list[Any]) -> TypeName:
         scalar, dimensions, closing = parts[0], (), parts[-1]

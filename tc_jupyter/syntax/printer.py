@@ -20,6 +20,7 @@ from .tree import (
     Comprehension,
     Conditional,
     Def,
+    Dimension,
     Exists,
     Expression,
     Extent,
@@ -33,6 +34,7 @@ from .tree import (
     Unary,
     Unit,
     Where,
+    ends,
 )
 
 _WIDTH = 100
@@ -148,7 +150,13 @@ def _list(nodes: tuple[Expression, ...]) -> str:
 
 def type_text(node: TypeName) -> str:
     """A type with its dimensions."""
-    return f"{node.scalar}({_list(node.dimensions)})" if node.dimensions else node.scalar
+    dimensions = ", ".join(dimension_text(each) for each in node.dimensions)
+    return f"{node.scalar}({dimensions})" if dimensions else node.scalar
+
+
+def dimension_text(node: Dimension) -> str:
+    """A dimension of a type: an extent, or both ends of a box."""
+    return ":".join(_at(end, 1) for end in ends(node))
 
 
 def _param(param: Param) -> str:

@@ -30,7 +30,6 @@ const tc = {
   ...shared,
   Comment: t.lineComment,
   ResultName: t.definition(t.variableName),
-  SizeName: t.variableName,
   'Iterators/VariableName': t.special(t.variableName),
   SizeOf: t.variableName,
   'RangeClause/WhereName BracketRange/WhereName': t.special(t.variableName),
