@@ -62,6 +62,14 @@ class Apply:
 
 
 @dataclass(frozen=True)
+class Bordered:
+    """`X(i - 1) else 0`."""
+
+    read: object
+    other: object
+
+
+@dataclass(frozen=True)
 class Extent:
     name: str
     dimension: int
@@ -340,8 +348,16 @@ class Parser:
             while not self.take(")"):
                 args.append(self.expression())
                 self.take(",")
-            return Apply(word, tuple(args))
+            if word == "clamp" and len(args) == 3:
+                return Apply("min", (Apply("max", (args[0], args[1])), args[2]))
+            read = Apply(word, tuple(args))
+            return Bordered(read, self.otherwise()) if self.take("else") else read
         return Name(word)
+
+    def otherwise(self):
+        if self.take("-"):
+            return Unary("-", number(self.next()))
+        return self.primary()
 
 
 def number(word):
@@ -783,6 +799,11 @@ def array_of(numpy_array, dtype):
 # trees
 
 
+def is_border(e):
+    """Whether this is `wrap(i + 1)` or the like, as a subscript."""
+    return isinstance(e, Apply) and e.name in ("clamp", "wrap", "reflect", "symmetric") and len(e.args) == 1
+
+
 def children(e):
     match e:
         case Apply():
@@ -793,6 +814,8 @@ def children(e):
             return (e.left, e.right)
         case Choice():
             return (e.condition, e.yes, e.no)
+        case Bordered():
+            return (e.read, e.other)
         case _:
             return ()
 
@@ -802,6 +825,8 @@ def with_tests(e):
     match e:
         case Choice():
             return ((e.condition, None, True), (e.yes, e.condition, True), (e.no, e.condition, False))
+        case Bordered():  # neither is computed where it does not have to be
+            return ((e.read, e, True), (e.other, e, False))
         case Binary(op="&&" | "||"):
             return ((e.left, None, True), (e.right, e.left, e.op == "&&"))
         case _:
@@ -827,6 +852,8 @@ def replaced(e, lets):
             return Binary(e.op, replaced(e.left, lets), replaced(e.right, lets))
         case Choice():
             return Choice(*(replaced(c, lets) for c in children(e)))
+        case Bordered():
+            return Bordered(*(replaced(c, lets) for c in children(e)))
         case _:
             return e
 
@@ -844,6 +871,10 @@ def put_for(e, tensor, value):
             return Binary(e.op, put_for(e.left, tensor, value), put_for(e.right, tensor, value))
         case Choice():
             return Choice(*(put_for(c, tensor, value) for c in children(e)))
+        case Bordered():
+            if e.read.name == tensor:
+                raise Unclear("a border of a literal")
+            return Bordered(*(put_for(c, tensor, value) for c in children(e)))
         case _:
             return e
 
@@ -1012,6 +1043,8 @@ class Run:
                 return self.typed_unary(e)
             case Binary():
                 return self.typed_binary(e)
+            case Bordered():
+                return Type(meet_types(self.type_of(e.read), self.type_of(e.other)))
             case Choice():
                 self.need_bool(e.condition)
                 yes, no = self.type_of(e.yes), self.type_of(e.no)
@@ -1057,6 +1090,8 @@ class Run:
             return Type(held.dtype)
         if e.name in TYPE_NAMES:
             return Type(TYPE_NAMES[e.name])
+        if is_border(e):
+            return Type("int64")
         if e.name not in FUNCTIONS:
             raise Rejected("TC201")
         args = [self.type_of(a) for a in e.args]
@@ -1110,6 +1145,8 @@ class Run:
                 if name in open_:
                     found[name] = box
                     open_.remove(name)
+        if open_ and any(isinstance(n, Bordered) for e in (s.value, *s.exists) for n in walk(e)):
+            raise Unclear("a window over a border")
         if open_:
             raise Rejected("TC301 TC302 TC303 TC309")
         return {name: found[name] for name in order}
@@ -1128,8 +1165,15 @@ class Run:
             yield from self.sides(e.left, guards)
             yield from self.sides(e.right, (*guards, (e.left, e.op == "&&")))
             return
+        if isinstance(e, Bordered):  # a border says nothing about ranges, but elements in its subscripts do
+            for subscript in e.read.args:
+                yield from self.sides(subscript, guards)
+            yield from self.sides(e.other, (*guards, (e, False)))
+            return
         if self.is_read(e):
             for dimension, subscript in enumerate(e.args):
+                if is_border(subscript):
+                    continue
                 for side in ("lower", "upper"):
                     yield Side(e, dimension, side, subscript, guards)
         for child in children(e):
@@ -1274,6 +1318,8 @@ class Run:
 
     def find_tested(self, side):
         facts = [f for c, h in side.guards for f in self.facts(c, h) if not self.has_data(f[0])]
+        if any(not any(isinstance(n, (Name, Apply)) for n in walk(c)) for c, _ in side.guards):
+            raise Unclear("a condition of numbers")
         # a condition on sizes alone says nothing about an index
         facts = [f for f in facts if self.indices_in(f[0])]
         if not facts or self.has_data(side.subscript):
@@ -1410,6 +1456,8 @@ class Run:
                 return self.compile_binary(e, mode)
             case Choice():
                 return self.compile_choice(e, mode)
+            case Bordered():
+                return self.compile_bordered(e, mode)
             case Apply():
                 return self.compile_apply(e, mode)
         raise AssertionError(e)
@@ -1550,6 +1598,44 @@ class Run:
 
         return choice
 
+    def compile_bordered(self, e, mode):
+        dtype, places = self.type_of(e).dtype, [self.compile_place(e.read, k) for k in range(len(e.read.args))]
+        held, read, other = (
+            self.tensors[e.read.name],
+            self.operand(e.read, dtype, mode),
+            self.operand(e.other, dtype, mode),
+        )
+
+        def bordered(env):
+            found = [place(env) for place in places]
+            if any(error for _, error in found):
+                self.unsure = True
+                return 0, UNSURE
+            return other(env) if held.place([value for value, _ in found]) is None else read(env)
+
+        return bordered
+
+    def compile_place(self, read, dimension):
+        """A subscript, where `wrap` and the like move it into the array."""
+        e = read.args[dimension]
+        if not is_border(e):
+            return self.compile_subscript(e)
+        inner = self.compile_subscript(e.args[0])
+        low, high = self.tensors[read.name].box[dimension]
+        order = list(range(low, high))
+        self.doubt = self.doubt or not order  # an engine may refuse it where elements say that nothing is read
+        back = {"reflect": order[-2:0:-1], "symmetric": order[::-1]}.get(e.name, [])
+
+        def place(env):
+            value, error = inner(env)
+            if not order:
+                raise Refused("a border of nothing")
+            if e.name == "clamp":
+                return sorted((low, value, high - 1))[1], error
+            return [*order, *back][(value - low) % len(order + back)], error
+
+        return place
+
     def compile_apply(self, e, mode):
         if e.name in self.tensors:
             return self.compile_read(e)
@@ -1657,7 +1743,7 @@ class Run:
 
     def compile_read(self, e):
         held = self.tensors[e.name]
-        subscripts = [self.compile_subscript(a) for a in e.args]
+        subscripts = [self.compile_place(e, k) for k in range(len(e.args))]
 
         def read(env):
             index = []

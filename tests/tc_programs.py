@@ -468,7 +468,57 @@ def drawn(seed):
     """A cell, its sizes, and the seed of its data."""
     random = Random(seed)
     text, sizes = cell(random), cell_sizes(random)
+    text = with_borders(Random(f"{seed} borders"), text)
     return with_formulas(Random(f"{seed} formulas"), text), sizes, seed
+
+
+READ = re.compile(r"(?<![\w.])(?:[A-D]|T\d|Id|P)\(")
+
+
+def with_borders(random, text):
+    """The cell with borders at some reads: a value behind `else`, or what is read beyond the ends of a dimension."""
+    if random.random() < 0.7:
+        return text
+    at, out = 0, ""
+    while (found := READ.search(text, at)) is not None:
+        end = closing(text, found.end())
+        out += text[at : found.start()]
+        begin = len(out)
+        out += found.group()
+        is_read = not re.match(r"\s*(?:[+*]|min|max)?=(?!=)", text[end + 1 :]) and not out.endswith(
+            f"exists {found.group()}"
+        )
+        parts = split(text[found.end() : end])
+        if is_read and random.random() < 0.3:
+            number = random.randrange(len(parts))
+            parts[number] = f"{random.choice(('clamp', 'wrap', 'reflect', 'symmetric'))}({parts[number].strip()})"
+        out += ", ".join(part.strip() for part in parts) + ")"
+        if is_read and random.random() < 0.3:
+            out += f" else {random.choice(('0', '-1', '0.5', '(1 + 2)', '3', out[begin:]))}"
+        at = end + 1
+    return out + text[at:]
+
+
+def closing(text, start):
+    """Where the bracket closes that was opened before `start`."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if not depth:
+            return place
+    raise AssertionError(text)
+
+
+def split(text):
+    """The parts between commas outside brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
 
 
 def with_formulas(random, text):

@@ -18,7 +18,7 @@ from typing import Any
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import Diagnostic, codes
 from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
-from tc_jupyter.ranges import Name, Precondition, Ranges, SizeExpr, divided_by, from_expr, of_atom, to_python
+from tc_jupyter.ranges import Name, Precondition, Ranges, SizeExpr, borders, divided_by, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
 from tc_jupyter.ranges.data import DataCheck
 from tc_jupyter.ranges.size_expr import Opaque
@@ -452,6 +452,8 @@ class Definition:
         if conditions.equalities or conditions.definitions:
             return None
         # that a size is not 0 is tested with the sizes, below
+        # and that a dimension has an element which a border reads
+        bordered = borders(found.ranges)
         divisors = {to_python(divided_by(each)) for several in found.ranges.divisors.values() for each in several}
         if not divisors <= set(program.sizes) or any(
             parameter.dtype is DType.BFLOAT16 for parameter in self.parameters
@@ -464,6 +466,7 @@ class Definition:
             return None
         # a size of 0, and a loop without iterations, have code of their own
         lengths = [*(text for _, _, shape in results for text in shape), *_texts(self._extents)]
+        lengths += [to_python(border.extent) for border in bordered]
         present = [f"{text} > 0" for text in dict.fromkeys((*lengths, *program.sizes)) if not text.isdecimal()]
         on_sizes = [item.text for item in checked if item.kind == "SIZE"]
         tests = tuple(dict.fromkeys([*on_sizes, *filter(None, regions), *present]))

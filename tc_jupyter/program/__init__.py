@@ -30,7 +30,7 @@ from .expr import (
     walk,
 )
 from .extents import solutions
-from .functions import FUNCTIONS, Function
+from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
@@ -50,6 +50,7 @@ __all__ = [
     "check_sac",
     "specialize",
     "FUNCTIONS",
+    "TC_FUNCTIONS",
     "Checked",
     "Function",
     "check_tc",

@@ -22,7 +22,7 @@ from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
-from .functions import FUNCTIONS
+from .functions import TC_FUNCTIONS
 from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
@@ -364,7 +364,7 @@ class _DefChecker:
         box = tuple(zip(starts, ends, strict=True)) if any(start != int64(0) for start in starts) else None
         read = name in self.scalars and self.scalars[name].read
         scope.tensors[name] = TensorInfo(
-            name, dtype, len(dims), dims, "parameter", param.name.span, written=True, read=read
+            name, dtype, len(dims), dims, "parameter", param.name.span, True, read, starts=starts
         )
         self.draft.tensors[name] = Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span)
 
@@ -425,7 +425,7 @@ class _DefChecker:
 
     def is_function(self, name: tree.Name, what: str) -> bool:
         """Whether a def or a tensor has the name of a function, after a message: one of the two would hide the other."""
-        function = FUNCTIONS.get(name.name)
+        function = TC_FUNCTIONS.get(name.name)
         if function is not None:
             message = f"a {what} cannot have the name of the function `{name.name}`"
             self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described)
@@ -564,7 +564,7 @@ class _DefChecker:
         name = value.function.name
         if name in self.unit.defs:
             return name not in self.scope.tensors
-        return name in self.unit.known and name not in self.scope.tensors and name not in FUNCTIONS
+        return name in self.unit.known and name not in self.scope.tensors and name not in TC_FUNCTIONS
 
     def single_call(self, node: tree.Comprehension, value: tree.Apply[tree.Expression]) -> None:
         if node.clauses:
@@ -610,9 +610,9 @@ class _DefChecker:
                 self.silent = True
                 return None
             return program
-        if name.name in FUNCTIONS:
+        if name.name in TC_FUNCTIONS:
             message = f"the function `{name.name}` has one result"
-            scope.report(codes.ARGUMENT_COUNT, name.span, message, help=FUNCTIONS[name.name].document)
+            scope.report(codes.ARGUMENT_COUNT, name.span, message, help=TC_FUNCTIONS[name.name].document)
             return None
         if name.name in unit.known:
             known = unit.known[name.name]
@@ -990,7 +990,7 @@ class _StatementChecker:
         name = node.function.name
         info = self.scope.tensors.get(name)
         if info is None:
-            return name not in FUNCTIONS and name not in TYPE_NAMES
+            return name not in TC_FUNCTIONS and name not in TYPE_NAMES
         return info.rank == len(node.arguments)
 
     # the left side

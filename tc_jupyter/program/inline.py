@@ -189,7 +189,8 @@ class _Copy:
                 value = value if value.dtype is node.dtype else Cast(value, node.dtype)
                 return replace(value, span=self.span)
             case Read():
-                return replace(node, tensor=self.tensors[node.tensor], span=self.span)
+                border = node.border and replace(node.border, written=tuple(map(self.expr, node.border.written)))
+                return replace(node, tensor=self.tensors[node.tensor], span=self.span, border=border)
             case _:
                 return replace(node, span=self.span)
 

@@ -13,7 +13,7 @@ from tc_jupyter.syntax import elsewhere
 
 from .expr import DType, Expr, Size
 from .extents import sum_of
-from .functions import FUNCTIONS
+from .functions import TC_FUNCTIONS
 from .typing import Typed
 
 
@@ -26,6 +26,7 @@ class TensorInfo:
         dims: for inputs one expression per dimension; for computed tensors sizes named `T.0`, ... .
         written: a statement before the present one wrote it; inputs count as written.
         names: what it is, for messages: `parameter`, `result`, `temporary`.
+        starts: the first indices of a parameter with a box.
         literal: what its first statement writes, while a later statement has still to say of which type that is.
     """
 
@@ -38,6 +39,7 @@ class TensorInfo:
     written: bool = False
     read: bool = False
     literal: Typed | None = None
+    starts: tuple[Expr, ...] = ()
 
     @property
     def is_input(self) -> bool:
@@ -134,7 +136,7 @@ class Scope:
     def readable(self) -> Iterable[str]:
         """Names that may stand before `(`, for did-you-mean."""
         yield from self.tensors
-        yield from FUNCTIONS
+        yield from TC_FUNCTIONS
         yield from self.callable_names
 
     def did_you_mean(self, name: str, span: Span, candidates: Iterable[str]) -> tuple[str | None, Fix | None]:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Statement, Tensor, walk
+from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Select, Statement, Tensor, walk
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
@@ -62,7 +62,7 @@ class Precondition:
     Attributes:
         text: a Python expression (kinds PROVED, REFUTED, SIZE, DATA); for the others usually words.
         kind: PROVED, REFUTED, SIZE, SIZE_SET, DATA or POINTWISE.
-        subject: `access`, `write`, `range` or `number` (limits of a scalar).
+        subject: `access`, `write`, `range`, `number` (limits of a scalar) or `window` (step, dilation and padding).
         bound: the bound of an access or a write. range: the range, for the subject `range`.
         conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
         violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
@@ -207,7 +207,8 @@ class _Checker:
         items: list[Precondition] = []
         for bound in self.ranges.bounds[self.statement.name]:
             subject = "write" if self.is_write(bound.access) else "access"
-            if bound.used or bound.discharged or self.never_runs:
+            inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
+            if bound.used or bound.discharged or self.never_runs or inside:
                 verdict = _Verdict("PROVED")
             else:
                 verdict = self.verdict(bound)
@@ -217,6 +218,9 @@ class _Checker:
             item = _range_item(self.statement, r)
             if item is not None:
                 items.append(item)
+            if r.needs:
+                text = " and ".join(condition_text(e) for e in r.needs)
+                items.append(Precondition(text, "SIZE", "window", self.statement.name, r.span, None, r, r.needs))
         return [*items, *_number_items(self.statement)]
 
     def verdict(self, bound: Bound) -> _Verdict:
@@ -595,10 +599,21 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
             _empty_range(r) if is_reduction or ranges.program.language == "tc" or _computes(statement, ranges) else []
         )
         result.extend(cut or empty or (_one_point(r) if is_reduction else []))
-        if r.source == "inferred":
+        if any(bound.access.is_border(bound.dimension) for bound in r.because):
+            result.append(_window_message(r))
+        elif r.source == "inferred":
             result.extend(_cut_messages(r, _equal_sizes(ranges)))
     result.extend(_update_messages(statement, ranges))
     return result
+
+
+def _window_message(r: IndexRange) -> Diagnostic:
+    """TC332."""
+    access = r.because[0].access
+    message = f"`{r.index}` runs as over `{access.tensor}` with its border on both sides: `{r.text}`"
+    label = f"all places of the window `{access.text}`"
+    help_text = f"give another range with `where {r.index} in ...`"
+    return Diagnostic(codes.PADDED_WINDOW, r.span, message, label, (), help_text)
 
 
 def _computes(statement: Statement, ranges: Ranges) -> bool:
@@ -699,6 +714,8 @@ def _guard_messages(statement: Statement, ranges: Ranges) -> tuple[list[Diagnost
     for bound in ranges.bounds[statement.name]:
         if bound.used:
             for guard in bound.access.guards:
+                if not guard.condition.span.end:
+                    continue  # of a border, which is no condition of the text
                 seen.setdefault(id(guard.condition), guard)
     result: list[Diagnostic] = []
     names: set[str] = set()
@@ -732,12 +749,19 @@ def _certain(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool
     return False
 
 
+def _chooses(value: Expr, condition: Expr) -> bool:
+    """Whether a condition is that of a `? :`."""
+    return any(isinstance(item, Select) and item.condition is condition for item in walk(value))
+
+
 def _guard_message(
     statement: Statement, ranges: Ranges, guard: Guard, always: bool, inside: list[IndexRange]
 ) -> Diagnostic:
     truth = "true" if always else "false"
     shown = " and ".join(f"`{r.text}`" for r in inside)
     message = f"the condition is always {truth} on the inferred range{'s' * (len(inside) > 1)} {shown}"
+    if ranges.program.language == "tc" and _chooses(statement.value, guard.condition):
+        message += f", so what stands {'after' if always else 'before'} `:` is never taken"
     if (text := clause(ranges, inside)) is None:
         text = ", ".join(f"{r.index} in ..." for r in inside)
         fix = None

@@ -40,6 +40,7 @@ from .tokens import SEMICOLON, Token, tokenize
 from .tree import (
     Apply,
     Binary,
+    Bordered,
     Broken,
     CallStatement,
     Clause,
@@ -664,6 +665,11 @@ class _CellParser:
                 return Conditional(*parts, node.span)
             case Apply():
                 return replace(node, arguments=tuple(map(self.unchain, node.arguments)))
+            case Bordered():
+                arguments = tuple(map(self.unchain, node.read.arguments))
+                return replace(
+                    node, read=replace(node.read, arguments=arguments), otherwise=self.unchain(node.otherwise)
+                )
             case _:
                 return node
 

@@ -14,6 +14,7 @@ from typing import assert_never
 from .tree import (
     Apply,
     Binary,
+    Bordered,
     Broken,
     CallStatement,
     Clause,
@@ -132,6 +133,9 @@ def _text(node: Expression) -> tuple[str, int]:
             return f"{node.tensor.name}.{node.dimension}", _ATOM
         case Apply():
             return f"{node.function.name}({_list(node.arguments)})", _ATOM
+        case Bordered():
+            text = expression_text(node.otherwise)
+            return f"{_text(node.read)[0]} else {f'({text})' if node.bracketed else text}", _ATOM
         case Unary():
             return node.op + _at(node.operand, _UNARY), _UNARY
         case Binary():

@@ -82,6 +82,16 @@ class Apply(Generic[E]):
 
 
 @dataclass(frozen=True, slots=True)
+class Bordered(Generic[E]):
+    """`X(i - 1) else 0`: the element, or what stands behind `else` (in brackets, if `bracketed`) where a subscript is outside."""
+
+    read: Apply[E]
+    otherwise: E
+    span: Span = field(default=NO_SPAN, compare=False)
+    bracketed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Extent:
     """`T.k`: the extent of dimension `k` of `T`."""
 
@@ -97,6 +107,7 @@ Expression: TypeAlias = (
     | Binary["Expression"]
     | Conditional["Expression"]
     | Apply["Expression"]
+    | Bordered["Expression"]
     | Extent
 )
 
@@ -266,6 +277,8 @@ def children(node: Expression) -> tuple[Expression, ...]:
             return (node.condition, node.then, node.otherwise)
         case Apply():
             return node.arguments
+        case Bordered():
+            return (node.read, node.otherwise)
     assert_never(node)
 
 
