@@ -105,6 +105,8 @@ class Statement:
     ranges: dict = field(default_factory=dict)
     lets: dict = field(default_factory=dict)
     exists: list = field(default_factory=list)
+    at: object = None
+    extreme: tuple | None = None
 
 
 @dataclass
@@ -170,9 +172,21 @@ def tokens(text):
                 place = more.end()
                 found.append(("op", match.group() + more.group()))
                 continue
+        if (
+            kind == "name"
+            and match.group() in ("argmin", "argmax", "any", "all", "lse")
+            and text[place : place + 2] == "=!"
+        ):
+            place += 2
+            found.append(("op", match.group() + "=!"))
+            continue
         if kind != "blank":
             found.append((kind, match.group()))
     return [*found, ("end", "")]
+
+
+POSITIONS = {"argmin": "min", "argmax": "max"}
+TRUTHS = {"any": "max", "all": "min"}
 
 
 class Parser:
@@ -253,27 +267,36 @@ class Parser:
         return Dimension(Number(0, "int32", True), first, False)
 
     def statement(self):
-        if self.peek(1) == ",":
+        if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
             targets = [self.next()]
             while self.take(","):
                 targets.append(self.next())
             self.need("=")
             return CallDef(targets, *self.callee())
-        target, left = self.next(), None
-        if self.take("("):
-            left = []
-            while not self.take(")"):
-                left.append(self.next())
-                self.take(",")
+        target, left = self.target()
+        extreme = None
+        if self.take(","):
+            extreme, (target, left) = (target, left), self.target()
         op = self.next()
         value = self.expression()
         fresh = op == "=" or op.endswith("!")
-        statement = Statement(target, left, op.rstrip("!").rstrip("=") or "=", fresh, value)
+        statement = Statement(target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, extreme=extreme)
+        if statement.op in POSITIONS and self.take("at"):
+            statement.at = self.expression()
         if self.take("where"):
             self.clause(statement)
             while self.take(","):
                 self.clause(statement)
         return statement
+
+    def target(self):
+        name, left = self.next(), None
+        if self.take("("):
+            left = []
+            while not self.take(")"):
+                left.append(self.next())
+                self.take(",")
+        return name, left
 
     def callee(self):
         name, args = self.next(), []
@@ -1810,7 +1833,7 @@ class Run:
                     self.need_known(
                         [n.name for e in (now.value, *now.exists) for n in walk(e) if hasattr(n, "name")], waiting
                     )
-                    self.statement(now, declared, given)
+                    (self.position if now.op in POSITIONS else self.statement)(now, declared, given)
                 except Refused as reason:
                     reason.temporary = s.target not in declared
                     raise
@@ -1861,7 +1884,19 @@ class Run:
             lets[name] = replaced(e, lets)
         ranges = {name: tuple(replaced(end, lets) for end in ends) for name, ends in s.ranges.items()}
         exists = [replaced(e, lets) for e in s.exists]
-        return Statement(s.target, s.left or [], s.op, s.fresh, replaced(s.value, lets), ranges, {}, exists)
+        at = None if s.at is None else replaced(s.at, lets)
+        if s.op in TRUTHS:
+            return self.of_truth(s, replaced(s.value, lets), ranges, exists)
+        return Statement(
+            s.target, s.left or [], s.op, s.fresh, replaced(s.value, lets), ranges, {}, exists, at, s.extreme
+        )
+
+    def of_truth(self, s, value, ranges, exists):
+        left = s.left or []
+        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists)
+        if self.type_of(value).dtype != "bool":
+            raise Rejected("TC212")
+        return found
 
     def is_call(self, s):
         value = s.value
@@ -1959,6 +1994,45 @@ class Run:
             found = terms[0] if s.op == "=" else combine(s.op, terms, kind)
             target.values[place], target.errors[place] = convert(*found, kind, target.dtype)
 
+    def position(self, s, declared, given):
+        """`P(n) argmax=! X(n, m)`: the least position at which the extreme value is attained, that of the first NaN if there is one."""
+        name, left = s.extreme or (None, s.left)
+        if (left or []) != s.left:
+            raise Rejected("TC223")
+        value_type = self.type_of(s.value)
+        reduced = [n for n in self.indices_in(s.value) if n not in s.left]
+        at = s.at or (Name(reduced[0]) if len(reduced) == 1 else None)
+        if at is None or is_float(self.type_of(at).dtype) or not reduced:
+            raise Rejected("TC223")
+        logged = len(self.log)
+        best = Statement(name or "the best", s.left, POSITIONS[s.op], True, s.value, s.ranges, {}, s.exists)
+        self.statement(best, declared, given)
+        if name is None:
+            del self.log[logged]
+        ranges = self.ranges_of(best)
+        self.log.append((s.target, ranges))
+        reduced = [n for n in ranges if n not in s.left]
+        places = Array("int64", [ranges[n][0] for n in s.left], [ranges[n][1] - ranges[n][0] for n in s.left])
+        code, number = self.compiled(s.value, ""), self.compiled(at, "")
+        dtype = value_type.dtype
+        for left in itertools.product(*(range(*ranges[n]) for n in s.left)):
+            env, found = dict(zip(s.left, left, strict=True)), []
+            for point in itertools.product(*(range(*ranges[n]) for n in reduced)):
+                env.update(zip(reduced, point, strict=True))
+                value, error = convert(*code(env), computed(dtype), dtype)
+                place, doubt = number(env)
+                found.append((value, error, place, doubt))
+            if not found:
+                raise Refused("no position")
+            place = places.place(left)
+            places.values[place], places.errors[place] = first_extreme(s.op, found)
+        if s.target in declared and declared[s.target].dtype not in (None, "int64"):
+            raise Rejected("TC206")
+        if s.target in self.tensors:
+            raise Unclear("a position onto a tensor that is there")
+        self.tensors[s.target], self.dims[s.target] = places, [None] * len(s.left)
+        self.types, self.code = {}, {}
+
     def check_types(self, s):
         self.type_of(s.value)
 
@@ -1997,6 +2071,8 @@ class Run:
         """The tensor that a statement writes, made by the first one."""
         found = self.type_of(s.value)
         dtype = found.dtype
+        if s.op == "lse" and not is_float(dtype):
+            raise Rejected("TC212")
         if dtype == "bool" and s.op in ("+", "*"):
             found = Type("int32")
             dtype = "int32"
@@ -2063,11 +2139,24 @@ def weak_arithmetic(op, a, b):
 def identity(op, dtype):
     if op in ("+", "*"):
         return 0 if op == "+" else 1
+    if op == "lse":
+        return -math.inf
     if dtype == "bool":
         return op == "min"
     if is_float(dtype):
         return math.inf if op == "min" else -math.inf
     return limits(dtype)[1] if op == "min" else limits(dtype)[0]
+
+
+def first_extreme(op, found):
+    """The least position of the extreme value, with 0, or 0 with UNSURE where the values are not sure."""
+    if any(error for _, error, _, _ in found) or any(doubt for _, _, _, doubt in found):
+        return 0, UNSURE
+    unknown = [place for value, _, place, _ in found if value != value]
+    if unknown:
+        return min(unknown), 0.0
+    best = (max if op == "argmax" else min)(value for value, _, _, _ in found)
+    return min(place for value, _, place, _ in found if value == best), 0.0
 
 
 def combine(op, terms, dtype):
@@ -2079,6 +2168,8 @@ def combine(op, terms, dtype):
     values = [float(value) for value, _ in terms]
     if op in ("min", "max"):
         return combine_extremes(op, values, dtype), max((e for _, e in terms), default=0.0)
+    if op == "lse":
+        return log_of_sum(values, [e for _, e in terms], dtype)
     return (combine_sum if op == "+" else combine_product)(values, [e for _, e in terms], dtype)
 
 
@@ -2095,6 +2186,16 @@ def combine_extremes(op, values, dtype):
     if any(value != value for value in values):
         return math.nan
     return (min if op == "min" else max)([*values, identity(op, dtype)])
+
+
+def log_of_sum(values, errors, dtype):
+    """The logarithm of the sum of the powers of values."""
+    most = combine_extremes("max", values, dtype)
+    if not math.isfinite(most):
+        return most, 0.0
+    total = most + math.log(math.fsum(math.exp(value - most) for value in values))
+    step = 2.0 ** (1 - FLOAT_BITS[dtype]) * (len(values) + 8)
+    return to_float(total, dtype), max(errors) + step * (2 + abs(most) + abs(total)) + TINY
 
 
 def combine_sum(values, errors, dtype):

@@ -43,6 +43,7 @@ TYPE_MISMATCH = Code("TC212", "type-mismatch", _E, "an operand has the wrong typ
 ARGUMENT_COUNT = Code("TC213", "argument-count", _E, "the number of arguments or targets is wrong")
 RECURSIVE_CALL = Code("TC214", "recursive-call", _E, "a def calls itself, directly or through others")
 RESULT_TYPE = Code("TC215", "result-type", _E, "a result can never have its declared type")
+POSITION = Code("TC223", "position", _E, "it is not certain what the position of an extreme value is")
 FLOAT_INDEX = Code("TC231", "float-index", _W, "a floating value is used as an index")
 ACCUMULATE_UNSET = Code("TC232", "accumulate-unset", _W, "the first statement on a tensor accumulates")
 LIKELY_TYPO = Code("TC233", "likely-typo", _W, "an index resembles another name")

@@ -16,8 +16,9 @@ from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import elsewhere, in_order, tree
+from tc_jupyter.syntax import in_order, tree
 
+from . import extremes, logsums
 from .elements import Elements
 from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
 from .extents import difference, sizes_of, solutions, sum_of
@@ -35,7 +36,8 @@ MAX_STATEMENTS = 1000
 MAX_TENSORS = 500
 """Tensors of one def, those of inlined calls included."""
 
-_LATER_OPERATORS = {f"{name}=!": elsewhere.REDUCING[name] for name in ("argmin", "argmax", "any", "all")}
+_LOGICAL_OPERATORS = {"any": "max", "all": "min"}
+"""Operators on truth values, which are numbers for them."""
 _REPEATED_WHERE = "one range for each index"
 _ONE_NAMESPACE = "sizes, tensors, lets, defs and indices share one namespace: give one of the two another name"
 
@@ -176,6 +178,11 @@ class _Draft:
     equalities: list[Equality] = field(default_factory=list[Equality])
     calls: list[CallSite] = field(default_factory=list[CallSite])
     counts: dict[str, int] = field(default_factory=dict[str, int])
+
+    def copy(self) -> _Draft:
+        """The same parts, to go on with in another way."""
+        lists = list(self.statements), list(self.equalities), list(self.calls)
+        return _Draft(dict(self.tensors), *lists, dict(self.counts))
 
     def name_of(self, target: str) -> str:
         """The name of the next statement on `target`."""
@@ -544,8 +551,119 @@ class _DefChecker:
                 if self.is_call(node):
                     assert isinstance(node.value, tree.Apply)
                     self.single_call(node, node.value)
+                elif node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
+                    self.several(node)
                 else:
+                    self.one_target(node)
                     _StatementChecker(self, node).check()
+
+    # positions of extreme values
+
+    def one_target(self, node: tree.Comprehension) -> None:
+        """Only the operators of positions write two tensors."""
+        if node.extreme is not None:
+            target = node.extreme[0]
+            help = "`argmax=!` and `argmin=!` alone have two, as in `V(n), P(n) argmax=! X(n, m)`"
+            self.scope.report(codes.SYNTAX_ERROR, target.span, "a statement writes one tensor", help=help)
+            self.unknown_tensor(target.name, target.span)
+
+    def several(self, node: tree.Comprehension) -> None:
+        """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
+        told = {(item.code, item.span) for item in self.scope.diagnostics}
+        count = len(self.scope.diagnostics)
+        found = self.positions_found(node) if node.operator in extremes.OPERATORS else self.logarithm_found(node)
+        if not found:
+            self.unknown_tensor(node.target.name, node.target.span)
+            if node.extreme is not None:
+                self.unknown_tensor(node.extreme[0].name, node.extreme[0].span)
+        for item in self.scope.diagnostics[count:]:  # the statements have parts in common
+            if (item.code, item.span) in told or item.code is codes.PLAIN_UPDATE:
+                self.scope.diagnostics.remove(item)
+            told.add((item.code, item.span))
+
+    def positions_found(self, node: tree.Comprehension) -> bool:
+        """Whether the statements have a meaning."""
+        kind, place = extremes.OPERATORS[node.operator], node.target.span
+        extreme = tree.Name(f"{node.target.name}.{kind}", place) if node.extreme is None else node.extreme[0]
+        if node.extreme is not None and not self.same_indices(node, node.extreme[1]):
+            return False
+        draft, tensors = self.draft.copy(), dict(self.scope.tensors)
+        found = self.checked(extremes.value_statement(node, extreme, node.value))
+        if found is None:
+            return False
+        reduced = [index.name for index in found.reduction_indices]
+        at = self.place_of(node, reduced)
+        if at is None:
+            return False
+        value = node.value
+        if not extremes.is_exact(found.value):
+            self.draft, self.scope.tensors = draft, tensors
+            stored, value = extremes.stored_value(node, f"{node.target.name}.value", reduced)
+            if self.checked(stored) is None:
+                return False
+            node = replace(node, clauses=tuple(each for each in node.clauses if not isinstance(each, tree.Exists)))
+            found = self.checked(extremes.value_statement(node, extreme, value))
+        dtype = self.draft.tensors[extreme.name].dtype
+        if value is node.value and dtype.bits == 16 and dtype.is_float:  # the extreme value was rounded
+            value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
+        found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
+        if found is not None and found.value.dtype.is_float:
+            message = f"a position is an integer, and this is `{found.value.dtype.value}`"
+            self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
+            return False
+        return found is not None
+
+    def logarithm_found(self, node: tree.Comprehension) -> bool:
+        """Whether the statements of a logarithm of a sum have a meaning."""
+        self.one_target(node)
+        most, total = (tree.Name(f"{node.target.name}.{part}", node.target.span) for part in ("max", "sum"))
+        if self.checked(logsums.largest(node, most)) is None:
+            return False
+        dtype = self.draft.tensors[most.name].dtype
+        if not dtype.is_float:
+            text = self.scope.source.slice(node.value.span)
+            fix = Fix(f"write `float({text})`", (Edit(node.value.span, f"float({text})"),)) if len(text) < 200 else None
+            message = f"`{node.operator}` takes powers of floats, and this is `{dtype.value}`"
+            self.scope.report(codes.TYPE_MISMATCH, node.value.span, message, fix=fix)
+            return False
+        parts = logsums.sum_of_powers(node, total, most, dtype), logsums.logarithm(node, total, most, dtype)
+        return all(self.checked(part) is not None for part in parts)
+
+    def checked(self, node: tree.Comprehension) -> Statement | None:
+        """The statement that a tree means; `None` after a message."""
+        count = len(self.draft.statements)
+        _StatementChecker(self, node).check()
+        return self.draft.statements[-1] if len(self.draft.statements) > count else None
+
+    def same_indices(self, node: tree.Comprehension, indices: tuple[tree.Expression, ...] | None) -> bool:
+        """Whether both targets of a statement have the same indices."""
+        same = (node.indices or ()) == (indices or ())
+        if not same:
+            assert node.extreme is not None
+            message = f"`{node.extreme[0].name}` and `{node.target.name}` are written at different indices"
+            help = "the value and its position have the same indices, as in `V(n), P(n) argmax=! X(n, m)`"
+            self.scope.report(codes.POSITION, node.target.span, message, help=help)
+        return same
+
+    def place_of(self, node: tree.Comprehension, reduced: Sequence[str]) -> tree.Expression | None:
+        """What the position is: the expression behind `at`, or the one index that is looked through; `None` after a message."""
+        if not reduced:
+            message = f"`{node.operator}` looks through nothing: all indices are on the left"
+            help = "an index that stands only on the right is looked through, as `m` in `P(n) argmax=! X(n, m)`"
+            self.scope.report(codes.POSITION, node.operator_span, message, help=help)
+            return None
+        if node.at is not None:
+            return node.at
+        if len(reduced) == 1:
+            return tree.Name(reduced[0], node.value.span)
+        shown = _listed([f"`{name}`" for name in reduced])
+        text = extremes.row_major(reduced, node.value, node.clauses)
+        place = Span(node.value.span.end, node.value.span.end)
+        fix = Fix(f"write `at {text}`", (Edit(place, f" at {text}"),)) if text else None
+        message = f"a position is one number, and the statement looks through {shown}"
+        help = "say what the number is behind `at`, as in `P(n) argmax=! X(n, h, w) at h*X.2 + w`"
+        self.scope.report(codes.POSITION, node.operator_span, message, help=help, fix=fix)
+        return None
 
     def unknown_tensor(self, name: str, span: Span) -> None:
         """A tensor about which nothing is known, because its statement has a mistake."""
@@ -882,7 +1000,7 @@ def _targets(statement: tree.TcStatement) -> list[str]:
         case tree.CallStatement():
             return [target.name for target in statement.targets]
         case tree.Comprehension():
-            return [statement.target.name]
+            return [statement.target.name, *([statement.extreme[0].name] if statement.extreme else [])]
 
 
 def _bound_scalars(program: Program) -> frozenset[str]:
@@ -905,7 +1023,8 @@ class _StatementChecker:
         self.node = node
         self.names = StatementNames(node.target.name, node)
         self.expressions = ExpressionChecker(owner.scope, self.names)
-        self.operator = node.operator.rstrip("!").removesuffix("=") or "="
+        written = node.operator.rstrip("!").removesuffix("=") or "="
+        self.operator = _LOGICAL_OPERATORS.get(written, written)
         self.initialize = node.operator.endswith("!")
 
     def check(self) -> None:
@@ -922,8 +1041,8 @@ class _StatementChecker:
         self.unused_lets()
         if self.node.matched is not None:
             self.matched(self.node.matched)
-        if self.node.operator in _LATER_OPERATORS:
-            self.later_operator(value)
+        if self.node.operator.removesuffix("=!") in _LOGICAL_OPERATORS:
+            self.of_truth(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         if value is None or not target or not whole or any(item is None for item in exists):
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
@@ -934,13 +1053,16 @@ class _StatementChecker:
             return
         self.finish(value, tuple(item for item in exists if item is not None), bounds)
 
-    def later_operator(self, value: Typed | None) -> None:
-        """Tell of `argmax=!` and the like; on truth values `any=!` is `max=!`."""
-        operator, place = self.node.operator, self.node.operator_span
-        plain = elsewhere.OPERATORS.get(operator.removesuffix("=!")) if value and value.dtype is BOOL else None
-        fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
-        message = f"the operator `{operator}` is not part of this version"
-        self.scope.report(codes.UNSUPPORTED, place, message, help=_LATER_OPERATORS[operator], fix=fix)
+    def of_truth(self, value: Typed | None) -> None:
+        """`any=!` and `all=!` combine truth values."""
+        if value is None or value.dtype is BOOL:
+            return
+        place, text = self.node.value.span, self.scope.source.slice(self.node.value.span)
+        simple = isinstance(self.node.value, tree.Name | tree.Apply | tree.Number)
+        compared = f"{text} != 0" if simple else f"({text}) != 0"
+        fix = Fix(f"write `{compared}`", (Edit(place, compared),)) if len(text) < 200 else None
+        message = f"`{self.node.operator}` combines truth values, and this is `{settle(value).dtype.value}`"
+        self.scope.report(codes.TYPE_MISMATCH, place, message, help="compare it, as in `X(i) != 0`", fix=fix)
 
     def whole_arrays(self, count: int) -> None:
         """Tell of all tensors without indices at once; `count`: messages before this statement."""
@@ -1224,6 +1346,7 @@ class _StatementChecker:
             exists,
             self.scope.source.slice(self.node.span),
             self.node.span,
+            needs_points=self.node.at is not None,
         )
         self.owner.draft.statements.append(statement)
         self.written()
@@ -1483,6 +1606,8 @@ class _StatementChecker:
         help = None
         if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
             help = "its first statement made it an integer; write a float there, as in `0.0`"
+        if self.node.at is not None:
+            help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
 
 

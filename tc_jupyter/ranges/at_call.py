@@ -29,7 +29,8 @@ from .data import (
 )
 from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
-from .preconditions import REMAINDER, EqualityCheck, Precondition, Preconditions, c_division, needed
+from .magnitudes import Magnitudes
+from .preconditions import EqualityCheck, Precondition, Preconditions, c_division, needed, remainder_help
 from .search import Numbers as Point
 from .search import Subscript, leaves_everywhere, may_leave, span, stays_inside, violation
 from .size_expr import (
@@ -116,6 +117,7 @@ class Bind:
         function: returns that tuple, or the number (an `int`) of an entry of `failures`.
         data: what remains to be checked on the data.
         at_zero: the same where a size is 0.
+        fitting: conditions on sizes and scalars; where they hold, no arithmetic leaves its type.
     """
 
     program: Program
@@ -128,6 +130,7 @@ class Bind:
     failures: tuple[Failure, ...]
     data: tuple[DataCheck | PointCheck, ...] = field(default=())
     at_zero: Mapping[tuple[int, int], PointCheck] = field(default_factory=dict[tuple[int, int], PointCheck])
+    fitting: tuple[str, ...] = ()
 
     def __call__(self, values: Mapping[str, int], check: bool = True) -> BoundNumbers | Diagnostic:
         """Numbers for given sizes and integer scalars, or what is wrong with them (TC601, TC602, TC603, TC605).
@@ -180,6 +183,7 @@ def make_bind(program: Program, ranges: Ranges, found: Preconditions) -> Bind:
     text = writer.write()
     names = writer.names
     environment: dict[str, Any] = {"recheck": writer.recheck, "search": writer.search, "is_read": writer.is_read}
+    environment["magnitude"] = writer.magnitude
     exec(compile(text, f"<bind {program.name}>", "exec"), environment)
     bind = Bind(
         program,
@@ -192,6 +196,7 @@ def make_bind(program: Program, ranges: Ranges, found: Preconditions) -> Bind:
         tuple(writer.failures),
         data_checks(program, ranges, found),
         checks_at_zero(program, ranges, found),
+        tuple(f"{to_python(end)} <= {writer.magnitudes.sure}" for end in writer.magnitudes.limited),
     )
     writer.bind = bind
     return bind
@@ -216,6 +221,7 @@ class _Writer:
         self.places = {id(item): place for place, item in enumerate(found.items)}
         self.bind: Bind | None = None
         self.borders = borders(ranges)
+        self.magnitudes = Magnitudes(program, ranges)
 
     def write(self) -> str:
         arguments = ", ".join([*(self.variables[name] for name in self.names), "check"])
@@ -328,23 +334,28 @@ class _Writer:
             lines.extend(self.checks_of(statement))
         self.line("if check:")
         for item in self.found.items:
-            if item.subject == "number":
+            if item.subject in ("number", "points"):
                 self.line(f"if {self.failure_code(item)}: {self.fail(Failure('size', item.statement, item=item))}", 2)
         self.write_borders()
+        numbers = self.tuple_of(self.variables[name] for name in self.names)
         self.line("if zero:", 2)
-        self.line(f"problem = recheck({self.tuple_of(self.variables[name] for name in self.names)})", 3)
+        self.line(f"problem = recheck({numbers})", 3)
         self.line("if problem is not None: return problem", 3)
         if lines:
             self.line("else:", 2)
             for text in lines:
                 self.line(text, 3)
+        if large := [f"{self.code(end)} > {self.magnitudes.sure}" for end in self.magnitudes.limited]:
+            self.line(f"if {' or '.join(large)}:", 2)
+            self.line(f"problem = magnitude({numbers})", 3)
+            self.line("if problem is not None: return problem", 3)
 
     def checks_of(self, statement: Statement) -> list[str]:
         lines: list[str] = []
         for item in self.found.items:
             if (
                 item.statement != statement.name
-                or item.subject in ("range", "number", "window")
+                or item.subject in ("range", "number", "window", "points")
                 or item.kind not in ("SIZE", "SIZE_SET", "REFUTED")
             ):
                 continue
@@ -454,6 +465,10 @@ class _Writer:
         values = dict(zip(self.names, numbers, strict=True))
         return {**values, **{name: e.evaluate(values) for name, e in self.ranges.sizes.items() if name not in values}}
 
+    def magnitude(self, numbers: tuple[int, ...]) -> Diagnostic | None:
+        """Whether arithmetic of these numbers does not fit into its type."""
+        return self.magnitudes.problem(self.values_of(numbers))
+
     def search(self, place: int, numbers: tuple[int, ...]) -> bool:
         """Whether an access without a closed form leaves its tensor at these sizes."""
         item = self.found.items[place]
@@ -557,7 +572,7 @@ def _message(bind: Bind, failure: Failure, values: Mapping[str, int]) -> Diagnos
         return _range_message(bind, failure.range, known)
     if failure.equality is not None:
         return _equality_message(bind, failure.equality, known)
-    if failure.item is not None and failure.item.bound is None:
+    if failure.item is not None and failure.item.subject == "window":
         return _number_message(failure.item, known)
     if failure.item is not None:
         return _size_message(bind, failure.item, bind.extents(values))
@@ -594,7 +609,8 @@ def _equality_message(bind: Bind, check: EqualityCheck, values: Mapping[str, int
 def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> Diagnostic:
     """TC601: the condition with numbers, the ranges, and a counter-example."""
     bound = item.bound
-    assert bound is not None
+    if bound is None:
+        return _point_message(item) if item.subject == "points" else _number_message(item, values)
     access = bound.access
     failing = [c for c in item.conditions if not has_data(c) and c.names <= values.keys() and c.evaluate(values) < 0]
     source = c_division(bind.program, access)
@@ -603,9 +619,12 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
         message += f": `{_text(item, failing[0])}` is false, `{condition_numbers(failing[0], values)}`"
     labels = _range_labels(bind, item.statement, bound, values)
     witness = _witness(bind, item, values)
-    if source is not None and "%" in source and bound.side == "lower":
-        witness = "; ".join(filter(None, (witness, REMAINDER)))
-    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs {needed(bound, source)}", labels, witness)
+    remainder = remainder_help(bind.program, access, bound.dimension) if bound.side == "lower" else None
+    fix = None
+    if remainder is not None:
+        witness, fix = "; ".join(filter(None, (witness, remainder[0]))), remainder[1]
+    needs = f"needs {needed(bound, source)}"
+    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, needs, labels, witness, fix)
 
 
 def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic:
@@ -620,6 +639,13 @@ def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic
     message = (
         f"a range computed from `{name}` may not fit into 64 bits: `{item.text}` is false, `{name}` is {values[name]}"
     )
+    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`")
+
+
+def _point_message(item: Precondition) -> Diagnostic:
+    """TC601 for an extreme value of nothing."""
+    index = item.range.index if item.range is not None else ""
+    message = f"nothing has no position: `{item.text}` is false, and `{index}` has no values"
     return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`")
 
 

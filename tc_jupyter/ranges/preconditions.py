@@ -15,6 +15,7 @@ from typing import TypeAlias
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
 from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Select, Statement, Tensor, walk
+from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
@@ -62,8 +63,9 @@ class Precondition:
     Attributes:
         text: a Python expression (kinds PROVED, REFUTED, SIZE, DATA); for the others usually words.
         kind: PROVED, REFUTED, SIZE, SIZE_SET, DATA or POINTWISE.
-        subject: `access`, `write`, `range`, `number` (limits of a scalar) or `window` (step, dilation and padding).
-        bound: the bound of an access or a write. range: the range, for the subject `range`.
+        subject: `access`, `write`, `range`, `number` (limits of a scalar), `window` (step, dilation and padding) or `points` (there
+            must be some to combine).
+        bound: the bound of an access or a write. range: the range, for the subjects `range` and `points`.
         conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
         violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
         datum: DATA: the element whose extreme values decide.
@@ -205,10 +207,13 @@ class _Checker:
 
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
-        for bound in self.ranges.bounds[self.statement.name]:
+        bounds = self.ranges.bounds[self.statement.name]
+        always = {_place(each): each for each in bounds if each.access.condition.op == "true"}
+        for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
             inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
-            if bound.used or bound.discharged or self.never_runs or inside:
+            again = self.is_read_anyway(bound, always)
+            if bound.used or bound.discharged or self.never_runs or again or inside:
                 verdict = _Verdict("PROVED")
             else:
                 verdict = self.verdict(bound)
@@ -221,7 +226,7 @@ class _Checker:
             if r.needs:
                 text = " and ".join(condition_text(e) for e in r.needs)
                 items.append(Precondition(text, "SIZE", "window", self.statement.name, r.span, None, r, r.needs))
-        return [*items, *_number_items(self.statement)]
+        return [*items, *_number_items(self.statement), *_point_items(self.statement, self.found)]
 
     def verdict(self, bound: Bound) -> _Verdict:
         """The kind of one bound; one that holds for exact numbers only is checked at each point, on those that are computed."""
@@ -236,6 +241,13 @@ class _Checker:
         computed = index - bound.limit if bound.side == "lower" else bound.limit - 1 - index
         self.branches = 0
         return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
+
+    def is_read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> bool:
+        """Whether an access without conditions needs the same; one that is checked at each point says nothing of the others."""
+        other = always.get(_place(bound))
+        if other is None or other is bound or bound.access.condition.op == "true":
+            return False
+        return other.used or other.discharged or self.verdict(other).kind != "POINTWISE"
 
     def is_write(self, access: Access) -> bool:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
@@ -420,6 +432,11 @@ def conjuncts(e: SizeExpr) -> list[SizeExpr]:
     return [e]
 
 
+def _place(bound: Bound) -> tuple[object, ...]:
+    """Which end of which dimension a bound is about, whatever guards the access."""
+    return bound.access.tensor, bound.access.index, bound.dimension, bound.side
+
+
 def _closed_form(pieces: Pieces) -> tuple[SizeExpr, ...]:
     """The negation of a set of violations that is one inequality."""
     if len(pieces) == 1 and len(pieces[0]) == 1 and not pieces[0][0][1]:
@@ -437,6 +454,20 @@ def _number_items(statement: Statement) -> Iterable[Precondition]:
             yield Precondition(
                 text, "SIZE", "number", statement.name, span, conditions=(number + limit, limit - number)
             )
+
+
+def _point_items(statement: Statement, ranges: Iterable[IndexRange]) -> Iterable[Precondition]:
+    """What a statement that needs them combines has points, wherever its left side has one."""
+    if not statement.needs_points:
+        return
+    known = [(r, r.upper - r.lower) for r in ranges if r.lower is not None and r.upper is not None]
+    written = tuple((extent - 1, False) for r, extent in known if r.kind == "output")
+    for r, extent in known:
+        if r.kind == "output" or (extent.is_constant and extent.offset > 0):  # any size may be 0
+            continue
+        text = condition_text(solved(extent - 1))
+        violations = (((-extent, False), *written),)
+        yield Precondition(text, "SIZE_SET", "points", statement.name, r.span, None, r, violations=violations)
 
 
 def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:
@@ -482,17 +513,20 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
         if e.is_constant and e.offset < 0 and bound.limit == 0 and checker.ranges.program.language == "tc":
             return _from_the_end(bound, span, message, needs, checker.ranges)
-        help_text = _begin_help(checker, bound) or _range_help(checker, e)
-        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text)
+        remainder = remainder_help(checker.ranges.program, access, bound.dimension) if bound.side == "lower" else None
+        help_text, fix = remainder or (_begin_help(checker, bound) or _range_help(checker, e), None)
+        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text, fix)
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{access.tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
-        if source is not None:
-            help_text = "the call checks it" + (f"; {REMAINDER}" if "%" in source else "")
-        return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text)
+        help_text, fix = ("the call checks it" if source is not None else help_text), None
+        remainder = remainder_help(checker.ranges.program, access, bound.dimension)
+        if remainder is not None:
+            help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
+        return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text, fix)
     clamp = _clamp(checker.ranges, access, bound.dimension)
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
@@ -502,7 +536,22 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
 
 
-REMAINDER = "`x % n` is negative where `x` is, as in C: `mod(x, n)` is not, for a positive `n`"
+def remainder_help(program: Program, access: Access, dimension: int) -> tuple[str, Fix | None] | None:
+    """What helps where an index of `%%sac` is a remainder of C, which has the sign of the dividend: the other remainder.
+
+    The relation of the text is shown, and the fix is an edit of it, where it is seen which one is meant.
+    """
+    if program.language != "sac" or not _is_of_c(access.read.indices[dimension]):
+        return None
+    found = remainders(program.source, access.span, dimension)
+    if not found:
+        return None
+    place, left, right = found[0]
+    general = "`x % n` is negative where `x` is, as in C: `mod(x, n)` is not, for a positive `n`"
+    if len(found) > 1:
+        return general, None
+    said, meant = " ".join(program.source.slice(place).split()), f"mod({left}, {right})"
+    return f"`{said}` is negative where `{left}` is, as in C", Fix(f"write `{meant}`", (Edit(place, meant),))
 
 
 def c_division(program: Program, access: Access) -> str | None:

@@ -47,6 +47,8 @@ class Range:
 
     def __str__(self) -> str:
         low, extent = constant(0) + self.min, constant(0) + self.extent
+        if extent.is_constant and extent.offset < 0:
+            return "empty"
         return f"[{shown(low)}, {shown(extent_between(-low, extent - 1))})"
 
 
@@ -196,7 +198,7 @@ class Bounds(Mapping[str, AxisRanges]):
         """Loops of one iteration: their variable is 0."""
         return {
             variable(name, leaf): constant(0)
-            for name, found in self.sized.stages.items()
+            for name, found in self.sized.items()
             for leaf in found.stage.leaves
             if found.lineage.extents[leaf] == constant(1)
         }
@@ -320,7 +322,7 @@ class Bounds(Mapping[str, AxisRanges]):
         return self.sized.graph
 
     def _require_stage(self, name: str) -> None:
-        if name in self.symbolic.stages:
+        if name in self.symbolic:
             return
         names = ", ".join(f"`{stage}`" for stage in self)
         inlined = any(stage.name == name for stage in self.graph.stages)
@@ -464,7 +466,7 @@ class Bounds(Mapping[str, AxisRanges]):
             span = ranges[leaf]
             if keep or span.extent != 1:
                 note = stage.annotation(leaf)
-                end = span.extent if isinstance(span.extent, int) else shown(span.extent)
+                end = max(0, span.extent) if isinstance(span.extent, int) else shown(span.extent)
                 lines.append("  " * depth + f"for {stage.name}[{leaf}] in 0:{end}" + (f"   # {note}" if note else ""))
                 depth += 1
             for each in graph.stages:

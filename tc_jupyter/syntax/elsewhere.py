@@ -196,24 +196,25 @@ FUNCTION_WORDS = frozenset(_WORDS.split())
 """Functions whose argument may be found without parentheses."""
 
 _SUMS = "an operator reduces over the indices that stand only on the right, as in `Y(i) {} X(i, j)`"
-_POSITION = (
-    "find the extreme value with `{0}=!`, and its position in a second statement, as in "
-    "`M(i) {0}=! X(i, j)`, then `P(i) min=! X(i, j) == M(i) ? j : X.1`; a row that has a NaN gives `X.1`"
-)
+_TRUTHS = "an operator combines truth values over the indices that stand only on the right, as in `Y(i) {} X(i, j) > 0`"
 REDUCING = {
     "sum": _SUMS.format("+=!"),
     "prod": _SUMS.format("*=!"),
     "mean": "sum with `+=!`, and divide by the size in a second statement, as in `Y(i) = Y(i) / X.1`",
     "softmax": "write the maximum, the powers, their sum and the quotient as statements of a def, and call it: `P = softmax(X)`",
-    "argmax": _POSITION.format("max"),
-    "argmin": _POSITION.format("min"),
-    "any": "`max=!` on `bool` says whether any is true",
-    "all": "`min=!` on `bool` says whether all are true",
+    "argmax": _SUMS.format("argmax=!"),
+    "argmin": _SUMS.format("argmin=!"),
+    "any": _TRUTHS.format("any=!"),
+    "all": _TRUTHS.format("all=!"),
     "max": _SUMS.format("max=!"),
     "min": _SUMS.format("min=!"),
+    "logsumexp": _SUMS.format("lse=!"),
 }
 """Functions of array libraries that are operators here."""
-OPERATORS = {"sum": "+=!", "prod": "*=!", "max": "max=!", "min": "min=!", "any": "max=!", "all": "min=!"}
+OPERATORS = {
+    **{"sum": "+=!", "prod": "*=!", "logsumexp": "lse=!"},
+    **{name: f"{name}=!" for name in ("max", "min", "argmax", "argmin", "any", "all")},
+}
 """Those of `REDUCING` that are one operator."""
 
 
@@ -221,8 +222,10 @@ _COUNT = "there is none: count with `+=!`, as in `n(i) +=! int32(B(i, j))`, and 
 WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("sum", "add", "plus"), ("+=!", None)),
     **dict.fromkeys(("prod", "product", "mul", "times"), ("*=!", None)),
-    **dict.fromkeys(("or", "any"), ("max=!", REDUCING["any"])),
-    **dict.fromkeys(("and", "all"), ("min=!", REDUCING["all"])),
+    **dict.fromkeys(("or", "any"), ("any=!", REDUCING["any"])),
+    **dict.fromkeys(("and", "all"), ("all=!", REDUCING["all"])),
+    **{name: (f"{name}=!", None) for name in ("argmin", "argmax", "lse")},
+    **dict.fromkeys(("logsumexp", "logaddexp"), ("lse=!", None)),
     **dict.fromkeys(("maximum", "fmax", "amax"), ("max=!", None)),
     **dict.fromkeys(("minimum", "fmin", "amin"), ("min=!", None)),
     **dict.fromkeys(("mean", "avg", "average"), ("", REDUCING["mean"])),
@@ -240,6 +243,8 @@ _SAME_REDUCTIONS = {
     "product": "prod",
     "average": "mean",
     "avg": "mean",
+    "lse": "logsumexp",
+    "logaddexp": "logsumexp",
     "nanargmax": "argmax",
     "nanargmin": "argmin",
 }
@@ -267,10 +272,6 @@ _FILLED = Instead(
 _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
 _OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
-_LOG_OF_SUM = Instead(
-    "find the maximum, sum the powers and take the logarithm in statements, as in `M(i) max=! X(i, j)`, then "
-    "`S(i) +=! exp(X(i, j) - M(i))`, then `Y(i) = isinf(M(i)) ? M(i) : M(i) + log(S(i))`"
-)
 _RUNNING_EXTREME = Instead(
     "a running maximum is `Y(i) max=! j <= i ? X(j) : -inf where i in 0:N, j in 0:N`, which compares N*N times"
 )
@@ -300,7 +301,6 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("range", "arange", "linspace", "iota"), _COUNTED),
     **dict.fromkeys(("cumsum", "cumprod", "scan", "nancumsum", "cumulative_sum"), _RUNNING),
     **dict.fromkeys(("cummax", "cummin"), _RUNNING_EXTREME),
-    **dict.fromkeys(("logsumexp", "reduce_logsumexp", "logaddexp_reduce"), _LOG_OF_SUM),
     **dict.fromkeys(("count_nonzero", "count"), _COUNT_OF),
     **{name: Instead(_WITHOUT_NAN.format(operator, other)) for name, (operator, other) in _OF_NUMBERS.items()},
     "nanmean": Instead("sum what is no NaN with `+=!`, count it in a second statement, and divide in a third"),
@@ -343,8 +343,6 @@ REDUCED = {
     **dict.fromkeys(("count_nonzero", "count"), ("+=!", "{1} != 0 ? 1 : 0")),
 }
 """Functions that are one statement: its operator, and its value for an argument, without and with brackets."""
-LOGS_OF_SUMS = frozenset({"logsumexp", "reduce_logsumexp"})
-"""Those that are three statements."""
 
 
 def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:

@@ -56,6 +56,9 @@ def tc_roles(unit: Any, text: str) -> dict[int, str]:
             case tree.Comprehension():
                 roles[node.target.span.start] = "definition"
                 roles |= {index.span.start: "index" for index in node.indices or ()}
+                if node.extreme is not None:
+                    roles[node.extreme[0].span.start] = "definition"
+                    roles |= {index.span.start: "index" for index in node.extreme[1] or ()}
             case tree.CallStatement():
                 roles |= {target.span.start: "definition" for target in node.targets}
                 roles[node.callee.span.start] = "call"
@@ -75,7 +78,7 @@ def tc_tokens(text: str) -> Tokens:
     for token in scanned.tokens:
         place = (token.start, token.end)
         match token.type:
-            case "DEF" | "WHERE" | "IN" | "EXISTS":
+            case "DEF" | "WHERE" | "IN" | "EXISTS" | "AT":
                 found[place] = "keyword"
             case "SCALAR" | "MINMAX":
                 found[place] = "standard"

@@ -104,10 +104,9 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
       return /^(and|or|not)$/.test(text(node, slice)) && node.parent?.parent?.prevSibling?.name.endsWith('Statement')
         ? [{ from: node.from, to: node.to, code: 'TC107', message: `\`${text(node, slice)}\` is an operator of Python; here it is \`&&\`, \`||\`, \`!\`` }]
         : [];
+    case 'AssignOp':
     case 'UpdateOp':
-      return /^a/.test(text(node, slice))
-        ? [{ from: node.from, to: node.to, code: 'TC501', message: `\`${text(node, slice)}\` is reserved and has no meaning yet` }]
-        : [];
+      return language === 'tc' ? lastMark(node, slice) : [];
     case 'Results':
       return node.getChild('Result') || node.getChild('⚠') ? [] : [{ from: node.from, to: node.to, code: 'TC210', message: 'a def has at least one result' }];
     case 'Iterators':
@@ -247,6 +246,12 @@ export function isSize(node: SyntaxNode): boolean {
     }
   }
   return false;
+}
+
+// the `!` of `Y(i) =! X(i)` belongs to the operator; in `Y(i) =!b` it negates `b`
+function lastMark(node: SyntaxNode, slice: Slice): Problem[] {
+  const op = text(node, slice);
+  return /^!\s/.test(slice(node.to, node.to + 2)) ? [{ from: node.from, to: node.to + 1, code: 'TC101', message: `there is no operator \`${op}!\`` }] : [];
 }
 
 function pythonKeyword(node: SyntaxNode, slice: Slice): Problem[] {
