@@ -7,6 +7,7 @@ a store, each of its conditions, and of its checks, has a place: inside the inne
 |---|---|
 | `for l in 0:L: T += l < e ? v : 0` | `for l in 0:min(L, e): T += v` |
 | `for j in 0:N: T += i == j ? v : 0` | `for j in max(0, i):min(N, i + 1): T += v` |
+| `for j in 0:N: T[j] += I[i] == j ? v : 0` | `if 0 <= I[i] && I[i] < N: T[I[i]] += v` |
 | `for d: T[d] += c ? v : 0` | `if c: for d: T[d] += v` |
 | `for d: check c: S` | `check c: for d: S` |
 
@@ -36,13 +37,14 @@ from tc_jupyter.program import (
     Unary,
     children,
     conjuncts,
+    identity_of,
     int64,
+    limits_of,
     on_data,
     points_of,
     walk,
 )
 from tc_jupyter.ranges import from_expr, interval, nonnegative
-from tc_jupyter.schedule import identity_of
 
 from .ir import Block, Check, For, If, Kernel, Stmt, Store
 from .rewrite import with_blocks, with_body
@@ -215,7 +217,8 @@ def _moved(nest: _Nest, around: tuple[For, ...]) -> Stmt | None:
         depth = depths[number]
         ended = _ended(nest, loops, number, depths, around)
         if ended is not None:
-            loops[depth - 1] = ended
+            loops[depth - 1], inside = ended
+            placed[depth - 1] += map(_Test, inside)
         elif isinstance(guard, _Test) and guard.own and _stays(nest, guard, depth):
             kept.append(guard.condition)
             continue
@@ -313,8 +316,8 @@ def _all(conditions: Sequence[Expr]) -> Expr:
 
 def _ended(
     nest: _Nest, loops: Sequence[For], number: int, depths: Sequence[int], around: tuple[For, ...]
-) -> For | None:
-    """The loop that decides a condition with that as its end, if it is one."""
+) -> tuple[For, tuple[Expr, ...]] | None:
+    """The loop that decides a condition with that as its end, if it is one, and conditions around this loop."""
     guard, depth = nest.guards[number], depths[number]
     if not isinstance(guard, _Test) or not depth:
         return None
@@ -328,7 +331,30 @@ def _ended(
         return None
     if _reads_from(guard.condition, nest.store.buffer):
         return None
-    return ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
+    found = _one_element(loop, guard.condition)
+    if found is not None:
+        return found
+    alone = ended(loop, guard.condition, (*around, *nest.loops[: depth - 1]))
+    return None if alone is None else (alone, ())
+
+
+def _one_element(loop: For, condition: Expr) -> tuple[For, tuple[Expr, ...]] | None:
+    """The only iteration in which the loop's variable is what elements say, and the conditions under which there is one."""
+    found = _ends(condition, loop.var)
+    if not isinstance(condition, Binary) or condition.op != "==" or found is None:
+        return None
+    (here, last), end = found, _sum(loop.min, loop.extent)
+    if here is None or last is None or not _has_read(here) or _has_read(end):
+        return None
+    if from_expr(_binary("-", last, here)) != 1:
+        return None
+    low, high = limits_of(here)
+    tests: list[Expr] = []
+    if not (isinstance(loop.min, Const) and loop.min.value <= low):
+        tests.append(Binary("<=", loop.min, here, DType.BOOL))
+    if not (isinstance(end, Const) and high < end.value):
+        tests.append(Binary("<", here, end, DType.BOOL))
+    return replace(loop, min=here, extent=int64(1)), tuple(tests)
 
 
 def ended(loop: For, condition: Expr, around: tuple[For, ...] = ()) -> For | None:

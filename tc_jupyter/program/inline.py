@@ -208,6 +208,7 @@ class _Copy:
             accumulate=statement.accumulate and not statement.initialize,
             value=self.expr(statement.value),
             exists=tuple(map(self.expr, statement.exists)),
+            left=tuple(map(self.expr, statement.left)),
             span=self.span,
         )
 

@@ -179,7 +179,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
     index = access.read.indices[dimension]
     guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
     names = used_names([index, *(guard for guard, _ in guards)])
-    found = ranges.indices[statement.name]
+    found = [r for r in ranges.indices[statement.name] if r.index not in {item.name for item, _ in statement.computed}]
     return PointCheck(
         statement.name,
         access.tensor,

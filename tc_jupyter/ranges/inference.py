@@ -22,7 +22,7 @@ from tc_jupyter.syntax import elsewhere
 from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, write_access
 from .convert import Scope, from_expr
 from .display import range_text, to_python
-from .interval import Box, Limit, solve
+from .interval import Box, Limit, interval, solve
 from .size_expr import (
     ZERO,
     Atom,
@@ -332,6 +332,8 @@ class _Inference:
             outputs = solver.ranges[: len(statement.output_indices)]
             known = [(r.lower, r.upper) for r in outputs if r.lower is not None and r.upper is not None]
             self.set_box(statement.target, Box(tuple(known)))
+            if statement.computed:
+                solver.add_write(self.boxes[statement.target])
         elif statement.target in self.boxes and solver.is_complete:
             solver.add_write(self.boxes[statement.target])
         elif statement.target in self.waiting and solver.is_complete:
@@ -432,6 +434,7 @@ class _Rounds:
             else:
                 fallback, number = True, number - 1
         self.take_target(open_indices)
+        self.take_hull()
         self.finish_bounds()
         self.report()
 
@@ -504,6 +507,18 @@ class _Rounds:
                 self.box[item.name] = (lower, upper - 1)
             else:
                 self.found[item.name] = _unknown(self.statement.name, item)
+
+    def take_hull(self) -> None:
+        """Dimensions whose subscripts are expressions, of a target that nothing has written yet: all values of these."""
+        for item, subscript in self.statement.computed:
+            if self.found[item.name].lower is not None:
+                continue
+            ends = interval(from_expr(subscript, self.scope), self.box)
+            if ends.lower is not None and ends.upper is not None and not ends.lower.indices | ends.upper.indices:
+                self.found[item.name] = IndexRange(
+                    self.statement.name, item.name, ends.lower, ends.upper + 1, item.kind, "inferred", 0, span=item.span
+                )
+                self.box[item.name] = (ends.lower, ends.upper)
 
     def finish_bounds(self) -> None:
         """Mark the bounds that shaped a range; a limit of an index that stayed open shaped nothing."""

@@ -197,7 +197,9 @@ class _Checker:
         self.ranges = ranges
         self.found = ranges.indices[statement.name]
         self.box = index_limits(self.found)
-        self.facts = loop_facts(self.found)
+        # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
+        computed = {item.name for item, _ in statement.computed}
+        self.facts = loop_facts(r for r in self.found if r.index not in computed)
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
         self.diagnostics: list[Diagnostic] = []
         self.skipped = False

@@ -1362,18 +1362,6 @@ def _substituted(value: SizeExpr, positions: Mapping[str, Expr]) -> SizeExpr:
     return value.substitute({name: from_expr(expr) for name, expr in positions.items()})
 
 
-def identity_of(operator: str, dtype: DType) -> Const:
-    """The identity of a reduction operator."""
-    if operator == "+":
-        return Const(0.0 if dtype.is_float else 0, dtype)
-    if operator == "*":
-        return Const(1.0 if dtype.is_float else 1, dtype)
-    if dtype.is_float:
-        return Const(float("inf") if operator == "min" else float("-inf"), dtype)
-    low, high = dtype.limits
-    return Const((bool if dtype is DType.BOOL else int)(high if operator == "min" else low), dtype)
-
-
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
@@ -1708,7 +1696,6 @@ __all__ = [
     "compute_with",
     "find_stage",
     "fuse",
-    "identity_of",
     "parallel",
     "rebias",
     "refuse",
