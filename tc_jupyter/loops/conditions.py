@@ -129,10 +129,19 @@ class _Moves:
     def statement(self, stmt: Stmt, around: tuple[For, ...]) -> Stmt:
         if isinstance(stmt, For):
             found = _nest_of(stmt, self.checked)
-            if found is not None and any(isinstance(each, Check) or each.own for each in found.guards):
+            if found is not None and any(
+                isinstance(each, Check) or each.own or _picks(each, found) for each in found.guards
+            ):
                 return _moved(found, around) or stmt
             around = (*around, stmt)
         return with_blocks(stmt, lambda block: self.block(block, around))
+
+
+def _picks(test: _Test, nest: _Nest) -> bool:
+    """Whether a condition around a store leaves one iteration of a loop."""
+    condition = test.condition
+    sides = (condition.left, condition.right) if isinstance(condition, Binary) and condition.op == "==" else ()
+    return any(side == IndexVar(loop.var) for side in sides for loop in nest.loops)
 
 
 def _nest_of(loop: For, checked: bool) -> _Nest | None:
@@ -178,7 +187,7 @@ def _opened(stmt: Stmt) -> tuple[tuple[_Guard, ...], Store] | None:
                 return None
             guards, store = opened
             if isinstance(stmt, If):
-                return (_Test(stmt.condition), *guards), store
+                return (*map(_Test, conjuncts(stmt.condition)), *guards), store
             return _checked(stmt, guards), store
         case _:
             return None

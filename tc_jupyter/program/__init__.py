@@ -30,7 +30,7 @@ from .expr import (
     walk,
 )
 from .functions import FUNCTIONS, Function
-from .left_sides import condition_of, decided_by_data, with_condition
+from .left_sides import condition_of, decided_by_data, keeps, with_condition
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
@@ -54,6 +54,7 @@ __all__ = [
     "Function",
     "check_tc",
     "factors_of",
+    "keeps",
     "keeps_values",
     "python_name",
     "COMPARISONS",

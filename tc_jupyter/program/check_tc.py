@@ -1317,6 +1317,8 @@ class _StatementChecker:
     def operator_fits(self, reduction: dict[str, Span], first: bool, is_result: bool) -> None:
         node, scope = self.node, self.scope
         place = node.operator_span
+        placed = {item.name for each in self.subscripts for item in walk(each) if isinstance(item, IndexVar)}
+        reduction = {name: span for name, span in reduction.items() if self.operator != "=" or name not in placed}
         if self.operator == "=" and reduction:
             shown = _listed([f"`{name}`" for name in reduction])
             labels = tuple(Label(span, f"`{name}` is not on the left") for name, span in reduction.items())

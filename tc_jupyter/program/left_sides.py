@@ -43,6 +43,12 @@ def with_condition(statement: Statement) -> Statement:
     return replace(statement, value=chosen, left=())
 
 
+def keeps(statement: Statement) -> bool:
+    """Whether a statement of a schedule stores at the points of a condition, each in its own element, and keeps the others."""
+    value = statement.value
+    return statement.operator == "=" and isinstance(value, Select) and value.otherwise == kept(statement, value.dtype)
+
+
 def kept(statement: Statement, dtype: DType) -> Expr:
     """The element of the target at the present point."""
     indices = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
@@ -119,4 +125,4 @@ def _binary(op: str, left: Expr, right: Expr) -> Expr:
     return Binary(op, left, right, INT64)
 
 
-__all__ = ["condition_of", "decided_by_data", "kept", "largest", "with_condition"]
+__all__ = ["condition_of", "decided_by_data", "keeps", "kept", "largest", "with_condition"]

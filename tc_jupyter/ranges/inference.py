@@ -324,7 +324,11 @@ class _Inference:
         target = self.tensors[statement.target]
         if target.box is not None and target.name not in self.boxes:
             self.give_box(target.name, target.box)
-        solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes, self.given.get(target.name))
+        others = [each for each in self.program.statements if each.target == statement.target and each.computed]
+        later = self.given.get(target.name)
+        solver = _Rounds(
+            statement, _index_scope(self.scope, statement), self.boxes, later, others if statement.computed else ()
+        )
         solver.run()
         self.diagnostics.extend(solver.diagnostics)
         self.report_unknown(statement, target)
@@ -384,6 +388,15 @@ class _Inference:
                 )
 
 
+def _residue(e: SizeExpr) -> tuple[int, int] | None:
+    """Period and residue of `2*i + 1`: 2 and 1; `None` for what is no such number."""
+    names = e.indices
+    split = e.linear_in(next(iter(names))) if len(names) == 1 else None
+    if split is None or not split[0].is_constant or not split[1].is_constant or split[0].offset < 2:
+        return None
+    return split[0].offset, split[1].offset % split[0].offset
+
+
 def _unknown(statement: str, item: Index) -> IndexRange:
     return IndexRange(statement, item.name, None, None, item.kind, "open", exact=False, span=item.span)
 
@@ -391,8 +404,16 @@ def _unknown(statement: str, item: Index) -> IndexRange:
 class _Rounds:
     """Ranges of one statement: bounds, guards, rounds, then the range of the target."""
 
-    def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box], later: Box | None) -> None:
+    def __init__(
+        self,
+        statement: Statement,
+        scope: Scope,
+        boxes: Mapping[str, Box],
+        later: Box | None,
+        others: Sequence[Statement] = (),
+    ) -> None:
         self.statement = statement
+        self.others = others
         self.later = later
         self.scope = scope
         self.boxes = boxes
@@ -513,12 +534,31 @@ class _Rounds:
         for item, subscript in self.statement.computed:
             if self.found[item.name].lower is not None:
                 continue
-            ends = interval(from_expr(subscript, self.scope), self.box)
+            e = from_expr(subscript, self.scope)
+            ends = interval(e, self.box)
             if ends.lower is not None and ends.upper is not None and not ends.lower.indices | ends.upper.indices:
+                lower, upper = self.whole_period(item, e, ends.lower, ends.upper + 1)
                 self.found[item.name] = IndexRange(
-                    self.statement.name, item.name, ends.lower, ends.upper + 1, item.kind, "inferred", 0, span=item.span
+                    self.statement.name, item.name, lower, upper, item.kind, "inferred", 0, span=item.span
                 )
-                self.box[item.name] = (ends.lower, ends.upper)
+                self.box[item.name] = (lower, upper - 1)
+
+    def whole_period(self, item: Index, e: SizeExpr, lower: SizeExpr, upper: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
+        """The ends of `2*i`, rounded to `0` and `2*N` where statements on the target write `2*i` and `2*i + 1`."""
+        own = _residue(e)
+        if own is None:
+            return lower, upper
+        period, residue = own
+        number = self.statement.output_indices.index(item)
+        residues = {residue}
+        for other in self.others:
+            if len(other.left) > number and (
+                found := _residue(from_expr(other.left[number], _index_scope(self.scope, other)))
+            ):
+                residues |= {found[1]} if found[0] == period else set()
+        if len(residues) < period:
+            return lower, upper
+        return lower - residue, upper - 1 - residue + period
 
     def finish_bounds(self) -> None:
         """Mark the bounds that shaped a range; a limit of an index that stayed open shaped nothing."""

@@ -21,6 +21,7 @@ from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
 from .display import condition_text, solved, to_python
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
+from .left_sides import left_side_messages
 from .sets import Answer, IntegerSet, Unknown, decide
 from .size_expr import (
     Choice,
@@ -149,6 +150,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
+        diagnostics.extend(left_side_messages(program, ranges))
         diagnostics.extend(_origin_messages(program, ranges, narrowed))
         if not any(item.kind == "REFUTED" for item in items):
             diagnostics.extend(_unread_messages(program, ranges))

@@ -24,6 +24,7 @@ from tc_jupyter.program import (
     Statement,
     Tensor,
     factors_of,
+    keeps,
     keeps_values,
     rewrite,
     walk,
@@ -543,6 +544,8 @@ def compute_inline(graph: StageGraph, stage: str) -> StageGraph:
         problem = f"`{inside.name}` is computed in its loops"
     elif users and (old.statement.operator != "=" or old.statement.reduction_indices):
         problem = "it is a reduction"
+    elif users and keeps(old.statement):
+        problem = "it writes some elements only"
     elif users and len(family) > 1:
         problem = f"`{old.target}` is written by several statements"
     elif reader := next((user for user in users if _decides_reads(graph, user, old.target)), None):
@@ -990,7 +993,7 @@ def _separate_problem(graph: StageGraph, stage: Stage, family: Sequence[Stage]) 
         return f"it combines with what `{tensor}` holds"
     following = family[1]
     whole = [root.dom for root in following.roots] == list(graph.boxes[tensor].bounds)
-    if following.statement.operator != "=" or not whole:
+    if following.statement.operator != "=" or following.statement.reduction_indices or not whole:
         return f"`{following.name}` does not replace every element of `{tensor}`"
     if any(each.view_of == tensor for each in graph.program.tensors):
         return f"`{tensor}` is received by a caller as a tensor of its own"
@@ -1433,7 +1436,8 @@ def _annotation_problem(graph: StageGraph, stage: Stage, axis: str, annotation: 
     present = stage.annotation(axis)
     if present is not None:
         return f"it is `{present}` already", "annotate another leaf"
-    if stage.kind(axis) == "reduction" and (annotation == "parallel" or annotation in GPU_AXES):
+    combines = stage.kind(axis) == "reduction" and not keeps(stage.statement)  # whose points have elements of their own
+    if combines and (annotation == "parallel" or annotation in GPU_AXES):
         if annotation != "threadIdx.x":
             return "its iterations are combined, they are not independent", "use `rfactor` first"
         problem = _cross_thread_problem(stage, axis)

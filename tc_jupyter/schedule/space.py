@@ -68,7 +68,7 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
     for name in names:
         found = scatter.default(schedule, name, target, sizes) or contraction.default(schedule, name, target, sizes)
         schedule = schedule if found is None else found
-    scattered = {name for name in schedule.stages if scatter.placed_by_data(schedule.graph.stage(name).statement)}
+    scattered = {name for name in schedule.stages if scatter.placed(schedule.graph.stage(name).statement)}
     schedule = rows.fuse_rows(schedule)
     for name in names:
         stage = schedule.graph.stage(name)

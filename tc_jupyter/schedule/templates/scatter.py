@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import prod
 
-from tc_jupyter.program import Binary, Expr, IndexVar, Read, Statement, points_of, walk
-from tc_jupyter.ranges import IndexRange
+from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, Statement, conjuncts, keeps, points_of, walk
+from tc_jupyter.ranges import IndexRange, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -38,30 +38,38 @@ MANY = 1 << 20
 """The typical value of sizes of targets that have more than one element for `EACH` points."""
 
 
-def placed_by_data(statement: Statement) -> tuple[str, ...]:
-    """The output indices that elements decide, at each point: those of `at` and `b` in `X(i) == at && Y(i) + 1 == b ? v : 0`."""
-    if statement.operator in ("=", "fold"):
-        return ()
-    conditions, _ = points_of(statement.value, statement.operator)
+def placed(statement: Statement) -> tuple[str, ...]:
+    """The output indices that points decide: those of `at` and `b` in `X(i) == at && i + j == b ? v : 0`."""
+    return tuple(dict.fromkeys(name for name, _ in _places(statement)))
+
+
+def placed_by_data(statement: Statement) -> bool:
+    """Whether elements decide where points go."""
+    return any(isinstance(node, Read) and node.indices for _, place in _places(statement) for node in walk(place))
+
+
+def _places(statement: Statement) -> list[tuple[str, Expr]]:
+    """The output indices that points decide, and what each is equal to."""
     outputs = {index.name for index in statement.output_indices}
-    found = (_decided(condition, outputs) for condition in conditions)
-    return tuple(dict.fromkeys(name for name in found if name is not None))
+    points = {index.name for index in statement.reduction_indices}
+    found = (_decided(condition, outputs, points) for condition in _conditions(statement))
+    return [each for each in found if each is not None]
 
 
-def _decided(condition: Expr, outputs: set[str]) -> str | None:
+def _conditions(statement: Statement) -> tuple[Expr, ...]:
+    if keeps(statement) and isinstance(statement.value, Select):
+        return conjuncts(statement.value.condition)
+    return () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
+
+
+def _decided(condition: Expr, outputs: set[str], points: set[str]) -> tuple[str, Expr] | None:
     if not isinstance(condition, Binary) or condition.op != "==":
         return None
     for here, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if isinstance(here, IndexVar) and here.name in outputs and _is_data(other, outputs):
-            return here.name
+        names = {node.name for node in walk(other) if isinstance(node, IndexVar)}
+        if isinstance(here, IndexVar) and here.name in outputs and names & points and not names & outputs:
+            return here.name, other
     return None
-
-
-def _is_data(expr: Expr, outputs: set[str]) -> bool:
-    """Whether elements that do not change along the outputs decide a value."""
-    nodes = list(walk(expr))
-    reads = any(isinstance(node, Read) and node.indices for node in nodes)
-    return reads and not any(isinstance(node, IndexVar) and node.name in outputs for node in nodes)
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
@@ -71,21 +79,25 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         sizes: typical sizes; `MANY` for those of a target with few points for each element.
     """
     stage = schedule.graph.stage(name)
-    placed = placed_by_data(stage.statement)
-    if not placed or stage.attach.kind != "root" or not stage.statement.reduction_indices:
+    chosen = placed(stage.statement)
+    if not chosen or not schedule.graph.is_free(name):
         return None
     outputs = [index.name for index in stage.statement.output_indices]
     points = [index.name for index in stage.statement.reduction_indices]
-    rows = [output for output in outputs if output not in placed]
-    schedule = schedule.reorder(name, *points, *placed, *rows)
+    rows = [output for output in outputs if output not in chosen]
+    schedule = schedule.reorder(name, *points, *chosen, *rows)
+    if keeps(stage.statement):
+        return _along_rows(schedule.parallel(name, points[0]), name, rows, target)
+    if not placed_by_data(stage.statement):
+        return _gathered(schedule, stage, points, outputs)
     elements = _elements(stage)
     initialized = stage.statement.initialize or stage.statement.accumulate
     if initialized and (elements is not None and elements <= MOST_ELEMENTS):
-        return _in_parts(schedule, name, points, placed, rows, max(PART, _power(EACH * elements)), target)
-    names = {size for root in stage.roots if root.name in placed for size in (root.dom[1] - root.dom[0]).names}
+        return _in_parts(schedule, name, points, chosen, rows, max(PART, _power(EACH * elements)), target)
+    names = {size for root in stage.roots if root.name in chosen for size in (root.dom[1] - root.dom[0]).names}
     if initialized and elements is None and all(sizes.get(size, MANY) < MANY for size in names):
-        return _in_parts(schedule, name, points, placed, rows, None, target)
-    return _owned(schedule, name, points, placed, rows, target) if rows else schedule
+        return _in_parts(schedule, name, points, chosen, rows, None, target)
+    return _owned(schedule, name, points, chosen, rows, target) if rows else schedule
 
 
 def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Mapping[str, int]) -> set[str]:
@@ -161,6 +173,15 @@ def _along_rows(schedule: Schedule, name: str, rows: list[str], target: Target) 
     return schedule.vectorize(name, f"{last}.inner")
 
 
+def _gathered(schedule: Schedule, stage: Stage, points: list[str], outputs: list[str]) -> Schedule:
+    """Where indices say which element a point goes to: each element looks for its points if one of these indices follows from it."""
+    places = [from_expr(place).linear_in(point) for _, place in _places(stage.statement) for point in points[-1:]]
+    weights = [split[0] for split in places if split is not None]
+    if len(weights) < len(places) or not any(abs(each.offset) == 1 for each in weights if each.is_constant):
+        return schedule
+    return schedule.reorder(stage.name, *outputs, *points).parallel(stage.name, outputs[0])
+
+
 def _owned(
     schedule: Schedule, name: str, points: list[str], placed: tuple[str, ...], rows: list[str], target: Target
 ) -> Schedule:
@@ -173,4 +194,4 @@ def _owned(
     return _along_rows(schedule.parallel(name, f"{first}.outer"), name, rows, target)
 
 
-__all__ = ["EACH", "MANY", "default", "placed_by_data"]
+__all__ = ["EACH", "MANY", "default", "placed", "sizes_of_many"]
