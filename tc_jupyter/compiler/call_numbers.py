@@ -20,7 +20,7 @@ from tc_jupyter.loops.lower import PointCheck as LoopCheck
 from tc_jupyter.program import Binary, Cast, DType, Expr, IndexVar, Read, Unary, walk
 from tc_jupyter.ranges import python_code, to_python
 from tc_jupyter.ranges.at_call import Bind, make_bind
-from tc_jupyter.ranges.data import DataCheck, PointCheck, check_data
+from tc_jupyter.ranges.data import AnyCheck, DataCheck, PointCheck, UniqueCheck, check_data
 from tc_jupyter.ranges.data import failure as point_failure
 from tc_jupyter.runtime.arguments import Number
 from tc_jupyter.runtime.arrays import ArrayView, host_values
@@ -109,7 +109,7 @@ class CallNumbers:
                     inside.add(number)
         return frozenset(inside)
 
-    def _complete_before(self, item: DataCheck | PointCheck, kernel: Kernel, kernels: Sequence[Kernel]) -> bool:
+    def _complete_before(self, item: AnyCheck, kernel: Kernel, kernels: Sequence[Kernel]) -> bool:
         """Whether everything that the check reads is an input or was written by earlier kernels."""
         ready = set(self.program.parameters)
         for earlier in kernels:
@@ -133,26 +133,30 @@ class CallNumbers:
         )
 
 
-def points_of(item: DataCheck | PointCheck) -> PointCheck:
-    """The exact form of a check."""
-    return item.points if isinstance(item, DataCheck) else item
+def points_of(item: AnyCheck) -> PointCheck:
+    """The exact form of a check; of one on whole left sides what it has in common with those on subscripts."""
+    return item if isinstance(item, PointCheck) else item.points
 
 
-def _tensors(item: DataCheck | PointCheck) -> set[str]:
+def _tensors(item: AnyCheck) -> set[str]:
     """The tensors whose elements a check looks at; scalars do not count."""
     points = points_of(item)
-    parts = [points.index, *(guard for guard, _ in points.guards)]
+    parts = [
+        points.index,
+        *(guard for guard, _ in points.guards),
+        *(item.subscripts if isinstance(item, UniqueCheck) else ()),
+    ]
     return {node.tensor for part in parts for node in walk(part) if isinstance(node, Read) and node.indices}
 
 
-def _is_inside(inner: DataCheck | PointCheck, outer: DataCheck | PointCheck) -> bool:
+def _is_inside(inner: AnyCheck, outer: AnyCheck) -> bool:
     """Whether `inner` checks a read that stands in the subscript of `outer`."""
     own = points_of(inner)
     reads = (node for node in walk(points_of(outer).index) if isinstance(node, Read) and node.tensor == own.tensor)
     return any(own.index in read.indices for read in reads)
 
 
-def _reads_in(item: DataCheck | PointCheck) -> int:
+def _reads_in(item: AnyCheck) -> int:
     """How many reads the subscript and its guards have: more than each of those, which stand in it, has in its own."""
     points = points_of(item)
     parts = (points.index, *(guard for guard, _ in points.guards))

@@ -184,6 +184,8 @@ class _TcDef:
                 self.expression(clause.value, lets)
             case tree.Exists():
                 self.expression(clause.value, lets)
+            case tree.Unique():
+                pass
 
     def is_call(self, statement: tree.Comprehension) -> bool:
         """Whether `Y = g(X)` calls a def."""

@@ -18,6 +18,7 @@ TC_KEYWORDS: dict[str, str] = {
     "def": "starts a definition: `def name(type(sizes) A, ...) -> (B, ...) { statements }`",
     "where": "conditions of a statement: ranges `i in 0:N`, names `x = value`, accesses `exists A(i)`",
     "in": "gives an index its range: `where i in 0:N`; the upper end is not included",
+    "unique": "no two points have the same left side, which each call looks at: `Y(P(i)) = X(i) where unique`",
     "exists": "an access that takes part in finding ranges and is not evaluated: `where exists A(i, k)`",
 }
 SAC_KEYWORDS: dict[str, str] = {

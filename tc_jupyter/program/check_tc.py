@@ -20,7 +20,7 @@ from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import elsewhere, in_order, tree
 
 from .elements import Elements
-from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, walk
+from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Read, Size, walk
 from .factoring import Factored, factored
 from .functions import FUNCTIONS
 from .inline import Passed, inline_call
@@ -429,6 +429,17 @@ class _DefChecker:
         """A declared extent. A size name that occurs nowhere else names the extent of the first result that has it."""
         if isinstance(dim, tree.Name):
             self.scope.used_sizes.add(dim.name)
+            info = self.scope.tensors.get(dim.name)
+            if (
+                info is not None
+                and info.is_input
+                and info.rank == 0
+                and info.dtype is not None
+                and info.dtype.is_integer
+            ):
+                info.read = True
+                read = Read(dim.name, (), info.dtype, dim.span)
+                return read if info.dtype is INT64 else Cast(read, INT64, dim.span)
         if isinstance(dim, tree.Name) and dim.name not in self.scope.sizes:
             first = self.scope.result_sizes.get(dim.name)
             if first is not None:
@@ -721,7 +732,7 @@ class _DefChecker:
         for k, dim in enumerate(declared or ()):
             if isinstance(dim, Size) and self.scope.result_sizes.get(dim.name, ("", -1))[:2] == (name, k):
                 continue
-            shown = dim.name if isinstance(dim, Size) else str(dim.value) if isinstance(dim, Const) else "otherwise"
+            shown = str(dim.value) if isinstance(dim, Const) else self.unit.source.slice(dim.span)
             reason = f"`{name}` dimension {k} is declared `{shown}`"
             self.draft.equalities.append(Equality(Size(f"{name}.{k}", span), dim, "declared", reason, dim.span))
 
@@ -769,7 +780,10 @@ class _DefChecker:
 
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     """Where a statement reads a tensor."""
-    values = [statement.value, *(clause.value for clause in statement.clauses if not isinstance(clause, tree.Where))]
+    values = [
+        statement.value,
+        *(clause.value for clause in statement.clauses if isinstance(clause, tree.Let | tree.Exists)),
+    ]
     found: list[Span] = []
     for item in (item for value in values for item in tree.walk(value)):
         read = item.function if isinstance(item, tree.Apply) else item
@@ -1201,6 +1215,7 @@ class _StatementChecker:
             self.scope.source.slice(self.node.span),
             self.node.span,
             left=subscripts if self.computed else (),
+            unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
         )
         self.owner.draft.statements.append(statement)
         self.written()

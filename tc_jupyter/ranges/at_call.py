@@ -19,7 +19,7 @@ from tc_jupyter.program import Expr, Program, Size, Statement, walk
 from .accesses import Access, Bound
 from .convert import divided_by
 from .data import (
-    DataCheck,
+    AnyCheck,
     PointCheck,
     checks_at_zero,
     condition_numbers,
@@ -102,7 +102,7 @@ class Bind:
     text: str
     function: Callable[..., Any]
     failures: tuple[Failure, ...]
-    data: tuple[DataCheck | PointCheck, ...] = field(default=())
+    data: tuple[AnyCheck, ...] = field(default=())
     at_zero: Mapping[tuple[int, int], PointCheck] = field(default_factory=dict[tuple[int, int], PointCheck])
 
     def __call__(self, values: Mapping[str, int], check: bool = True) -> BoundNumbers | Diagnostic:
@@ -127,7 +127,7 @@ class Bind:
             dict(zip(self.tensors, origins, strict=True)),
         )
 
-    def checks(self, statement: str) -> tuple[DataCheck | PointCheck, ...]:
+    def checks(self, statement: str) -> tuple[AnyCheck, ...]:
         """The checks on data that belong to a statement."""
         return tuple(item for item in self.data if _statement_of(item) == statement)
 
@@ -142,7 +142,7 @@ class Bind:
         return _message(self, self.failures[number], values)
 
 
-def _statement_of(item: DataCheck | PointCheck) -> str:
+def _statement_of(item: AnyCheck) -> str:
     return item.statement
 
 
@@ -298,7 +298,7 @@ class _Writer:
                 lines.append(f"if {code}: {self.fail(Failure('size', statement.name, item=item))}")
         runs = [
             f"{self.code(r.upper)} > {self.code(r.lower)}"
-            for r in self.ranges.indices[statement.name]
+            for r in self.ranges.points(statement.name)
             if r.lower is not None and r.upper is not None and not nonnegative(r.upper - r.lower - 1)
         ]
         if lines and runs:
@@ -465,7 +465,7 @@ def _plain(mono: Monomial) -> bool:
 
 def _box_of(ranges: Ranges, statement: str, values: Mapping[str, int]) -> Point:
     box: dict[str, tuple[int, int]] = {}
-    for r in ranges.indices[statement]:
+    for r in ranges.points(statement):
         if r.lower is not None and r.upper is not None:
             box[r.index] = (r.lower.evaluate(values), r.upper.evaluate(values) - 1)
     return Point(values, box)

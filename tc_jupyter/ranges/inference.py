@@ -164,6 +164,11 @@ class Ranges:
                 return found
         raise KeyError(index)
 
+    def points(self, statement: str) -> tuple[IndexRange, ...]:
+        """The ranges of the indices that the points of a statement have: all but those of computed dimensions."""
+        computed = {item.name for item, _ in self.program.statement(statement).computed}
+        return tuple(found for found in self.indices[statement] if found.index not in computed)
+
     def is_complete(self, statement: str) -> bool:
         """Whether all ranges of the statement are known."""
         return all(r.lower is not None for r in self.indices[statement])

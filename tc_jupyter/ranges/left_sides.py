@@ -40,12 +40,6 @@ def left_side_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
     ]
 
 
-def points_of_left(ranges: Ranges, statement: Statement) -> tuple[IndexRange, ...]:
-    """The ranges of the indices that the points of a statement have."""
-    computed = {item.name for item, _ in statement.computed}
-    return tuple(r for r in ranges.indices[statement.name] if r.index not in computed)
-
-
 def subscripts_of(ranges: Ranges, statement: Statement) -> tuple[SizeExpr, ...]:
     """The subscripts of the left side."""
     return write_access(statement, ranges.index_scope(statement)).index
@@ -58,7 +52,7 @@ def is_injective(ranges: Ranges, statement: Statement) -> bool:
     """Whether it is proved that no two points of a statement have the same left side."""
     if any(map(decided_by_data, statement.left)):
         return False
-    points, subscripts = points_of_left(ranges, statement), subscripts_of(ranges, statement)
+    points, subscripts = ranges.points(statement.name), subscripts_of(ranges, statement)
     extents = {r.index: r.extent for r in points}
     known: set[str] = set()
     more = True
@@ -161,7 +155,7 @@ def _unique_fix(program: Program, statement: Statement) -> Fix | None:
 
 def _two_points(ranges: Ranges, statement: Statement) -> tuple[str, str, str, str] | None:
     """Two points with one element, that element and the sizes, as text; `None` if none are found at small sizes."""
-    points, subscripts = points_of_left(ranges, statement), subscripts_of(ranges, statement)
+    points, subscripts = ranges.points(statement.name), subscripts_of(ranges, statement)
     ends = [end for r in points for end in (r.lower, r.upper) if end is not None]
     names = sorted({name for e in (*ends, *subscripts) for name in e.names - e.indices})
     choices = product(SMALL, repeat=len(names)) if len(SMALL) ** len(names) <= MOST_CHOICES else [(3,) * len(names)]
@@ -246,7 +240,7 @@ def _left_out(ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> I
     inside = [side for name, (low, high) in ends for side in (index(name) - low, high - 1 - index(name))]
     rest = IntegerSet.build(elements, inside, (), True)
     for statement in statements:
-        points = points_of_left(ranges, statement)
+        points = ranges.points(statement.name)
         own = {r.index: index(f"{r.index}'") for r in points}
         equal = [
             index(name) - e.substitute(own) for name, e in zip(elements, subscripts_of(ranges, statement), strict=True)
@@ -259,7 +253,7 @@ def _left_out(ranges: Ranges, tensor: str, statements: Sequence[Statement]) -> I
 
 def _is_dense(ranges: Ranges, statement: Statement) -> bool:
     """Whether one statement writes its whole box: each subscript has indices of its own, and takes every value once."""
-    points = {r.index: r.extent for r in points_of_left(ranges, statement)}
+    points = {r.index: r.extent for r in ranges.points(statement.name)}
     seen: set[str] = set()
     box = ranges.boxes[statement.target]
     for e, (low, high) in zip(subscripts_of(ranges, statement), box.bounds, strict=True):
@@ -295,7 +289,6 @@ __all__ = [
     "Written",
     "is_injective",
     "left_side_messages",
-    "points_of_left",
     "subscripts_of",
     "written_by",
 ]

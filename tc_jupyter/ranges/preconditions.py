@@ -200,8 +200,7 @@ class _Checker:
         self.found = ranges.indices[statement.name]
         self.box = index_limits(self.found)
         # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
-        computed = {item.name for item, _ in statement.computed}
-        self.facts = loop_facts(r for r in self.found if r.index not in computed)
+        self.facts = loop_facts(ranges.points(statement.name))
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
         self.diagnostics: list[Diagnostic] = []
         self.skipped = False
@@ -496,7 +495,8 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     clamp = _clamp(checker.ranges, access, bound.dimension)
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
-        message = f"{where} reads where the values of `{tensor}` say: each call scans them for {text}"
+        does = "writes" if item.subject == "write" else "reads"
+        message = f"{where} {does} where the values of `{tensor}` say: each call scans them for {text}"
         return Diagnostic(codes.DATA_CHECKED, span, message, needs, (), clamp)
     message = f"{where} is checked at every point: whether it stays inside `{access.tensor}` is seen only in the data"
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)

@@ -55,6 +55,7 @@ from .tree import (
     Result,
     TcStatement,
     Unary,
+    Unique,
     Unit,
     Where,
     depth,
@@ -616,6 +617,8 @@ class _CellParser:
                 return replace(clause, lower=self.unchain(clause.lower), upper=self.unchain(clause.upper))
             case Let() | Exists():
                 return replace(clause, value=self.unchain(clause.value))
+            case Unique():
+                return clause
 
     def unchain(self, node: Expression) -> Expression:
         match node:
@@ -702,6 +705,8 @@ def _expressions(node: Comprehension) -> list[Expression]:
                 parts += [clause.lower, clause.upper]
             case Let() | Exists():
                 parts.append(clause.value)
+            case Unique():
+                pass
     return parts
 
 

@@ -28,6 +28,7 @@ KEYWORDS: dict[str, str] = {
     "where": "WHERE",
     "in": "IN",
     "exists": "EXISTS",
+    "unique": "UNIQUE",
     "min": "MINMAX",
     "max": "MINMAX",
     "true": "NUMBER",
@@ -97,7 +98,9 @@ _INFINITE = re.compile(r"""["']\s*([-+]?)(inf|nan)(?:inity)?\s*["']""", re.IGNOR
 _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
-_BETWEEN = frozenset({"where", "in", "exists", "if", "else", "and", "or", "not", "for", "min", "max", "return"})
+_BETWEEN = frozenset(
+    {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
+)
 """Words between the operands of a statement, which make no prose of it."""
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "η": "eta", "θ": "theta", "λ": "lambda_", "μ": "mu",

@@ -112,8 +112,6 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
         : [];
     case 'Results':
       return node.getChild('Result') || node.getChild('⚠') ? [] : [{ from: node.from, to: node.to, code: 'TC210', message: 'a def has at least one result' }];
-    case 'Iterators':
-      return plainIndices(node);
     case 'Dims':
       return wholeDims(node, slice, 'TC101', 'a dimension is a size name or an integer');
     case 'Shape':
@@ -248,16 +246,6 @@ function pythonKeyword(node: SyntaxNode, slice: Slice): Problem[] {
   return PYTHON_KEYWORDS.has(name)
     ? [{ from: node.from, to: node.to, code: 'TC108', message: `\`${name}\` is a word of Python and cannot name a size` }]
     : [];
-}
-
-function plainIndices(node: SyntaxNode): Problem[] {
-  const found: Problem[] = [];
-  for (let child = node.firstChild; child; child = child.nextSibling) {
-    if (!child.type.isError && !['(', ')', ',', 'VariableName', 'Comment'].includes(child.name)) {
-      found.push({ from: child.from, to: child.to, code: 'TC501', message: 'the indices of a target are plain names' });
-    }
-  }
-  return found;
 }
 
 function wholeDims(node: SyntaxNode, slice: Slice, code: string, message: string): Problem[] {

@@ -23,7 +23,7 @@ const scalars =
 
 export const vocabularies: Readonly<Record<LanguageName, Vocabulary>> = {
   tc: {
-    keywords: words('def where in exists'),
+    keywords: words('def where in exists unique'),
     constants: words('true false inf nan'),
     types: words(`${scalars} half byte`),
     reductions: words('min max'),

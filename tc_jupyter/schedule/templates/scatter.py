@@ -174,7 +174,7 @@ def _along_rows(schedule: Schedule, name: str, rows: list[str], target: Target) 
 
 
 def _gathered(schedule: Schedule, stage: Stage, points: list[str], outputs: list[str]) -> Schedule:
-    """Where indices say which element a point goes to: each element looks for its points if one of these indices follows from it."""
+    """Where indices say which element a point goes to: each element looks for its points if one of the indices follows from it."""
     places = [from_expr(place).linear_in(point) for _, place in _places(stage.statement) for point in points[-1:]]
     weights = [split[0] for split in places if split is not None]
     if len(weights) < len(places) or not any(abs(each.offset) == 1 for each in weights if each.is_constant):
