@@ -167,14 +167,22 @@ def _loop_check(number: int, points: PointCheck) -> LoopCheck:
     """`guards imply lower <= index < upper`; NaN as a floating index never passes, nor does what `int64` does not hold."""
     index = Cast(points.index, DType.INT64) if points.index.dtype is DType.UINT64 else points.index
     condition: Expr = _and(_compare("<=", points.lower, index), _compare("<", index, points.upper))
-    if isinstance(points.index, Cast) and points.index.operand.dtype.is_float:
-        operand = points.index.operand
+    for operand in _numbers(points):
         condition = _and(_compare("==", operand, operand), condition)
     for guard, polarity in reversed(points.guards):
         unless = Unary("!", guard, DType.BOOL) if polarity else guard
         condition = Binary("||", unless, condition, DType.BOOL)
     place = tuple(IndexVar(r.index) for r in points.ranges)
     return LoopCheck(points.statement, condition, (points.index, points.lower, points.upper, *place), number)
+
+
+def _numbers(points: PointCheck) -> list[Expr]:
+    """The floats that must not be NaN: a floating index, and on the left side whatever is converted in a subscript."""
+    if points.writes:
+        casts = (node for node in walk(points.index) if isinstance(node, Cast) and node.dtype.is_integer)
+        return [node.operand for node in casts if node.operand.dtype.is_float]
+    index = points.index
+    return [index.operand] if isinstance(index, Cast) and index.operand.dtype.is_float else []
 
 
 def _and(left: Expr, right: Expr) -> Expr:

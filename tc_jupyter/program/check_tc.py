@@ -1005,6 +1005,11 @@ class _StatementChecker:
             subscripts.append(IndexVar(names[-1], span) if computed is None else computed)
         return tuple(names), tuple(subscripts)
 
+    def left_place(self) -> Span:
+        """The place of the left side."""
+        start = self.node.span.start
+        return Span(start, start + len(self.scope.source.slice(Span(start, self.node.operator_span.start)).rstrip()))
+
     def left_spans(self) -> tuple[Span, ...]:
         return tuple(index.span for index in self.node.indices or ())
 
@@ -1216,6 +1221,7 @@ class _StatementChecker:
             self.node.span,
             left=subscripts if self.computed else (),
             unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
+            left_span=self.left_place(),
         )
         self.owner.draft.statements.append(statement)
         self.written()

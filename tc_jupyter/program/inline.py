@@ -209,6 +209,7 @@ class _Copy:
             value=self.expr(statement.value),
             exists=tuple(map(self.expr, statement.exists)),
             left=tuple(map(self.expr, statement.left)),
+            left_span=self.span,
             span=self.span,
         )
 

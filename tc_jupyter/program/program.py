@@ -73,6 +73,7 @@ class Statement:
             subscript has an output index of its own, and a point takes part where each such index is equal to its subscript
             (`left_sides`): in `H(X(i)) +=! 1` the output index `at` runs over the elements of `H`, and `i` is a reduction index.
         unique: the user's word that no two points have the same left side; looked at before anything is written.
+        left_span: the place of the left side.
         operator: `=`, or the reduction `+`, `*`, `min`, `max`, or `fold` with the function `combine`.
         initialize: the operator has `!`, or it has none but nothing was written before and no array is accumulated into.
         accumulate: non-`!` reduction that combines onto present content (earlier statement, or the array passed as `out=`).
@@ -97,6 +98,7 @@ class Statement:
     combine: Expr | None = None
     left: tuple[Expr, ...] = ()
     unique: bool = False
+    left_span: Span = field(default=NO_SPAN, compare=False)
 
     @property
     def output_indices(self) -> tuple[Index, ...]:
@@ -113,13 +115,6 @@ class Statement:
         """The dimensions whose subscript is no index of its own: their output index, and the subscript."""
         pairs = zip(self.output_indices, self.left, strict=False)
         return tuple((index, at) for index, at in pairs if not (isinstance(at, IndexVar) and at.name == index.name))
-
-    @property
-    def left_span(self) -> Span:
-        """The place of the left side, where its subscripts are looked at; else that of the statement."""
-        if not self.left:
-            return self.span
-        return Span(self.span.start, max(self.span.start, *(each.span.end for each in self.left)))
 
     def reads(self) -> Iterator[Read]:
         """All reads of tensors in the value and on the left side, subscripts included."""

@@ -190,9 +190,10 @@ def bounds_of(access: Access, box: Box) -> list[Bound]:
 def write_access(statement: Statement, scope: Scope) -> Access:
     """What a statement writes as an access to its target, so that "fits into the box" is a bound like others."""
     subscripts = statement.left or tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
-    read = Read(statement.target, subscripts, DType.INT64, statement.left_span)
+    span = statement.left_span if statement.left else statement.span
+    read = Read(statement.target, subscripts, DType.INT64, span)
     index = tuple(from_expr(subscript, scope) for subscript in subscripts)
-    return Access(statement.target, index, read, span=statement.left_span, brackets=scope.brackets)
+    return Access(statement.target, index, read, span=span, brackets=scope.brackets)
 
 
 def discharge(bound: Bound, where_box: IndexBox) -> bool:

@@ -43,7 +43,7 @@ from .display import condition_text
 from .inference import IndexRange, Ranges
 from .interval import interval
 from .left_sides import is_injective, written_by
-from .preconditions import Precondition, Preconditions, index_limits
+from .preconditions import Precondition, Preconditions, in_the_text, index_limits
 from .search import used_names
 from .size_expr import Datum, Name, SizeExpr, choose, constant, has_data, on_sizes
 
@@ -60,6 +60,7 @@ class PointCheck:
         ranges: ranges of the indices that occur, in the order of the statement.
         origins: logical index of element 0 of every computed tensor that is read.
         active: all must be >= 1 for the check to matter: the extents of the statement's loops; 1 where the guards on sizes hold.
+        writes: the subscript stands on the left side.
     """
 
     statement: str
@@ -75,6 +76,7 @@ class PointCheck:
     sizes: Mapping[str, SizeExpr]
     active: tuple[SizeExpr, ...]
     span: Span = field(default=NO_SPAN, compare=False)
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
         statement.name,
         access.tensor,
         dimension,
-        access.text,
+        in_the_text(access.text, access.read.span, ranges),
         index,
         to_expr(lower),
         to_expr(upper),
@@ -240,6 +242,7 @@ def point_check(statement: Statement, ranges: Ranges, access: Access, dimension:
         ranges.sizes,
         (*(r.extent for r in found), choose(on_sizes(access.condition), constant(1), constant(0))),
         access.span,
+        all(access is not other for other in ranges.accesses[statement.name]),
     )
 
 
@@ -426,9 +429,12 @@ def failure(point: PointCheck, at: Mapping[str, int], value: float, lower: int, 
     message = (
         f"`{point.text}` leaves `{point.tensor}`: index {value} in dimension {point.dimension}, but it has {extent}"
     )
+    if lower <= value < upper:  # what NaN was converted to
+        message = f"`{point.text}`: the index in dimension {point.dimension} is NaN"
     labels = tuple(Label(r.span, f"`{r.text}`") for r in point.ranges if r.span.end)
     help_text = f"first at {where}" if where else None
-    return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {value} here", labels, help_text)
+    shown = "NaN" if lower <= value < upper else value
+    return Diagnostic(codes.INDEX_OUT_OF_RANGE, point.span, message, f"is {shown} here", labels, help_text)
 
 
 def _chunks(

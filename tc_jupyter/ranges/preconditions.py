@@ -466,7 +466,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
     source = c_division(checker.ranges.program, access)
-    where = f"`{source or _in_the_text(access.text, access.read.span, checker.ranges)}`"
+    where = f"`{source or in_the_text(access.text, access.read.span, checker.ranges)}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
@@ -546,7 +546,7 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     if ranges.program.language != "sac":
         written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
-        inside = _in_the_text(written, place.span, ranges)
+        inside = in_the_text(written, place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
         return f"clamp it: `max(min({inside}, {as_written(last)}), 0)`"
@@ -557,7 +557,7 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     return "clamp it with `max` and `min`"
 
 
-def _in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
+def in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
     """What is shown of an expression, or its text where this is not in the language: floats in an index have types there."""
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end

@@ -570,6 +570,8 @@ def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) ->
         match node:
             case Read():
                 found = any(map(decided, node.indices))
+            case Select() if node is user.statement.value and keeps(user.statement):
+                found = decided(node.condition)  # whether they are unique is looked at before
             case Select():
                 found = decided(node.condition) and leaves(node.then, node.otherwise)
             case Binary(op="&&" | "||"):
