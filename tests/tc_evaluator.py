@@ -1889,7 +1889,8 @@ class Run:
                     e(env)
                 terms.append(value(env))
             place = target.place(left)
-            assert place is not None
+            if place is None:
+                raise Unclear("an element outside of the target onto which nothing is combined")
             if not s.fresh:
                 terms.append((target.values[place], target.errors[place]))
             kind = computed(target.dtype)

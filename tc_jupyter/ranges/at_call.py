@@ -287,6 +287,8 @@ class _Writer:
     def checks_of(self, statement: Statement) -> list[str]:
         lines: list[str] = []
         for item in self.found.items:
+            if (extent := self.without_element(statement, item)) is not None:
+                lines.append(f"if {self.code(extent)} < 1: {self.fail(Failure('size', statement.name, item=item))}")
             if (
                 item.statement != statement.name
                 or item.subject in ("range", "number")
@@ -304,6 +306,16 @@ class _Writer:
         if lines and runs:
             return [f"if {' and '.join(runs)}:", *("    " + text for text in lines)]
         return lines
+
+    def without_element(self, statement: Statement, item: Precondition) -> SizeExpr | None:
+        """The extent of a dimension that every point writes to where its data says: without elements no kernel would look at it."""
+        bound = item.bound
+        if item.statement != statement.name or item.subject != "write" or item.kind != "POINTWISE" or bound is None:
+            return None
+        name = statement.output_indices[bound.dimension].name
+        if bound.side != "upper" or name not in {index.name for index, _ in statement.computed}:
+            return None
+        return self.ranges.range(statement.name, name).extent
 
     def condition_code(self, item: Precondition) -> str | None:
         """The code that is true when the precondition fails and sizes do not leave the access out."""
