@@ -1083,7 +1083,9 @@ class Run:
         values = [self.whole_at(e, env) for env in points]
         low, high = min(values), max(values) + 1
         own = self.residue(e)
-        others = [o for o in self.one.statements if isinstance(o, Statement) and o.target == s.target and len(o.places) > 0]
+        others = [
+            o for o in self.one.statements if isinstance(o, Statement) and o.target == s.target and len(o.places) > 0
+        ]
         found_ = [self.residue(o.places[o.left[number]]) for o in others if o.left[number] in o.places]
         if own is not None and {r for c, r in filter(None, found_) if c == own[0]} == set(range(own[0])):
             return low - own[1], high - 1 - own[1] + own[0]
@@ -1847,7 +1849,9 @@ class Run:
         array = self.tensors[r.name]
         for dim, extent in zip(r.dims or (), array.shape, strict=bool(r.dims)):
             number = int(self.scalars[dim].values[0]) if dim in self.scalars else None
-            known = dim if isinstance(dim, int) else number if number is not None else self.sizes.setdefault(dim, extent)
+            known = (
+                dim if isinstance(dim, int) else number if number is not None else self.sizes.setdefault(dim, extent)
+            )
             if known != extent:
                 raise Refused("sizes")
         return array

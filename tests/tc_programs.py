@@ -355,7 +355,10 @@ class Maker:
         value = self.value(points[: self.pick(1, 2)], self.pick(0, 0, 1, 2))
         left = [self.place(name, d, points) for d in range(rank)]
         if name not in self.made and any(e is None for e in left):
-            self.typed[name] = self.pick("int32", "int64", "float", "double"), [self.pick("3", "8", self.pick(*self.sizes)) for _ in left]
+            self.typed[name] = (
+                self.pick("int32", "int64", "float", "double"),
+                [self.pick("3", "8", self.pick(*self.sizes)) for _ in left],
+            )
         left = [f"Id({self.pick(*points)})" if e is None else e for e in left]
         used = list(dict.fromkeys(re.findall(r"\b[ijklm]\b", " ".join([*left, value]))))
         op = self.pick("+=!", "+=!", "+=!", "max=!", "min=!", "*=!", "+=", "max=", "min=", "=", "=")
@@ -379,7 +382,9 @@ class Maker:
         if kind == 4 and "Ok" in self.tensors:
             return f"Ok({i})"
         if kind == 5 and name in self.made:
-            return self.pick("0", f"{name}.{dimension} - 1", f"{name}.{dimension} - 1 - {i}", f"Id({i}) % {name}.{dimension}")
+            return self.pick(
+                "0", f"{name}.{dimension} - 1", f"{name}.{dimension} - 1 - {i}", f"Id({i}) % {name}.{dimension}"
+            )
         return self.pick(
             f"Id({i}) % {c + 2}", f"Id({i}) % {c + 2}", f"(Id({i}) + {j}) % {c}", f"min(max(Id({i}), 0), {c})", f"Id({i}) % ({n} + 1)",
             f"{c}*{i}", f"2*{i} + 1", f"{i} + {j}", f"{i} + {c}", f"{n} - 1 - {i}", f"{i}/2", f"{i}*{n} + {j}", str(c - 2),

@@ -90,7 +90,7 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
         return _along_rows(schedule.parallel(name, points[0]), name, rows, target)
     if not placed_by_data(stage.statement):
         return _gathered(schedule, stage, points, outputs)
-    elements = _elements(stage)
+    elements = elements_of(stage)
     initialized = stage.statement.initialize or stage.statement.accumulate
     if initialized and (elements is not None and elements <= MOST_ELEMENTS):
         return _in_parts(schedule, name, points, chosen, rows, max(PART, _power(EACH * elements)), target)
@@ -117,7 +117,7 @@ def sizes_of_many(statement: Statement, indices: Iterable[IndexRange], sizes: Ma
     return names if elements * EACH > points else set()
 
 
-def _elements(stage: Stage) -> int | None:
+def elements_of(stage: Stage) -> int | None:
     """How many elements the target has, where that is a number."""
     extents = [root.dom[1] - root.dom[0] for root in stage.roots if root.kind == "output"]
     return prod(extent.constant for extent in extents) if all(extent.is_constant for extent in extents) else None
@@ -194,4 +194,4 @@ def _owned(
     return _along_rows(schedule.parallel(name, f"{first}.outer"), name, rows, target)
 
 
-__all__ = ["EACH", "MANY", "default", "placed", "sizes_of_many"]
+__all__ = ["EACH", "MANY", "default", "elements_of", "placed", "placed_by_data", "sizes_of_many"]
