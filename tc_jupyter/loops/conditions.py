@@ -387,8 +387,8 @@ def _element(loop: For, condition: Expr, zeros: bool) -> Expr | None:
     if not isinstance(condition, Binary) or condition.op != "==" or _has_read(loop.min) or _has_read(loop.extent):
         return None
     for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if side == IndexVar(loop.var):
-            return other if _has_read(other) and not _mentions(other, loop.var) and _is_position(other) else None
+        if side == IndexVar(loop.var) and (zeros or _has_read(other)):
+            return other if not _mentions(other, loop.var) and _is_position(other) else None
     here, last = (None if zeros else _ends(condition, loop.var)) or (None, None)
     if here is None or last is None or not _has_read(here):
         return None

@@ -8,8 +8,8 @@
     for at: H[at] = sum of H.rf[i.outer, at]        # the second kernel
 
 No two threads combine into one element, and the parts do not depend on the device: results are reproducible. With `=` each point
-has an element of its own, so points are threads. Targets that do not fit are left to the other templates, where every element looks for
-its points.
+has an element of its own, so points are threads. Targets that do not fit are left to the other templates, where every element looks
+for its points.
 """
 
 from __future__ import annotations
