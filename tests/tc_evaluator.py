@@ -100,6 +100,8 @@ class Statement:
     places: dict = field(default_factory=dict)
     """Subscripts of the left side that are no indices, by the names (`@0`) that stand for them in `left`."""
     unique: bool = False
+    at: object = None
+    extreme: tuple | None = None
 
 
 @dataclass
@@ -156,9 +158,17 @@ def tokens(text):
                 place = more.end()
                 found.append(("op", match.group() + more.group()))
                 continue
+        if kind == "name" and match.group() in ("argmin", "argmax", "any", "all") and text[place : place + 2] == "=!":
+            place += 2
+            found.append(("op", match.group() + "=!"))
+            continue
         if kind != "blank":
             found.append((kind, match.group()))
     return [*found, ("end", "")]
+
+
+POSITIONS = {"argmin": "min", "argmax": "max"}
+TRUTHS = {"any": "max", "all": "min"}
 
 
 class Parser:
@@ -231,13 +241,34 @@ class Parser:
         return Tensor(dtype, dims, self.next())
 
     def statement(self):
-        if self.peek(1) == ",":
+        if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
             targets = [self.next()]
             while self.take(","):
                 targets.append(self.next())
             self.need("=")
             return CallDef(targets, *self.callee())
-        target, left, places = self.next(), None, {}
+        target, left, places = self.target()
+        extreme = None
+        if self.take(","):
+            if places:
+                raise Rejected("TC223")
+            extreme, (target, left, places) = (target, left), self.target()
+        op = self.next()
+        value = self.expression()
+        fresh = op == "=" or op.endswith("!")
+        statement = Statement(
+            target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, places=places, extreme=extreme
+        )
+        if statement.op in POSITIONS and self.take("at"):
+            statement.at = self.expression()
+        if self.take("where"):
+            self.clause(statement)
+            while self.take(","):
+                self.clause(statement)
+        return statement
+
+    def target(self):
+        name, left, places = self.next(), None, {}
         if self.take("("):
             left = []
             while not self.take(")"):
@@ -248,15 +279,7 @@ class Parser:
                     left.append(f"@{len(left)}")
                     places[left[-1]] = subscript
                 self.take(",")
-        op = self.next()
-        value = self.expression()
-        fresh = op == "=" or op.endswith("!")
-        statement = Statement(target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, places=places)
-        if self.take("where"):
-            self.clause(statement)
-            while self.take(","):
-                self.clause(statement)
-        return statement
+        return name, left, places
 
     def callee(self):
         name, args = self.next(), []
@@ -1754,7 +1777,7 @@ class Run:
                     self.need_known(
                         [n.name for e in (now.value, *now.exists) for n in walk(e) if hasattr(n, "name")], waiting
                     )
-                    self.statement(now, declared, given)
+                    (self.position if now.op in POSITIONS else self.statement)(now, declared, given)
                 except Refused as reason:
                     reason.temporary = s.target not in declared
                     raise
@@ -1800,11 +1823,23 @@ class Run:
             lets[name] = replaced(e, lets)
         ranges = {name: tuple(replaced(end, lets) for end in ends) for name, ends in s.ranges.items()}
         exists = [replaced(e, lets) for e in s.exists]
+        at = None if s.at is None else replaced(s.at, lets)
+        if s.op in TRUTHS:
+            return self.of_truth(s, replaced(s.value, lets), ranges, exists)
         places = {name: replaced(e, lets) for name, e in s.places.items()}
         if any(name in lets for name in s.left or []):
             raise Unclear("a let on the left")
         value = replaced(s.value, lets)
-        return Statement(s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique)
+        return Statement(
+            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme
+        )
+
+    def of_truth(self, s, value, ranges, exists):
+        left = s.left or []
+        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists, s.places)
+        if self.type_of(value).dtype != "bool":
+            raise Rejected("TC212")
+        return found
 
     def is_call(self, s):
         value = s.value
@@ -1932,6 +1967,47 @@ class Run:
             target.values[place], target.errors[place] = convert(*new, kind, target.dtype)
             self.unwritten.get(s.target, set()).discard(place)
 
+    def position(self, s, declared, given):
+        """`P(n) argmax=! X(n, m)`: the least position at which the extreme value is attained, that of the first NaN if there is one."""
+        if s.places:
+            raise Rejected("TC501")
+        name, left = s.extreme or (None, s.left)
+        if (left or []) != s.left:
+            raise Rejected("TC223")
+        value_type = self.type_of(s.value)
+        reduced = [n for n in self.indices_in(s.value) if n not in s.left]
+        at = s.at or (Name(reduced[0]) if len(reduced) == 1 else None)
+        if at is None or is_float(self.type_of(at).dtype) or not reduced:
+            raise Rejected("TC223")
+        logged = len(self.log)
+        best = Statement(name or "the best", s.left, POSITIONS[s.op], True, s.value, s.ranges, {}, s.exists)
+        self.statement(best, declared, given)
+        if name is None:
+            del self.log[logged]
+        ranges = self.ranges_of(best)
+        self.log.append((s.target, ranges))
+        reduced = [n for n in ranges if n not in s.left]
+        places = Array("int64", [ranges[n][0] for n in s.left], [ranges[n][1] - ranges[n][0] for n in s.left])
+        code, number = self.compiled(s.value, ""), self.compiled(at, "")
+        dtype = value_type.dtype
+        for left in itertools.product(*(range(*ranges[n]) for n in s.left)):
+            env, found = dict(zip(s.left, left, strict=True)), []
+            for point in itertools.product(*(range(*ranges[n]) for n in reduced)):
+                env.update(zip(reduced, point, strict=True))
+                value, error = convert(*code(env), computed(dtype), dtype)
+                place, doubt = number(env)
+                found.append((value, error, place, doubt))
+            if not found:
+                raise Refused("no position")
+            place = places.place(left)
+            places.values[place], places.errors[place] = first_extreme(s.op, found)
+        if s.target in declared and declared[s.target].dtype not in (None, "int64"):
+            raise Rejected("TC206")
+        if s.target in self.tensors:
+            raise Unclear("a position onto a tensor that is there")
+        self.tensors[s.target], self.dims[s.target] = places, [None] * len(s.left)
+        self.types, self.code = {}, {}
+
     def check_types(self, s):
         self.type_of(s.value)
 
@@ -2043,6 +2119,17 @@ def identity(op, dtype):
     if is_float(dtype):
         return math.inf if op == "min" else -math.inf
     return limits(dtype)[1] if op == "min" else limits(dtype)[0]
+
+
+def first_extreme(op, found):
+    """The least position of the extreme value, with 0, or 0 with UNSURE where the values are not sure."""
+    if any(error for _, error, _, _ in found) or any(doubt for _, _, _, doubt in found):
+        return 0, UNSURE
+    unknown = [place for value, _, place, _ in found if value != value]
+    if unknown:
+        return min(unknown), 0.0
+    best = (max if op == "argmax" else min)(value for value, _, _, _ in found)
+    return min(place for value, _, place, _ in found if value == best), 0.0
 
 
 def combine(op, terms, dtype):

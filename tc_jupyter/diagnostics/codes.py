@@ -45,6 +45,7 @@ RECURSIVE_CALL = Code("TC214", "recursive-call", _E, "a def calls itself, direct
 RESULT_TYPE = Code("TC215", "result-type", _E, "a result can never have its declared type")
 NOT_INJECTIVE = Code("TC221", "not-injective", _E, "a statement with `=` may write one element twice")
 UNWRITTEN_ELEMENT = Code("TC222", "unwritten-element", _E, "no statement writes an element of a tensor")
+POSITION = Code("TC223", "position", _E, "it is not certain what the position of an extreme value is")
 FLOAT_INDEX = Code("TC231", "float-index", _W, "a floating value is used as an index")
 ACCUMULATE_UNSET = Code("TC232", "accumulate-unset", _W, "the first statement on a tensor accumulates")
 LIKELY_TYPO = Code("TC233", "likely-typo", _W, "an index resembles another name")

@@ -17,8 +17,9 @@ from typing import Protocol
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes, edit_distance
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
-from tc_jupyter.syntax import elsewhere, in_order, tree
+from tc_jupyter.syntax import in_order, tree
 
+from . import extremes
 from .elements import Elements
 from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Read, Size, walk
 from .factoring import Factored, factored
@@ -36,7 +37,8 @@ MAX_STATEMENTS = 1000
 MAX_TENSORS = 500
 """Tensors of one def, those of inlined calls included."""
 
-_LATER_OPERATORS = {f"{name}=!": elsewhere.REDUCING[name] for name in ("argmin", "argmax", "any", "all")}
+_LOGICAL_OPERATORS = {"any": "max", "all": "min"}
+"""Operators on truth values, which are numbers for them."""
 _REPEATED_WHERE = "one range for each index"
 _ONE_NAMESPACE = "sizes, tensors, lets, defs and indices share one namespace: give one of the two another name"
 
@@ -177,6 +179,11 @@ class _Draft:
     equalities: list[Equality] = field(default_factory=list[Equality])
     calls: list[CallSite] = field(default_factory=list[CallSite])
     counts: dict[str, int] = field(default_factory=dict[str, int])
+
+    def copy(self) -> _Draft:
+        """The same parts, to go on with in another way."""
+        lists = list(self.statements), list(self.equalities), list(self.calls)
+        return _Draft(dict(self.tensors), *lists, dict(self.counts))
 
     def name_of(self, target: str) -> str:
         """The name of the next statement on `target`."""
@@ -467,8 +474,108 @@ class _DefChecker:
                 if self.is_call(node):
                     assert isinstance(node.value, tree.Apply)
                     self.single_call(node, node.value)
+                elif node.operator in extremes.OPERATORS:
+                    self.position(node)
                 else:
+                    self.one_target(node)
                     _StatementChecker(self, node).check()
+
+    # positions of extreme values
+
+    def one_target(self, node: tree.Comprehension) -> None:
+        """Only the operators of positions write two tensors."""
+        if node.extreme is not None:
+            target = node.extreme[0]
+            help = "`argmax=!` and `argmin=!` alone have two, as in `V(n), P(n) argmax=! X(n, m)`"
+            self.scope.report(codes.SYNTAX_ERROR, target.span, "a statement writes one tensor", help=help)
+            self.unknown_tensor(target.name, target.span)
+
+    def position(self, node: tree.Comprehension) -> None:
+        """`P(n) argmax=! X(n, m)`, as statements on plain operators."""
+        told = {(item.code, item.span) for item in self.scope.diagnostics}
+        count = len(self.scope.diagnostics)
+        if not self.positions_found(node):
+            self.unknown_tensor(node.target.name, node.target.span)
+            if node.extreme is not None:
+                self.unknown_tensor(node.extreme[0].name, node.extreme[0].span)
+        for item in self.scope.diagnostics[count:]:  # the statements have parts in common
+            if (item.code, item.span) in told or item.code is codes.PLAIN_UPDATE:
+                self.scope.diagnostics.remove(item)
+            told.add((item.code, item.span))
+
+    def positions_found(self, node: tree.Comprehension) -> bool:
+        """Whether the statements have a meaning."""
+        kind, place = extremes.OPERATORS[node.operator], node.target.span
+        computed = next((index for index in node.indices or () if not isinstance(index, tree.Name)), None)
+        if computed is not None:
+            message = f"`{node.operator}` writes positions at plain indices only"
+            help = "write the extreme values with `max=!` or `min=!` first, and compare with them in a statement of its own"
+            self.scope.report(codes.UNSUPPORTED, computed.span, message, help=help)
+            return False
+        extreme = tree.Name(f"{node.target.name}.{kind}", place) if node.extreme is None else node.extreme[0]
+        if node.extreme is not None and not self.same_indices(node, node.extreme[1]):
+            return False
+        draft, tensors = self.draft.copy(), dict(self.scope.tensors)
+        found = self.checked(extremes.value_statement(node, extreme, node.value))
+        if found is None:
+            return False
+        reduced = [index.name for index in found.reduction_indices]
+        at = self.place_of(node, reduced)
+        if at is None:
+            return False
+        value = node.value
+        if not extremes.is_exact(found.value):
+            self.draft, self.scope.tensors = draft, tensors
+            stored, value = extremes.stored_value(node, f"{node.target.name}.value", reduced)
+            if self.checked(stored) is None:
+                return False
+            node = replace(node, clauses=tuple(each for each in node.clauses if not isinstance(each, tree.Exists)))
+            found = self.checked(extremes.value_statement(node, extreme, value))
+        dtype = self.draft.tensors[extreme.name].dtype
+        if value is node.value and dtype.bits == 16 and dtype.is_float:  # the extreme value was rounded
+            value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
+        found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
+        if found is not None and found.value.dtype.is_float:
+            message = f"a position is an integer, and this is `{found.value.dtype.value}`"
+            self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
+            return False
+        return found is not None
+
+    def checked(self, node: tree.Comprehension) -> Statement | None:
+        """The statement that a tree means; `None` after a message."""
+        count = len(self.draft.statements)
+        _StatementChecker(self, node).check()
+        return self.draft.statements[-1] if len(self.draft.statements) > count else None
+
+    def same_indices(self, node: tree.Comprehension, indices: tuple[tree.Expression, ...] | None) -> bool:
+        """Whether both targets of a statement have the same indices."""
+        same = (node.indices or ()) == (indices or ())
+        if not same:
+            assert node.extreme is not None
+            message = f"`{node.extreme[0].name}` and `{node.target.name}` are written at different indices"
+            help = "the value and its position have the same indices, as in `V(n), P(n) argmax=! X(n, m)`"
+            self.scope.report(codes.POSITION, node.target.span, message, help=help)
+        return same
+
+    def place_of(self, node: tree.Comprehension, reduced: Sequence[str]) -> tree.Expression | None:
+        """What the position is: the expression behind `at`, or the one index that is looked through; `None` after a message."""
+        if not reduced:
+            message = f"`{node.operator}` looks through nothing: all indices are on the left"
+            help = "an index that stands only on the right is looked through, as `m` in `P(n) argmax=! X(n, m)`"
+            self.scope.report(codes.POSITION, node.operator_span, message, help=help)
+            return None
+        if node.at is not None:
+            return node.at
+        if len(reduced) == 1:
+            return tree.Name(reduced[0], node.value.span)
+        shown = _listed([f"`{name}`" for name in reduced])
+        text = extremes.row_major(reduced, node.value, node.clauses)
+        place = Span(node.value.span.end, node.value.span.end)
+        fix = Fix(f"write `at {text}`", (Edit(place, f" at {text}"),)) if text else None
+        message = f"a position is one number, and the statement looks through {shown}"
+        help = "say what the number is behind `at`, as in `P(n) argmax=! X(n, h, w) at h*X.2 + w`"
+        self.scope.report(codes.POSITION, node.operator_span, message, help=help, fix=fix)
+        return None
 
     def unknown_tensor(self, name: str, span: Span) -> None:
         """A tensor about which nothing is known, because its statement has a mistake."""
@@ -800,7 +907,7 @@ def _targets(statement: tree.TcStatement) -> list[str]:
         case tree.CallStatement():
             return [target.name for target in statement.targets]
         case tree.Comprehension():
-            return [statement.target.name]
+            return [statement.target.name, *([statement.extreme[0].name] if statement.extreme else [])]
 
 
 def _bound_scalars(program: Program) -> frozenset[str]:
@@ -822,7 +929,8 @@ class _StatementChecker:
         self.node = node
         self.names = StatementNames(node.target.name, node)
         self.expressions = ExpressionChecker(owner.scope, self.names)
-        self.operator = node.operator.rstrip("!").removesuffix("=") or "="
+        written = node.operator.rstrip("!").removesuffix("=") or "="
+        self.operator = _LOGICAL_OPERATORS.get(written, written)
         self.initialize = node.operator.endswith("!")
         self.left_nodes: dict[
             int, tree.Expression
@@ -844,8 +952,8 @@ class _StatementChecker:
         self.unused_lets()
         if self.node.matched is not None:
             self.matched(self.node.matched)
-        if self.node.operator in _LATER_OPERATORS:
-            self.later_operator(value)
+        if self.node.operator.removesuffix("=!") in _LOGICAL_OPERATORS:
+            self.of_truth(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
         known = None not in self.computed.values()
         if value is None or not target or not whole or not known or any(item is None for item in exists):
@@ -857,13 +965,16 @@ class _StatementChecker:
             return
         self.finish(value, tuple(item for item in exists if item is not None), bounds)
 
-    def later_operator(self, value: Typed | None) -> None:
-        """Tell of `argmax=!` and the like; on truth values `any=!` is `max=!`."""
-        operator, place = self.node.operator, self.node.operator_span
-        plain = elsewhere.OPERATORS.get(operator.removesuffix("=!")) if value and value.dtype is BOOL else None
-        fix = Fix(f"write `{plain}`", (Edit(place, plain),)) if plain else None
-        message = f"the operator `{operator}` is not part of this version"
-        self.scope.report(codes.UNSUPPORTED, place, message, help=_LATER_OPERATORS[operator], fix=fix)
+    def of_truth(self, value: Typed | None) -> None:
+        """`any=!` and `all=!` combine truth values."""
+        if value is None or value.dtype is BOOL:
+            return
+        place, text = self.node.value.span, self.scope.source.slice(self.node.value.span)
+        simple = isinstance(self.node.value, tree.Name | tree.Apply | tree.Number)
+        compared = f"{text} != 0" if simple else f"({text}) != 0"
+        fix = Fix(f"write `{compared}`", (Edit(place, compared),)) if len(text) < 200 else None
+        message = f"`{self.node.operator}` combines truth values, and this is `{settle(value).dtype.value}`"
+        self.scope.report(codes.TYPE_MISMATCH, place, message, help="compare it, as in `X(i) != 0`", fix=fix)
 
     def whole_arrays(self, count: int) -> None:
         """Tell of all tensors without indices at once; `count`: messages before this statement."""
@@ -1222,6 +1333,7 @@ class _StatementChecker:
             left=subscripts if self.computed else (),
             unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
             left_span=self.left_place(),
+            needs_points=self.node.at is not None,
         )
         self.owner.draft.statements.append(statement)
         self.written()
@@ -1468,6 +1580,8 @@ class _StatementChecker:
         help = None
         if own.is_float and dtype.is_integer and self.node.target.name not in self.owner.typed_results:
             help = "its first statement made it an integer; write a float there, as in `0.0`"
+        if self.node.at is not None:
+            help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
 
 

@@ -2,13 +2,15 @@
 
 Worked example: of `X(n,m) == V(n) ? m : M` the positions are `m` and `M`. They have 64 bits; where sizes say that 32 are enough,
 twice as many fit a vector, and the smaller of two is one instruction on processors that have none for 64 bits. A number that needs
-more, as `X(n,m) == V(n) ? m : 9223372036854775807` has, leaves the whole choice in 64 bits.
+more leaves the whole choice in 64 bits, but for the largest one, which is no position (`argmax=!` has it where a point has none).
 """
 
 from __future__ import annotations
 
 from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Select, Size, walk
 
+NO_POSITION = DType.INT64.limits[1]
+"""What the smallest of no positions is."""
 LARGEST_POSITION = (1 << 31) - 2
 """Of the positions and their negatives in 32 bits: without the two values that stand for no position."""
 
@@ -28,6 +30,8 @@ def in_32_bits(value: Expr) -> Expr:
             return Select(value.condition, then, otherwise, DType.INT32, value.span)
         case Binary(op="min" | "max"):
             return Binary(value.op, in_32_bits(value.left), in_32_bits(value.right), DType.INT32, value.span)
+        case Const(value=number) if number == NO_POSITION:
+            return Const(DType.INT32.limits[1], DType.INT32, value.span)
         case _:
             return Cast(value, DType.INT32, value.span)
 
@@ -36,6 +40,8 @@ def _positions(value: Expr) -> tuple[Expr, ...] | None:
     if value.dtype is not DType.INT64:
         return None
     match value:
+        case Const(value=number) if number == NO_POSITION:
+            return ()
         case Select():
             parts = (_positions(value.then), _positions(value.otherwise))
         case Binary(op="min" | "max"):

@@ -83,6 +83,7 @@ class Statement:
         combine: only for `fold` (associative and commutative by the user's word): the new content as an expression of
             `Read("fold.left", ())`, the present content, and `Read("fold.right", ())`, the value of a point. A `fold` has no
             identity: it always accumulates onto what an earlier statement wrote.
+        needs_points: combining nothing is an error of the call, for there is no position then.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Statement:
     left: tuple[Expr, ...] = ()
     unique: bool = False
     left_span: Span = field(default=NO_SPAN, compare=False)
+    needs_points: bool = False
 
     @property
     def output_indices(self) -> tuple[Index, ...]:

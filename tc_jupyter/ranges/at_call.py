@@ -274,7 +274,7 @@ class _Writer:
             lines.extend(self.checks_of(statement))
         self.line("if check:")
         for item in self.found.items:
-            if item.subject == "number":
+            if item.subject in ("number", "points"):
                 self.line(f"if {self.failure_code(item)}: {self.fail(Failure('size', item.statement, item=item))}", 2)
         self.line("if zero:", 2)
         self.line(f"problem = recheck({self.tuple_of(self.variables[name] for name in self.names)})", 3)
@@ -291,7 +291,7 @@ class _Writer:
                 lines.append(f"if {self.code(extent)} < 1: {self.fail(Failure('size', statement.name, item=item))}")
             if (
                 item.statement != statement.name
-                or item.subject in ("range", "number")
+                or item.subject in ("range", "number", "points")
                 or item.kind not in ("SIZE", "SIZE_SET", "REFUTED")
             ):
                 continue
@@ -543,7 +543,7 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
     """TC601: the condition with numbers, the ranges, and a counter-example."""
     bound = item.bound
     if bound is None:
-        return _number_message(item, values)
+        return _point_message(item) if item.subject == "points" else _number_message(item, values)
     access = bound.access
     failing = [c for c in item.conditions if not has_data(c) and c.names <= values.keys() and c.evaluate(values) < 0]
     source = c_division(bind.program, access)
@@ -563,6 +563,13 @@ def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic
     message = (
         f"a range computed from `{name}` may not fit into 64 bits: `{item.text}` is false, `{name}` is {values[name]}"
     )
+    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`")
+
+
+def _point_message(item: Precondition) -> Diagnostic:
+    """TC601 for an extreme value of nothing."""
+    index = item.range.index if item.range is not None else ""
+    message = f"nothing has no position: `{item.text}` is false, and `{index}` has no values"
     return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`")
 
 

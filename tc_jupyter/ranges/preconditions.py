@@ -63,8 +63,8 @@ class Precondition:
     Attributes:
         text: a Python expression (kinds PROVED, REFUTED, SIZE, DATA); for the others usually words.
         kind: PROVED, REFUTED, SIZE, SIZE_SET, DATA or POINTWISE.
-        subject: `access`, `write`, `range` or `number` (limits of a scalar).
-        bound: the bound of an access or a write. range: the range, for the subject `range`.
+        subject: `access`, `write`, `range`, `number` (limits of a scalar) or `points` (there must be some to combine).
+        bound: the bound of an access or a write. range: the range, for the subjects `range` and `points`.
         conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
         violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
         datum: DATA: the element whose extreme values decide.
@@ -208,9 +208,12 @@ class _Checker:
 
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
-        for bound in self.ranges.bounds[self.statement.name]:
+        bounds = self.ranges.bounds[self.statement.name]
+        always = {_place(each): each for each in bounds if each.access.condition.op == "true"}
+        for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
-            if bound.used or bound.discharged or self.never_runs:
+            again = self.is_read_anyway(bound, always)
+            if bound.used or bound.discharged or self.never_runs or again:
                 verdict = _Verdict("PROVED")
             else:
                 verdict = self.verdict(bound)
@@ -220,7 +223,7 @@ class _Checker:
             item = _range_item(self.statement, r)
             if item is not None:
                 items.append(item)
-        return [*items, *_number_items(self.statement)]
+        return [*items, *_number_items(self.statement), *_point_items(self.statement, self.found)]
 
     def verdict(self, bound: Bound) -> _Verdict:
         """The kind of one bound; one that holds for exact numbers only is checked at each point, on those that are computed."""
@@ -235,6 +238,13 @@ class _Checker:
         computed = index - bound.limit if bound.side == "lower" else bound.limit - 1 - index
         self.branches = 0
         return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
+
+    def is_read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> bool:
+        """Whether an access without conditions needs the same; one that is checked at each point says nothing of the others."""
+        other = always.get(_place(bound))
+        if other is None or other is bound or bound.access.condition.op == "true":
+            return False
+        return other.used or other.discharged or self.verdict(other).kind != "POINTWISE"
 
     def is_write(self, access: Access) -> bool:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
@@ -419,6 +429,11 @@ def conjuncts(e: SizeExpr) -> list[SizeExpr]:
     return [e]
 
 
+def _place(bound: Bound) -> tuple[object, ...]:
+    """Which end of which dimension a bound is about, whatever guards the access."""
+    return bound.access.tensor, bound.access.index, bound.dimension, bound.side
+
+
 def _closed_form(pieces: Pieces) -> tuple[SizeExpr, ...]:
     """The negation of a set of violations that is one inequality."""
     if len(pieces) == 1 and len(pieces[0]) == 1 and not pieces[0][0][1]:
@@ -436,6 +451,20 @@ def _number_items(statement: Statement) -> Iterable[Precondition]:
             yield Precondition(
                 text, "SIZE", "number", statement.name, span, conditions=(number + limit, limit - number)
             )
+
+
+def _point_items(statement: Statement, ranges: Iterable[IndexRange]) -> Iterable[Precondition]:
+    """What a statement that needs them combines has points, wherever its left side has one."""
+    if not statement.needs_points:
+        return
+    known = [(r, r.upper - r.lower) for r in ranges if r.lower is not None and r.upper is not None]
+    written = tuple((extent - 1, False) for r, extent in known if r.kind == "output")
+    for r, extent in known:
+        if r.kind == "output" or (extent.is_constant and extent.offset > 0):  # any size may be 0
+            continue
+        text = condition_text(solved(extent - 1))
+        violations = (((-extent, False), *written),)
+        yield Precondition(text, "SIZE_SET", "points", statement.name, r.span, None, r, violations=violations)
 
 
 def _range_item(statement: Statement, r: IndexRange) -> Precondition | None:

@@ -140,13 +140,22 @@ class Build:
         return tuple(parts[1::2])
 
     def comprehension(self, parts: list[Any]) -> Comprehension:
-        target, indices, operator, value, matched, where = parts
+        target, indices, operator, value, matched, at, where = parts
         clauses = where or ()
-        last = clauses[-1] if clauses else matched or value
+        last = clauses[-1] if clauses else at or matched or value
         end = last.where.span.end if isinstance(last, BadRange) else last.span.end
         arguments = indices.arguments if indices is not None else None
         span = Span(target.span.start, end)
-        return Comprehension(target, arguments, operator.text, value, clauses, matched, span, operator.span)
+        return Comprehension(target, arguments, operator.text, value, clauses, matched, span, operator.span, at)
+
+    def pair(self, parts: list[Any]) -> Comprehension:
+        first, indices, _, *rest = parts
+        position = self.comprehension([*rest[:4], None, *rest[4:]])
+        extreme = first, indices.arguments if indices is not None else None
+        return replace(position, extreme=extreme, span=Span(first.span.start, position.span.end))
+
+    def at(self, parts: list[Any]) -> Expression:
+        return parts[1]
 
     def call(self, parts: list[Any]) -> CallStatement:
         closing, arguments, _, callee = parts[-1], parts[-2], parts[-3], parts[-4]

@@ -196,24 +196,25 @@ FUNCTION_WORDS = frozenset(_WORDS.split())
 """Functions whose argument may be found without parentheses."""
 
 _SUMS = "an operator reduces over the indices that stand only on the right, as in `Y(i) {} X(i, j)`"
-_POSITION = (
-    "find the extreme value with `{0}=!`, and its position in a second statement, as in "
-    "`M(i) {0}=! X(i, j)`, then `P(i) min=! X(i, j) == M(i) ? j : X.1`; a row that has a NaN gives `X.1`"
-)
+_TRUTHS = "an operator combines truth values over the indices that stand only on the right, as in `Y(i) {} X(i, j) > 0`"
 REDUCING = {
     "sum": _SUMS.format("+=!"),
     "prod": _SUMS.format("*=!"),
     "mean": "sum with `+=!`, and divide by the size in a second statement, as in `Y(i) = Y(i) / X.1`",
     "softmax": "write the maximum, the powers, their sum and the quotient as statements of a def, and call it: `P = softmax(X)`",
-    "argmax": _POSITION.format("max"),
-    "argmin": _POSITION.format("min"),
-    "any": "`max=!` on `bool` says whether any is true",
-    "all": "`min=!` on `bool` says whether all are true",
+    "argmax": _SUMS.format("argmax=!"),
+    "argmin": _SUMS.format("argmin=!"),
+    "any": _TRUTHS.format("any=!"),
+    "all": _TRUTHS.format("all=!"),
     "max": _SUMS.format("max=!"),
     "min": _SUMS.format("min=!"),
 }
 """Functions of array libraries that are operators here."""
-OPERATORS = {"sum": "+=!", "prod": "*=!", "max": "max=!", "min": "min=!", "any": "max=!", "all": "min=!"}
+OPERATORS = {
+    "sum": "+=!",
+    "prod": "*=!",
+    **{name: f"{name}=!" for name in ("max", "min", "argmax", "argmin", "any", "all")},
+}
 """Those of `REDUCING` that are one operator."""
 
 
@@ -221,8 +222,9 @@ _COUNT = "there is none: count with `+=!`, as in `n(i) +=! int32(B(i, j))`, and 
 WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("sum", "add", "plus"), ("+=!", None)),
     **dict.fromkeys(("prod", "product", "mul", "times"), ("*=!", None)),
-    **dict.fromkeys(("or", "any"), ("max=!", REDUCING["any"])),
-    **dict.fromkeys(("and", "all"), ("min=!", REDUCING["all"])),
+    **dict.fromkeys(("or", "any"), ("any=!", REDUCING["any"])),
+    **dict.fromkeys(("and", "all"), ("all=!", REDUCING["all"])),
+    **{name: (f"{name}=!", None) for name in ("argmin", "argmax")},
     **dict.fromkeys(("maximum", "fmax", "amax"), ("max=!", None)),
     **dict.fromkeys(("minimum", "fmin", "amin"), ("min=!", None)),
     **dict.fromkeys(("mean", "avg", "average"), ("", REDUCING["mean"])),

@@ -609,7 +609,8 @@ class _CellParser:
         """Report every chain and read `a < b < c` as `a < b && b < c`."""
         fixed = (self.unchain_clause(clause) for clause in node.clauses)
         indices = None if node.indices is None else tuple(map(self.unchain, node.indices))
-        return replace(node, value=self.unchain(node.value), indices=indices, clauses=tuple(fixed))
+        at = None if node.at is None else self.unchain(node.at)
+        return replace(node, value=self.unchain(node.value), indices=indices, clauses=tuple(fixed), at=at)
 
     def unchain_clause(self, clause: Clause) -> Clause:
         match clause:
@@ -697,6 +698,8 @@ def _left_side(value: list[Token]) -> str | None:
 
 def _expressions(node: Comprehension) -> list[Expression]:
     parts: list[Expression] = [node.value, *(node.indices or ())]
+    parts += [] if node.at is None else [node.at]
+    parts += [] if node.extreme is None else node.extreme[1] or ()
     if node.matched is not None:
         parts += node.matched.arguments
     for clause in node.clauses:

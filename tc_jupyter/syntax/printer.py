@@ -84,12 +84,13 @@ def statement_text(statement: TcStatement) -> str:
 
 
 def _comprehension(node: Comprehension) -> str:
-    target = node.target.name
-    if node.indices is not None:
-        target += f"({_list(node.indices)})"
-    text = f"{target} {node.operator} {expression_text(node.value)}"
+    pairs = [(node.target, node.indices)] if node.extreme is None else [node.extreme, (node.target, node.indices)]
+    targets = ", ".join(name.name + ("" if indices is None else f"({_list(indices)})") for name, indices in pairs)
+    text = f"{targets} {node.operator} {expression_text(node.value)}"
     if node.matched is not None:
         text += f" <=> {expression_text(node.matched)}"
+    if node.at is not None:
+        text += f" at {expression_text(node.at)}"
     if not node.clauses:
         return text
     clauses = ", ".join(clause_text(clause) for clause in node.clauses)

@@ -227,10 +227,15 @@ def written(tokens: list[Token]) -> list[str]:
 
 
 def starts_statement(tokens: list[Token], i: int, pairs: dict[int, int]) -> bool:
-    """Whether `NAME [(...)] assign`, `NAME {[...]} assign` or `NAME {, NAME} =` stands at `i`."""
+    """Whether a statement begins at `i`: `NAME [(...)] assign`, `NAME {[...]} assign`, `NAME {, NAME} =`, or a pair of targets."""
     after = i + 1
     if after < len(tokens) and tokens[after].type == "LPAR":
         after = pairs.get(after, len(tokens)) + 1
+        second = after + 1
+        if second < len(tokens) and tokens[after].type == "COMMA" and tokens[second].type in _NAMES:
+            end = pairs.get(second + 1, second) + 1
+            if end < len(tokens) and tokens[end].type == "UPDATE":
+                return True
     elif after < len(tokens) and tokens[after].type == "LSQB":
         while after < len(tokens) and tokens[after].type == "LSQB":
             after = pairs.get(after, len(tokens)) + 1

@@ -23,6 +23,9 @@ SCALAR_TYPES = frozenset(_TYPE_WORDS.split())
 
 SEMICOLON = "`;` is not needed: statements are not separated"
 
+POSITION_OPERATORS = ("argmin=!", "argmax=!")
+"""Operators whose result is the place of an extreme value."""
+
 KEYWORDS: dict[str, str] = {
     "def": "DEF",
     "where": "WHERE",
@@ -97,6 +100,8 @@ _HEX_FLOAT = re.compile(r"0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP
 _INFINITE = re.compile(r"""["']\s*([-+]?)(inf|nan)(?:inity)?\s*["']""", re.IGNORECASE)
 _ALLOW = re.compile(r"#\s*allow\s+(TC[0-9]{3}(?:[\s,]+TC[0-9]{3})*)")
 _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[-+*/]=)))")
+_ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:[-+*/]|min|max)?=(?!=)")
+"""What stands behind the target of a statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
 _BETWEEN = frozenset(
     {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
@@ -203,6 +208,8 @@ class _Scanner:
         self.comments: list[Span] = []
         self.allow: list[tuple[str, int]] = []
         self.first = True
+        self.operator = ""
+        """The last one that assigns."""
         self.def_place = -1
         """Place of the last `def` among the tokens, -1 before there is one."""
         self.parameters: dict[str, tuple[str, int]] = {}
@@ -228,7 +235,8 @@ class _Scanner:
             if kind == "space":
                 self.first = self.first or "\n" in word
             elif kind == "name":
-                self.add(KEYWORDS.get(word, "NAME"), word, start, position)
+                known = "AT" if word == "at" and self.is_position(position) else "NAME"
+                self.add(KEYWORDS.get(word, known), word, start, position)
             elif kind == "symbol":
                 self.add(_SYMBOLS[word], word, start, position)
             elif kind == "number":
@@ -240,7 +248,15 @@ class _Scanner:
             else:
                 position = self.rare(kind or "", word, start, position)
 
+    def is_position(self, end: int) -> bool:
+        """Whether `at` stands behind what `argmin=!` or `argmax=!` looks at, and is no target of the next statement."""
+        last = self.tokens[-1] if self.tokens else None
+        behind = self.operator in POSITION_OPERATORS and last is not None and last.type in ENDS_EXPRESSION
+        return behind and _ASSIGNED.match(self.text, end) is None
+
     def add(self, kind: str, word: str, start: int, end: int) -> None:
+        if kind in ("UPDATE", "ASSIGN"):
+            self.operator = word
         if kind == "DEF":
             self.def_place = len(self.tokens)
         self.tokens.append(Token(kind, word, start, end, self.first))

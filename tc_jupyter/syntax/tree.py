@@ -170,7 +170,8 @@ class Comprehension:
     """`target(indices) operator value where clauses`; `indices` is `None` when there are no parentheses.
 
     `H = layer(X)` has this form too: the checker decides whether it is a call of a def.
-    `matched` is the accepted and ignored `<=> library(...)`.
+    `matched` is the accepted and ignored `<=> library(...)`. `argmin` and `argmax` may have `at`, what a position is, and
+    `extreme`, the target of the value itself with its indices: `V(n), P(n) argmax=! X(n, h, w) at h*W + w`.
     """
 
     target: Name
@@ -181,6 +182,8 @@ class Comprehension:
     matched: Apply[Expression] | None = None
     span: Span = field(default=NO_SPAN, compare=False)
     operator_span: Span = field(default=NO_SPAN, compare=False)
+    at: Expression | None = None
+    extreme: tuple[Name, tuple[Expression, ...] | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,10 +106,9 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
         : [];
     case 'SizeName':
       return language === 'tc' ? pythonKeyword(node, slice) : [];
+    case 'AssignOp':
     case 'UpdateOp':
-      return /^a/.test(text(node, slice))
-        ? [{ from: node.from, to: node.to, code: 'TC501', message: `\`${text(node, slice)}\` is reserved and has no meaning yet` }]
-        : [];
+      return language === 'tc' ? lastMark(node, slice) : [];
     case 'Results':
       return node.getChild('Result') || node.getChild('⚠') ? [] : [{ from: node.from, to: node.to, code: 'TC210', message: 'a def has at least one result' }];
     case 'Dims':
@@ -240,6 +239,12 @@ const PYTHON_KEYWORDS = new Set(
     'import in is lambda nonlocal not or pass raise return try while with yield'
   ).split(' ')
 );
+
+// the `!` of `Y(i) =! X(i)` belongs to the operator; in `Y(i) =!b` it negates `b`
+function lastMark(node: SyntaxNode, slice: Slice): Problem[] {
+  const op = text(node, slice);
+  return /^!\s/.test(slice(node.to, node.to + 2)) ? [{ from: node.from, to: node.to + 1, code: 'TC101', message: `there is no operator \`${op}!\`` }] : [];
+}
 
 function pythonKeyword(node: SyntaxNode, slice: Slice): Problem[] {
   const name = text(node, slice);

@@ -62,7 +62,19 @@ from tc_jupyter.loops import Block, For, Store, expressions, walk_statements
 from tc_jupyter.program import Binary, Call, DType, Expr, IndexVar, Read, Select, int64, walk
 
 from .known import KNOWN
-from .polynomial import Polynomial, add, as_expr, coefficient, mentions, moves, multiply, polynomial, scaled, step
+from .polynomial import (
+    Polynomial,
+    Product,
+    add,
+    as_expr,
+    coefficient,
+    mentions,
+    moves,
+    multiply,
+    polynomial,
+    scaled,
+    step,
+)
 from .prepare import has_read, maximum, plus, substitute, times, upper_limit
 
 BYTES_AHEAD = 6 << 10
@@ -221,9 +233,10 @@ def _rows(
         return []  # the same element for all lanes
     if len(strides) != len(read.indices) or not along <= loops.keys() or any(map(has_read, (*outer, last))):
         return None
+    place = _place_in_row(polynomial(last), (var, *loops)) if outer else polynomial(last)
     starts = [Polynomial(())]
-    for where, stride in zip((*outer, last), strides, strict=True):
-        starts = [add(starts[0], multiply(polynomial(where), stride))]
+    for where, stride in zip((*map(polynomial, outer), place), strides, strict=True):
+        starts = [add(starts[0], multiply(where, stride))]
     for name, loop in loops.items():
         if not moves(starts[0], name):
             continue
@@ -236,6 +249,15 @@ def _rows(
         coefficient(start, var) is not None and not any(moves(start, name) for name in loops) for start in starts
     )
     return starts if known else None
+
+
+def _place_in_row(last: Polynomial, moving: Collection[str]) -> Polynomial:
+    """The last index without sizes: the end of a row, which shorter vectors go through, is fetched with its beginning."""
+
+    def counts(product: Product) -> bool:
+        return not product or any(mentions(factor, name) for factor in product for name in moving)
+
+    return Polynomial(tuple((product, by) for product, by in last.terms if counts(product)))
 
 
 def _unlimited(index: Expr, moving: Collection[str]) -> Expr:

@@ -105,7 +105,16 @@ def _may_pay(graph: StageGraph, name: str) -> bool:
     reduces = stage.statement.operator != "=" or bool(stage.statement.reduction_indices)
     if name in graph.outputs or (users and reduces):
         return False
+    if len(users) > 1 and any(_is_compared(graph, stage.target, user) for user in users):
+        return False
     return all(_nodes_with(graph, name, user) <= LARGEST for user in users)
+
+
+def _is_compared(graph: StageGraph, tensor: str, user: Stage) -> bool:
+    """Whether a user looks for equal values: computed twice, one may differ from itself in its last bit."""
+    compared = (node for node in walk(user.statement.value) if isinstance(node, Binary) and node.op in ("==", "!="))
+    parts = (part for node in compared for side in (node.left, node.right) for part in walk(side))
+    return any(isinstance(part, Read) and graph.storage_name(part.tensor) == tensor for part in parts)
 
 
 def _nodes_with(graph: StageGraph, name: str, user: Stage) -> int:
