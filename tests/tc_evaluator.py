@@ -1117,7 +1117,8 @@ class Run:
     def residue(self, e):
         """Factor and remainder of `2*i + 1`."""
         names = list(dict.fromkeys(self.in_order(e)))
-        if len(names) != 1 or self.has_data(e) or any(isinstance(n, Name) and n.name not in names for n in walk(e)):
+        others = (isinstance(n, Extent) or (isinstance(n, Name) and n.name not in names) for n in walk(e))
+        if len(names) != 1 or self.has_data(e) or any(others):
             return None
         zero, one, two = (self.whole_at(e, {names[0]: n}) for n in (0, 1, 2))
         factor = one - zero
