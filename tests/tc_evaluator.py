@@ -158,7 +158,11 @@ def tokens(text):
                 place = more.end()
                 found.append(("op", match.group() + more.group()))
                 continue
-        if kind == "name" and match.group() in ("argmin", "argmax", "any", "all") and text[place : place + 2] == "=!":
+        if (
+            kind == "name"
+            and match.group() in ("argmin", "argmax", "any", "all", "lse")
+            and text[place : place + 2] == "=!"
+        ):
             place += 2
             found.append(("op", match.group() + "=!"))
             continue
@@ -2047,6 +2051,8 @@ class Run:
         """The tensor that a statement writes, made by the first one."""
         found = self.type_of(s.value)
         dtype = found.dtype
+        if s.op == "lse" and not is_float(dtype):
+            raise Rejected("TC212")
         if dtype == "bool" and s.op in ("+", "*"):
             found = Type("int32")
             dtype = "int32"
@@ -2115,6 +2121,8 @@ def weak_arithmetic(op, a, b):
 def identity(op, dtype):
     if op in ("+", "*"):
         return 0 if op == "+" else 1
+    if op == "lse":
+        return -math.inf
     if dtype == "bool":
         return op == "min"
     if is_float(dtype):
@@ -2142,6 +2150,8 @@ def combine(op, terms, dtype):
     values = [float(value) for value, _ in terms]
     if op in ("min", "max"):
         return combine_extremes(op, values, dtype), max((e for _, e in terms), default=0.0)
+    if op == "lse":
+        return log_of_sum(values, [e for _, e in terms], dtype)
     return (combine_sum if op == "+" else combine_product)(values, [e for _, e in terms], dtype)
 
 
@@ -2158,6 +2168,16 @@ def combine_extremes(op, values, dtype):
     if any(value != value for value in values):
         return math.nan
     return (min if op == "min" else max)([*values, identity(op, dtype)])
+
+
+def log_of_sum(values, errors, dtype):
+    """The logarithm of the sum of the powers of values."""
+    most = combine_extremes("max", values, dtype)
+    if not math.isfinite(most):
+        return most, 0.0
+    total = most + math.log(math.fsum(math.exp(value - most) for value in values))
+    step = 2.0 ** (1 - FLOAT_BITS[dtype]) * (len(values) + 8)
+    return to_float(total, dtype), max(errors) + step * (2 + abs(most) + abs(total)) + TINY
 
 
 def combine_sum(values, errors, dtype):

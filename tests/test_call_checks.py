@@ -282,3 +282,50 @@ def test_torch_arrays_are_arguments():
     assert module.g(x.bfloat16()).dtype == torch.bfloat16
     with pytest.raises(tc.CallError, match=r"TC607.*(?s:.*)\.to\(torch\.float32\)"):
         module.f(x.double(), x)
+
+
+def repeated(*shape):
+    """An array of one byte: its elements are all the same one."""
+    return np.broadcast_to(np.int8(5), shape)
+
+
+TOO_LARGE = {
+    "an element times a size": ("I(j)*N/N >= 0 && I(j)*N/N < L ? T(I(j)*N/N) : 9", (1 << 40, 1), "`N\\*I\\(j\\)`.*`N` is 1099511627776"),
+    "a product of sizes in a condition": ("N*M > 3 ? 1 : T(j)", (1 << 40, 1 << 40), "`N\\*M`.*`N` is.*`M` is"),
+    "a product of sizes in a value": ("1.0/(N*N*N)", (1 << 22, 1), "`N\\*N\\*N`"),
+    "a subscript": ("j + N*N*N < 8 ? T(j + N*N*N) : 9", (1 << 22, 1), "`N\\*N\\*N`"),
+    "a cast of a size": ("int32(N) < 0 ? T(j + N) : 9", (1 << 31, 1), "`N` may.*32 bits"),
+    "a sum of sizes": ("T(j + (N + M)/N - 2)", (1 << 62, 1 << 62), "`N \\+ M`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_sizes_whose_arithmetic_would_wrap_are_refused(name, target):
+    text, sizes, words = TOO_LARGE[name]
+    f = tc.compile(
+        f"def f(int8(N) X, int8(M) Z, int32(K) I, int32(L) T) -> (Y) {{ Y(j) = {text} where j in 0:K }}",
+        target=target,
+        allow=ALLOW,
+    ).f
+    i, t = integers(0, 1 << 24, -(1 << 24), 1), np.arange(8, dtype=np.int32)
+    small = f(repeated(3), repeated(3), integers(0, 1, 2, 3), t)
+    assert small.shape == (4,)
+    with refused("TC502", words):
+        f(repeated(sizes[0]), repeated(sizes[1]), i, t)
+
+
+def test_sizes_that_are_large_alone_are_not_refused():
+    module = tc.compile(
+        """
+def at_the_end(int8(N) X) -> (Y) { Y(j) = X(j + N - 5) where j in 0:2 }
+def rows(int8(N, M) X) -> (Y) { Y(i) +=! X(i, j) where i in N-4:N }
+def hashed(int8(N) X, int32(L) T) -> (Y) { Y(j) = T((j * 6364136223846793005) % L) where j in 0:8 }
+def flat(int8(N) X, int32(K) I) -> (Y) { Y(j) = X(I(j) * 4 + N - 40) }
+""",
+        allow=ALLOW,
+    )
+    assert module.at_the_end(repeated(1 << 62)).tolist() == [5, 5]
+    assert module.rows(np.broadcast_to(np.int8([[1, 2, 3]]), (1 << 60, 3))).tolist() == [6] * 4
+    assert module.hashed(repeated(1 << 61), np.arange(8, dtype=np.int32)).tolist() == [0, 5, 2, 7, 4, 1, 6, 3]
+    assert module.flat(repeated(1 << 40), integers(0, 9)).tolist() == [5, 5]

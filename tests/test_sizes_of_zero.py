@@ -83,3 +83,34 @@ def test_a_call_is_refused_if_and_only_if_a_read_leaves_its_array(seed):
                 function(*call)
         else:
             function(*call)
+
+
+@pytest.mark.parametrize("kind", ["float", "bfloat16", "double", "int"])
+@pytest.mark.parametrize("target", ["interpreter", "cpu"])
+@pytest.mark.parametrize(
+    ("guard", "taken"),
+    [
+        ("(0 < K ? T(0) : 1) == 0", False),
+        ("(0 < K && K > 7 ? T(0) : 2) <= 1", False),
+        ("(K > 0 ? T(0) : 1) != 0", True),
+        ("!((K >= 1 ? T(0) : 1) == 1)", False),
+    ],
+)
+def test_numbers_that_a_size_of_0_chooses_decide_about_reads(guard, taken, target, kind):
+    """Where `K` is 0, no element is compared: a read that the comparison leaves out does not take place."""
+    if kind == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    one = "1" if kind == "int" else "1.0"
+    guard = guard.replace(": 1", f": {one}").replace(": 2", f": {one.replace('1', '2')}")
+    text = f"""def f({kind}(K) A, {kind}(N) B) -> (Y) {{
+        T(i) = A(i) * 2 where i in 0:K
+        Y(i) = {guard} ? T(max(min(i, K - 1), 0)) : B(i) where i in 0:N
+    }}"""
+    f = tc.compile(text, target=target, allow=QUIET).f
+    dtype = {"float": "f4", "double": "f8", "int": "i4"}.get(kind) or __import__("ml_dtypes").bfloat16
+    a, b = np.zeros(0, dtype), np.ones(3, dtype)
+    if taken:
+        with pytest.raises(CallError):
+            f(a, b)
+    else:
+        np.testing.assert_array_equal(f(a, b), b)

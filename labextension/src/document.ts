@@ -122,9 +122,20 @@ export function subjectOf(state: EditorState, cell: TcCell): Subject {
 // cells above that define a name which this cell calls and does not define
 function earlierCells(state: EditorState, context: CellContext, cell: TcCell): NonNullable<Subject['earlier']> {
   const panel = context.session.panelOf(context.shared);
-  if (panel === null) {
+  const open = panel === null ? [] : calledElsewhere(state, cell);
+  if (panel === null || open.length === 0) {
     return [];
   }
+  const cells = context.session.cellsOf(panel);
+  const here = cells.findIndex(other => other.shared === context.shared);
+  return cells
+    .slice(0, Math.max(0, here))
+    .filter(other => other.defs.some(name => open.includes(name)))
+    .map(other => ({ cell: other.id, magic: other.magic, source: other.body }));
+}
+
+/** Names that a cell calls and does not define: what they are, the namespace and cells above say. */
+export function calledElsewhere(state: EditorState, cell: TcCell): string[] {
   const builtin = new Set<string>([...vocabularies[cell.language].functions, ...vocabularies[cell.language].reductions]);
   const called = new Set<string>();
   const own = new Set<string>();
@@ -137,16 +148,7 @@ function earlierCells(state: EditorState, context: CellContext, cell: TcCell): N
       }
     }
   });
-  const open = [...called].filter(name => !builtin.has(name) && !own.has(name));
-  if (open.length === 0) {
-    return [];
-  }
-  const cells = context.session.cellsOf(panel);
-  const here = cells.findIndex(other => other.shared === context.shared);
-  return cells
-    .slice(0, Math.max(0, here))
-    .filter(other => other.defs.some(name => open.includes(name)))
-    .map(other => ({ cell: other.id, magic: other.magic, source: other.body }));
+  return [...called].filter(name => !builtin.has(name) && !own.has(name));
 }
 
 export interface Asked {

@@ -7,7 +7,7 @@ import { h } from './dom.js';
 import { describe } from './kernel.js';
 import { readCode, readSchedule, type Diagnostic, type FunctionInfo } from './protocol.js';
 import type { CellResult, Freshness, NotebookCell, TcSession } from './session.js';
-import { defTitle, diagnosticsView, exampleSizes, preconditionsView, rangesView, shapesView, sizeControls, spaceView, type SpaceChoice } from './views.js';
+import { defTitle, diagnosticsView, exampleSizes, preconditionsView, rangesView, shapesView, sizeControls, spaceView, table, type SpaceChoice } from './views.js';
 
 const TABS = ['Ranges', 'Preconditions', 'Iteration space', 'Schedule', 'Code'] as const;
 type Tab = (typeof TABS)[number];
@@ -246,7 +246,7 @@ export class SidePanel extends Widget {
       ...(view.primitives.length > 0 ? [h('p', { class: 'tc-caption' }, 'schedule'), h('pre', { class: 'tc-code' }, view.primitives.join('\n'))] : []),
       h('p', { class: 'tc-caption' }, 'loops'),
       h('pre', { class: 'tc-code', 'data-tc-code': 'schedule' }, view.loops),
-      ...(rows.length > 0 ? [h('table', { class: 'tc-table' }, h('thead', {}, h('tr', {}, ...['stage', 'loop', 'min', 'extent', ''].map(t => h('th', {}, t)))), h('tbody', {}, ...rows.map(row => h('tr', {}, ...row.map(t => h('td', {}, t))))))] : []),
+      ...(rows.length > 0 ? [table(['stage', 'loop', 'min', 'extent', ''], rows, 'the loops as a table', false)] : []),
       ...[...view.diagnostics, ...(view.note === null ? [] : [view.note])].map(text => h('p', { class: 'tc-caption' }, text))
     );
   }

@@ -13,7 +13,8 @@ import type { EditorView } from '@codemirror/view';
 import { languageOf } from './cells.js';
 import { listenForKeys, startCompletion } from './complete.js';
 import { nextDiagnostic, previousDiagnostic, quickFix } from './diagnostics.js';
-import { readState, recheck } from './document.js';
+import { calledElsewhere, readState, recheck } from './document.js';
+import { keeping, TEXTS } from './excerpts.js';
 import { definition, format, rename, reveal } from './edits.js';
 import { tcEditor } from './editor.js';
 import { support, type LanguageName } from './grammar/language.js';
@@ -71,8 +72,8 @@ export const editorPlugin: JupyterFrontEndPlugin<TcSession> = {
     NotebookActions.executed.connect((_, { notebook, cell }) => {
       const source = cell.model.sharedModel.getSource();
       const panel = tracker?.find(item => item.content === notebook) ?? null;
-      if (panel !== null && (languageOf(source) !== null || source.includes('tc_jupyter'))) {
-        recheckAll(panel);
+      if (panel !== null) {
+        checkAgain(panel, languageOf(source) !== null || source.includes('tc_jupyter'));
       }
     });
     return session;
@@ -84,11 +85,11 @@ function viewOf(cell: Cell | null): EditorView | null {
   return (cell?.editor as CodeMirrorEditor | null | undefined)?.editor ?? null;
 }
 
-// what a cell may call has changed
-function recheckAll(panel: NotebookPanel): void {
-  for (const cell of panel.content.widgets) {
-    const view = viewOf(cell);
-    if (view !== null && readState(view.state) !== null) {
+// A cell that ran may have changed what the others may call: a name of Python takes that of a def. `every`: also those that call nothing.
+function checkAgain(panel: NotebookPanel, every: boolean): void {
+  for (const view of panel.content.widgets.map(viewOf)) {
+    const found = view === null ? null : readState(view.state);
+    if (view !== null && found !== null && (every || calledElsewhere(view.state, found).length > 0)) {
       view.dispatch({ effects: recheck.of(null) });
     }
   }
@@ -200,13 +201,19 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
 
 export const outputPlugin: JupyterFrontEndPlugin<void> = {
   id: `${ID}:output`,
-  description: 'Renderer of the saved cards',
+  description: 'Renderer of the saved cards; lines of messages in outputs of text',
   autoStart: true,
   requires: [IRenderMimeRegistry],
   optional: [ITcSession],
   activate: (_: JupyterFrontEnd, registry: IRenderMimeRegistry, session: TcSession | null) => {
     // ipywidgets has rank -10: below it, the card would be a missing widget in a reopened notebook
     registry.addFactory(rendererFactory(session), -20);
+    for (const mime of TEXTS) {
+      const factory = registry.getFactory(mime);
+      if (factory !== undefined) {
+        registry.addFactory(keeping(factory, mime));
+      }
+    }
   }
 };
 

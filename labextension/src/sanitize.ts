@@ -48,7 +48,8 @@ const COLOUR = /^(?:#[0-9a-f]{3,8}|[a-z]+|(?:rgba?|hsla?)\([\d\s.,%/]+\)|var\(--
 const MIX = /^color-mix\(in srgb, ?(#[0-9a-f]{3,8}|[a-z]+|var\(--jp-[\w-]+\))( \d+%)?, ?(#[0-9a-f]{3,8}|[a-z]+)( \d+%)?\)$/i;
 const CALL = /^(?:url\(#tc[\w-]*|(?:translate|rotate|scale|matrix|rgba?|hsl)\([\d\s.,%e-]*)\)/i;
 const LENGTH = /^(?:0|auto|normal|none|inherit|-?\.?\d[\d.]{0,7}(?:px|em|rem|ch|ex|%)?)$/i;
-const FONT_SIZE = /^max\((?:var\(--jp-[\w-]+, ?\d{1,3}px\)(?:, ?(?=v)|(?=\))))+\)$/;
+const CHOSEN = 'var\\(--jp-[\\w-]+, ?\\d{1,3}px\\)';
+const FONT_SIZE = new RegExp(`^max\\((?:(?:${CHOSEN}|calc\\(${CHOSEN} - \\dpx\\))(?:, ?(?=[vc])|(?=\\))))+\\)$`);
 const POSITIVE = /^(?!-)/;
 const WORD = /^[a-z-]+$/i;
 const FONT = /^[\w\s,'"-]*$/;

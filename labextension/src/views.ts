@@ -53,7 +53,7 @@ function extent(index: IndexRange, sizes: Sizes): number | null {
 }
 
 // in a narrow panel the cells of a row `flow` below each other instead of leaving it; the roles say that it is still a table
-function table(head: readonly string[], rows: readonly (readonly Child[])[], label: string, flow = true): HTMLElement {
+export function table(head: readonly string[], rows: readonly (readonly Child[])[], label: string, flow = true): HTMLElement {
   return h(
     'div',
     { class: flow ? 'tc-scroll tc-flow' : 'tc-scroll' },
@@ -247,7 +247,7 @@ function choices(all: readonly Statement[], chosen: Statement, axes: readonly Ax
   ];
 }
 
-function picture(statement: Statement, x: Axis, y: Axis | undefined): HTMLElement | SVGElement {
+function picture(statement: Statement, x: Axis, y: Axis | undefined): HTMLElement {
   const rows = y === undefined || y === x ? 1 : y.count;
   const label = `iteration space of ${statement.target}: ${x.index.name} from ${x.lower}, ${x.count} values` + (y && y !== x ? `; ${y.index.name} from ${y.lower}, ${y.count} values` : '');
   if (x.count === 0 || rows === 0) {
@@ -256,36 +256,44 @@ function picture(statement: Statement, x: Axis, y: Axis | undefined): HTMLElemen
   return x.count * rows <= SVG_LIMIT ? svgPicture(x, y, rows, label) : canvasPicture(x.count, rows, label);
 }
 
+/** Pictures are drawn in units of which an em has 13, with letters of 12, so they are as large as the text around them. */
+const EM = 13;
+const LETTERS = 12;
 const CELL = 16;
-const MARGIN = 30;
+const LEFT = 14;
+const LEADING = 15;
+const em = (units: number): string => `${(units / EM).toFixed(2)}em`;
+/** Units that a line of letters of a code font takes. */
+const wide = (text: string): number => 0.63 * LETTERS * text.length;
 
-function svgPicture(x: Axis, y: Axis | undefined, rows: number, label: string): SVGElement {
+function svgPicture(x: Axis, y: Axis | undefined, rows: number, label: string): HTMLElement {
+  const axes = y === undefined || y === x ? [x] : [x, y];
+  const names = axes.map((axis, k) => `${axis.index.name} ${'→↓'[k]} ${axis.lower} .. ${axis.lower + axis.count - 1}`);
   const step = Math.max(4, Math.min(CELL, 360 / x.count));
-  const width = MARGIN + step * x.count + 10;
-  const height = MARGIN + step * rows + 10;
-  const dash = (axis: Axis | undefined): string | null => (axis?.index.kind === 'reduction' ? '4 3' : null);
+  const top = 8 + LEADING * names.length;
+  const width = LEFT + Math.max(step * x.count + 10, ...names.map(wide));
+  const height = top + step * rows + 10;
+  const ends = [{ x2: LEFT + step * x.count, y2: top - 4 }, { x2: LEFT - 4, y2: top + step * rows }];
+  const lines = axes.map((axis, k) => {
+    const dash = axis.index.kind === 'reduction' ? '4 3' : null;
+    return s('line', { x1: k === 0 ? LEFT : LEFT - 4, y1: k === 0 ? top - 4 : top, ...ends[k], class: 'tc-axis', 'stroke-dasharray': dash });
+  });
+  const texts = names.map((name, k) => s('text', { x: LEFT, y: LETTERS + LEADING * k, 'font-size': LETTERS, class: 'tc-axis-name' }, name));
   const points: SVGElement[] = [];
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < x.count; column++) {
-      const at = `${x.index.name} = ${x.lower + column}` + (y && y !== x ? `, ${y.index.name} = ${y.lower + row}` : '');
-      const place = { cx: MARGIN + step * (column + 0.5), cy: MARGIN + step * (row + 0.5), r: step * 0.3, class: 'tc-point' };
+      const at = axes.map((axis, k) => `${axis.index.name} = ${axis.lower + (k === 0 ? column : row)}`).join(', ');
+      const place = { cx: LEFT + step * (column + 0.5), cy: top + step * (row + 0.5), r: step * 0.3, class: 'tc-point' };
       points.push(s('circle', place, s('title', {}, at)));
     }
   }
-  return s(
-    'svg',
-    { class: 'tc-picture', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': label },
-    s('line', { x1: MARGIN, y1: MARGIN - 4, x2: width - 4, y2: MARGIN - 4, class: 'tc-axis', 'stroke-dasharray': dash(x) }),
-    s('text', { x: MARGIN, y: MARGIN - 10, class: 'tc-axis-name' }, `${x.index.name} → ${x.lower} .. ${x.lower + x.count - 1}`),
-    y && y !== x ? s('line', { x1: MARGIN - 4, y1: MARGIN, x2: MARGIN - 4, y2: height - 4, class: 'tc-axis', 'stroke-dasharray': dash(y) }) : null,
-    y && y !== x ? s('text', { x: -MARGIN, y: MARGIN - 14, transform: 'rotate(-90)', 'text-anchor': 'end', class: 'tc-axis-name' }, `${y.index.name} ↓`) : null,
-    ...points
-  );
+  const size = { viewBox: `0 0 ${width} ${height}`, width: em(width), height: em(height) };
+  return h('div', { class: 'tc-scroll' }, s('svg', { class: 'tc-picture', ...size, role: 'img', 'aria-label': label }, ...lines, ...texts, ...points));
 }
 
 function canvasPicture(columns: number, rows: number, label: string): HTMLElement {
   const height = Math.max(24, Math.min(360, Math.round((480 * rows) / columns)));
-  const canvas = h('canvas', { class: 'tc-picture', width: 480, height, role: 'img', 'aria-label': label });
+  const canvas = h('canvas', { class: 'tc-picture', width: 480, height, style: `width:${em(480)};max-width:100%`, role: 'img', 'aria-label': label });
   const drawn = { columns: Math.min(columns, 240), rows: Math.min(rows, Math.max(1, height >> 1)) };
   const context = canvas.getContext('2d');
   if (context !== null) {

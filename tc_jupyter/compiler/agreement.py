@@ -1,8 +1,9 @@
-"""Whether two results of a def agree: integers exactly, floats up to what the roundings of the def leave open.
+"""Whether two results of a def agree: up to what the roundings of the def leave open, and otherwise exactly.
 
 Comes in: a program with its ranges, the sizes and the arguments of a call. Goes out: a `Judge` of its results. Elements that differ
 by no more than the last rounding agree. Of the others, those that differ most and some more are evaluated (`spread`), and may
-differ by a multiple of what they move by when the roundings of the def are other ones.
+differ by a multiple of what they move by when the roundings of the def are other ones. Integers and `bool` that differ must lie
+where these roundings lead.
 
 Worked example: `s +=! x(i) * y(i)` over 4096 elements of size 1, in `float32`. If all products have one sign, `s` is 4096 and moves
 by about `200 * 4096 / 2**24`; if they cancel and `s` is 64, by about `27000 / 2**24`.
@@ -21,12 +22,14 @@ from tc_jupyter.program import DType, Program
 from tc_jupyter.ranges import Ranges
 from tc_jupyter.runtime.arrays import ArgumentProblem, host_array
 
-from .spread import LEAST, UNIT, Spread, TooMuch
+from .spread import LEAST, UNIT, Moved, Spread, TooMuch
 
 Array = npt.NDArray[Any]
 
 TIMES = 2.0
 """By so many times its spread two results may differ."""
+DECISION = 6
+"""Where conditions decide, integers have a few values; where they have more, they are numbers that were rounded."""
 ROUNDINGS = 32
 """Last roundings that two results may have besides."""
 FIRST = 16
@@ -35,8 +38,8 @@ MOST = 1 << 12
 """So many at most that differ most, differ most relative to their size, or are drawn at random."""
 WORK = 1 << 22
 """Operations on elements that a judgement may take; it takes some hundredths of a second."""
-PATIENCE = 32
-"""As many times more it takes before it goes without."""
+PATIENCE = 384
+"""As many times more it takes before it goes without: a second or two."""
 MANY, OPERATIONS = 1 << 14, 32
 """Roundings that are allowed where a def is not known: of a long sum, and of the other operations."""
 
@@ -65,29 +68,21 @@ class Judge:
         """Leave out what was evaluated."""
         return Judge, (self.program, self.ranges, self.sizes, self.arguments, self.tf32)
 
-    def accepts(self, number: int, first: Array, second: Array) -> bool:
-        """Whether the elements of one result agree, as doubles.
+    def dtype(self, number: int) -> DType:
+        """The type of a result."""
+        return self.program.tensor(self.program.results[number]).dtype
 
-        NaN and infinities must stand at the same places, but where a rounding decides about them.
-        """
-        name = self.program.results[number]
-        dtype = self.program.tensor(name).dtype
-        apart, unequal = _apart(first, second)
-        open_ = np.flatnonzero(unequal | (apart > _last(first, dtype)))
-        if not open_.size:
-            return True
+    def accepts(self, number: int, pair: _Floats | _Whole) -> bool:
+        """Whether the elements of one result agree."""
         work = float(WORK)
-        for looked, part in enumerate(_parts(open_, apart, unequal, first)):
+        for looked, part in enumerate(_parts(pair)):
             try:
-                moved = self._spread().of(name, part, work if looked else PATIENCE * work)
+                moved = self._spread().of(self.program.results[number], part, work if looked else PATIENCE * work)
             except TooMuch:
-                return looked > 0 or usual(dtype, first, second)
-            allowed = _last(first[part], dtype) + TIMES * _steady(
-                moved.spread, np.maximum(_size(first[part]), _size(second[part]))
-            )
-            if not np.all(moved.unsure | (~unequal[part] & (apart[part] <= allowed))):
+                return looked > 0 or pair.usual()
+            if not pair.led_to(part, moved).all():
                 return False
-            work = max(0.0, min(work, self._spread().left))
+            work = max(0.0, min(work, self._spread().budget.left))
         return True
 
     def _spread(self) -> Spread:
@@ -114,23 +109,63 @@ def _close(number: int, expected: Any, found: Any, judge: Judge | None) -> bool:
         first, second = (np.asarray(host_array(value)) for value in (expected, found))
         if first.shape != second.shape:
             return False
-        if first.dtype.kind in "iub":
-            return bool(np.array_equal(first, second))
-        doubles = _doubles(first), _doubles(second)
+        dtype = judge.dtype(number) if judge else DType(first.dtype.name)
+        pair = _Floats(dtype, first, second) if dtype.is_float else _Whole(first, second)
     except (ArgumentProblem, TypeError, ValueError):
         return False
-    return usual(DType(first.dtype.name), *doubles) if judge is None else judge.accepts(number, *doubles)
+    return pair.usual() if judge is None else judge.accepts(number, pair)
 
 
-def usual(dtype: DType, first: Array, second: Array) -> bool:
-    """Whether elements agree where nothing is known but their type: they may be long sums of terms as large as the largest."""
-    apart, unequal = _apart(first, second)
-    size = _size(first)
-    # what is stored in fewer bits than it is computed in may have been so before, too
-    own = UNIT[dtype] if dtype.compute is not dtype else 0.0
-    relative = UNIT[dtype.compute] * (OPERATIONS + MANY) + 4 * own
-    allowed = (relative + 4 * UNIT[dtype]) * size + relative * float(np.max(size, initial=0.0)) + LEAST[dtype]
-    return not unequal.any() and bool(np.all(apart <= allowed))
+class _Floats:
+    """Elements of two results, as doubles. NaN and infinities stand at the same places, but where a rounding decides about them."""
+
+    def __init__(self, dtype: DType, first: Array, second: Array) -> None:
+        self.dtype, self.first, self.second = (
+            dtype,
+            *(np.asarray(each, np.float64).reshape(-1) for each in (first, second)),
+        )
+        self.apart, self.unequal = _apart(self.first, self.second)
+        self.open = np.flatnonzero(self.unequal | (self.apart > _last(self.first, dtype)))
+
+    def led_to(self, part: Array, moved: Moved) -> Array:
+        """Whether roundings may have led to both."""
+        first, second = self.first[part], self.second[part]
+        spread = _steady(moved.spread, np.maximum(_size(first), _size(second)))
+        allowed = _last(first, self.dtype) + np.maximum(TIMES * spread, moved.reach)
+        return moved.unsure | (~self.unequal[part] & (self.apart[part] <= allowed))
+
+    def usual(self) -> bool:
+        """Whether they agree where nothing is known but their type: they may be long sums of terms as large as the largest."""
+        size, dtype = _size(self.first), self.dtype
+        # what is stored in fewer bits than it is computed in may have been so before, too
+        own = UNIT[dtype] if dtype.compute is not dtype else 0.0
+        relative = UNIT[dtype.compute] * (OPERATIONS + MANY) + 4 * own
+        allowed = (relative + 4 * UNIT[dtype]) * size + relative * float(np.max(size, initial=0.0)) + LEAST[dtype]
+        return not self.unequal.any() and bool(np.all(self.apart <= allowed))
+
+
+class _Whole:
+    """Elements of two results that are integers or `bool`."""
+
+    def __init__(self, first: Array, second: Array) -> None:
+        self.first, self.second = first.reshape(-1), second.reshape(-1)
+        self.unequal = self.first != self.second
+        self.apart = np.abs(self.first.astype(np.float64) - self.second.astype(np.float64))
+        self.open = np.flatnonzero(self.unequal)
+
+    def led_to(self, part: Array, moved: Moved) -> Array:
+        """Whether roundings may have led to both: each lies among the samples or, where these differ as floats do, is near them."""
+        far = np.where(moved.different > DECISION, TIMES * moved.spread, 0.0)
+
+        def reached(found: Array) -> Array:
+            near = (far > 0) & (np.abs(found.astype(np.float64) - moved.middle) <= far)
+            return near | ((found >= moved.low) & (found <= moved.high))
+
+        return reached(self.first[part]) & reached(self.second[part])
+
+    def usual(self) -> bool:
+        """Whether they agree where nothing is known about the def."""
+        return not self.open.size
 
 
 def _apart(first: Array, second: Array) -> tuple[Array, Array]:
@@ -163,11 +198,14 @@ def _size(array: Array) -> Array:
     return np.where(np.isfinite(array), np.abs(array), 0.0)
 
 
-def _parts(places: Array, apart: Array, unequal: Array, first: Array) -> Iterator[Array]:
+def _parts(pair: _Floats | _Whole) -> Iterator[Array]:
     """Places in the order in which they are worth a look: by difference, by relative difference and at random, in turns."""
+    places = pair.open
+    if not places.size:
+        return
     random = np.random.default_rng(0)
-    far = np.where(unequal[places], np.inf, apart[places])
-    own = np.abs(first[places])
+    far = np.where(pair.unequal[places], np.inf, pair.apart[places])
+    own = np.abs(pair.first[places].astype(np.float64))
     relative = far / np.where(np.isfinite(own) & (own > 0), own, LEAST[DType.FLOAT32])
     yield places[np.unique([np.argmax(far), np.argmax(relative), *random.integers(0, places.size, FIRST - 2)])]
     mixed = random.permutation(places.size) if places.size <= MOST else random.integers(0, places.size, MOST)
@@ -183,10 +221,6 @@ def _largest(values: Array) -> Array:
     """Places of the largest values, `MOST` of them at most, the largest first."""
     found = np.argpartition(-values, MOST)[:MOST] if values.size > MOST else np.arange(values.size)
     return found[np.argsort(-values[found])]
-
-
-def _doubles(array: Array) -> Array:
-    return np.asarray(array, np.float64).reshape(-1)
 
 
 def _argument(value: Any, dtype: DType) -> Array:

@@ -464,7 +464,8 @@ class Definition:
         lengths = [*(text for _, _, shape in results for text in shape), *_texts(self._extents)]
         present = [f"{text} > 0" for text in dict.fromkeys((*lengths, *program.sizes)) if not text.isdecimal()]
         on_sizes = [item.text for item in checked if item.kind == "SIZE"]
-        tests = tuple(dict.fromkeys([*on_sizes, *filter(None, regions), *present]))
+        fitting = self.numbers.numbers.fitting if self.options.check != "none" else ()
+        tests = tuple(dict.fromkeys([*on_sizes, *filter(None, regions), *present, *fitting]))
         roots = {name: root_of(program, name) for name in program.results}
         by_shape = self.by_class and has_classes(program)
         few = few_sizes(program, found.ranges) if self.by_class and not by_shape else {}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from math import prod
 from typing import Any, assert_never
 
@@ -63,8 +63,12 @@ LANE = 1 << 14
 """Longer sums are kept in several partial sums, or combined pairwise."""
 CHUNK = 1 << 16
 """Elements that are evaluated at a time."""
-SLOW = 50
-"""As many operations take as long as one function that is called for one element after another."""
+SLOW, KEPT = 50, 80
+"""As many operations take as long as a function that is called for one element after another, and as a value that is kept."""
+FULL = 1 << 27
+"""Where a sum, or a largest or smallest term, takes more operations than this, only some of its terms are disturbed."""
+LARGEST, OTHERS = 256, 64
+"""Those are one of so many, the largest ones, and one of so many others, at random; each of these stands for those left out."""
 _LEVELS = np.concatenate([np.linspace(-2, -0.5, 128), np.linspace(0.5, 2, 128)])
 """Random errors: of sizes that differ little, so that few samples are accidents, and large: some results move only then."""
 _EXACT = frozenset({
@@ -111,7 +115,26 @@ _OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
     "&&": np.logical_and,
     "||": np.logical_or,
 }
+_PICKED: dict[str, Callable[[Array], Array]] = {"+": np.abs, "max": np.positive, "min": np.negative}
+"""Reductions of which some terms tell enough, and what is large for those that tell most."""
 _COMBINED: dict[str, np.ufunc] = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+class Budget:
+    """As many operations on an element as may still be done."""
+
+    def __init__(self) -> None:
+        self.left = 0.0
+
+    def pay(self, work: float) -> None:
+        """Take work from it.
+
+        Raises:
+            TooMuch: there is not as much.
+        """
+        self.left -= work
+        if self.left < 0:
+            raise TooMuch
 
 
 class TooMuch(Exception):
@@ -124,11 +147,33 @@ class Moved:
 
     Attributes:
         spread: the root of the mean square of what every element moves by; samples that are no numbers are left out.
+        reach: by how much the sample moved that moved most: a condition that few roundings change shows here.
+        middle, low, high: the sample that is not disturbed, the smallest and the largest one.
+        different: how many samples have a value of their own.
         unsure: whether some of the samples are numbers and others are not.
     """
 
     spread: Array
+    reach: Array
+    middle: Array
+    low: Array
+    high: Array
+    different: Array
     unsure: Array
+
+    @staticmethod
+    def of(samples: Array) -> Moved:
+        """What samples say, the first of which is not disturbed."""
+        doubles = samples.astype(np.float64)
+        usual = np.isfinite(doubles)
+        both = usual[1:] & usual[0]
+        deviations = np.where(both, doubles[1:] - doubles[0], 0.0)
+        spread = np.sqrt((deviations * deviations).sum(0) / np.maximum(1, np.count_nonzero(both, axis=0)))
+        reach = np.abs(deviations).max(0, initial=0.0)
+        unsure = np.asarray(usual.any(0) & ~usual.all(0))
+        in_order = np.sort(samples, axis=0)
+        different = 1 + np.count_nonzero(in_order[1:] != in_order[:-1], axis=0)
+        return Moved(spread, reach, doubles[0], in_order[0], in_order[-1], different, unsure)
 
 
 class _Written:
@@ -143,6 +188,8 @@ class _Written:
     def missing(self, positions: Array) -> Array:
         """Those of the positions that were not evaluated, each once, in order."""
         new = positions[self.slots[positions] == 0]
+        if (new[1:] > new[:-1]).all():
+            return new
         if new.size * 4 < self.slots.size:
             return np.unique(new)
         asked = np.zeros(self.slots.size, np.bool_)
@@ -179,13 +226,15 @@ class Spread:
         sizes: Mapping[str, int],
         arrays: Mapping[str, Array],
         tf32: bool = False,
+        budget: Budget | None = None,
+        samples: int = SAMPLES,
     ) -> None:
         self.program = replace(program, statements=tuple(map(with_condition, program.statements)))
-        self.ranges, self.sizes, self.tf32 = ranges, sizes, tf32
+        self.ranges, self.sizes, self.tf32, self.samples = ranges, sizes, tf32, samples
         self.arrays = {name: np.ascontiguousarray(array).reshape(-1) for name, array in arrays.items()}
         self.written: dict[int, _Written] = {}
         self.random = np.random.default_rng(0)
-        self.left = 0.0
+        self.budget = budget or Budget()
         self.writers: dict[str, list[int]] = {}
         for number, statement in enumerate(program.statements):
             self.writers.setdefault(root_of(program, statement.target), []).append(number)
@@ -200,14 +249,11 @@ class Spread:
         Raises:
             TooMuch: this is not enough; what was evaluated so far is kept.
         """
-        self.left = work
+        self.budget.left = work
         with np.errstate(all="ignore"):
-            values = self.content(name, len(self.program.statements), positions[None, None, :], exact=True)[:, 0]
-            usual = np.isfinite(values)
-            deviations = np.where(usual[1:] & usual[0], values[1:] - values[0], 0.0)
-            counts = np.maximum(1, np.count_nonzero(usual[1:] & usual[0], axis=0))
-            spread = np.sqrt((deviations * deviations).sum(0) / counts)
-            return Moved(spread, np.logical_and(usual.any(0), ~usual.all(0)))
+            return Moved.of(
+                self.content(name, len(self.program.statements), positions[None, None, :], exact=True)[:, 0]
+            )
 
     # --- tensors
 
@@ -249,13 +295,28 @@ class Spread:
         if keeps(statement) and statement.reduction_indices:
             raise TooMuch  # every element would look for its point
         count = prod(high - low for low, high in self.reduced(statement))
-        self.left -= _Point(self, number).cost * max(1, count) * positions.size
-        if self.left < 0:
-            raise TooMuch
+        some = self._of_some_terms(number, count * positions.size)
+        self.budget.pay((_Point(self, number, some).cost * max(1, count) + self.kept) * positions.size)
         step = max(1, CHUNK // max(1, min(LANE, count)))
         for first in range(0, positions.size, step):
             part = positions[first : first + step]
-            written.add(part, *_Point(self, number).left_at(part))
+            written.add(part, *_Point(self, number, some).left_at(part))
+
+    def _of_some_terms(self, number: int, terms: int) -> bool:
+        """Whether only some terms of a reduction are disturbed, since all of them would take too long."""
+        point = _Point(self, number)
+        computed = sum(name not in self.arrays for name in point.statement.tensors_read())
+        return point.picks and (point.cost + computed * self.kept) * terms > FULL
+
+    @property
+    def kept(self) -> float:
+        """What it costs to keep an element."""
+        return KEPT * (self.samples + 1)
+
+    @cached_property
+    def plain(self) -> Spread:
+        """The same with nothing disturbed."""
+        return Spread(self.program, self.ranges, self.sizes, self.arrays, self.tf32, self.budget, samples=0)
 
     def range(self, statement: Statement, index: str) -> tuple[int, int]:
         """The range of an index."""
@@ -273,8 +334,10 @@ class Spread:
 
     def disturbed(self, values: Array, relative: float, absolute: Array | float = 0.0) -> Array:
         """All samples of values that have these errors; the first one stays as it is."""
-        result = np.empty((SAMPLES + 1, *values.shape[1:]))
-        half = SAMPLES // 2
+        if not self.samples:
+            return values
+        result = np.empty((self.samples + 1, *values.shape[1:]))
+        half = self.samples // 2
         noise = _LEVELS[self.random.integers(0, _LEVELS.size, (half, *values.shape[1:]), np.uint8)]
         result[:] = values
         size = np.abs(values[:1]) * relative + absolute
@@ -285,7 +348,7 @@ class Spread:
 
     def rounded(self, values: Array, dtype: DType, units: float, exact: bool = True) -> Array:
         """Values after a rounding; `exact`: it changes none that are exact and have few enough bits."""
-        if not dtype.is_float:
+        if not dtype.is_float or not self.samples:
             return values
         if values.shape[0] > 1 or not exact:
             return self.disturbed(values, units * UNIT[dtype])
@@ -332,19 +395,19 @@ class _Sum:
 
 
 class _Point:
-    """Evaluates one statement at some elements of its target."""
+    """Evaluates one statement at some elements of its target; `some`: with errors in some of the terms only."""
 
-    def __init__(self, spread: Spread, number: int) -> None:
-        self.spread, self.number = spread, number
+    def __init__(self, spread: Spread, number: int, some: bool = False) -> None:
+        self.spread, self.number, self.some = spread, number, some
         self.statement = spread.program.statements[number]
         self.dtype = spread.program.tensor(self.statement.target).dtype
         self.known: dict[Expr, Array] = {}
         self.indices: dict[str, Array] = {}
         self.sums = self.statement.operator == "+" and self.dtype.is_float and bool(self.statement.reduction_indices)
-        self.cost = self._cost()
+        self.cost, self.picks = self._cost()
 
-    def _cost(self) -> float:
-        """Operations on an element that a term takes, those on its samples counted each."""
+    def _cost(self) -> tuple[float, bool]:
+        """Operations on an element that a term takes, those on its samples counted each, and whether less of them can do."""
         value = self.statement.value
         nodes = list(walk(value))
         rare = sum(isinstance(node, Call) and node.function not in _ON_ARRAYS for node in nodes)
@@ -354,7 +417,12 @@ class _Point:
             if node.dtype.is_float and isinstance(node, Binary | Call) and not self._is_last(node)
         ]
         given = all(name in self.spread.arrays for name in self.statement.tensors_read())
-        return float((len(nodes) + SLOW * rare) * (1 if given and not computed else SAMPLES + 1))
+        plain = float(len(nodes) + SLOW * rare)
+        if given and not computed:
+            return plain, False
+        picks = self.dtype.is_float and self.statement.operator in _PICKED and bool(self.statement.reduction_indices)
+        each = 1 / LARGEST + 1 / OTHERS if self.some else 1.0
+        return plain * (self.some + each * (self.spread.samples + 1)), picks
 
     def _is_last(self, expr: Expr) -> bool:
         """Whether the rounding of this operation is one of the terms of a sum, and part of what the sum is disturbed by."""
@@ -397,15 +465,15 @@ class _Point:
         own = spread.reduced(statement)
         count = prod(high - low for low, high in own)
         if not own:
-            total = self._value(0, 1, positions.size, own)
+            total = self._value(np.arange(1), positions.size, own)
         elif statement.operator == "fold":
             return self._folded(positions, count, own)
         elif not count:
             total = self._nothing(positions.size)
+        elif self.some:
+            total = self._of_some(positions.size, count, own)
         else:
-            parts = (
-                self._value(first, min(LANE, count - first), positions.size, own) for first in range(0, count, LANE)
-            )
+            parts = (self._value(numbers, positions.size, own) for numbers in _lanes(count))
             total = self._summed(parts, count) if self.sums else self._reduced(parts, count)
         if not statement.accumulate and statement.operator != "fold":
             return total
@@ -415,14 +483,51 @@ class _Point:
         before = spread.content(statement.target, self.number, positions[None, None, :])
         return self._fold(before, total) if statement.operator == "fold" else self._two(before, total)
 
-    def _value(self, first: int, count: int, points: int, own: Sequence[tuple[int, int]]) -> Array:
-        """The right side at `count` values of the reduction indices, as array of all of these and all points."""
-        numbers = np.unravel_index(np.arange(first, first + count), [high - low for low, high in own]) if own else ()
+    def _value(self, terms: Array, points: int, own: Sequence[tuple[int, int]]) -> Array:
+        """The right side at some values of the reduction indices, as array of all of these and all points."""
+        numbers = np.unravel_index(terms, [high - low for low, high in own]) if own else ()
         for index, number, (low, _) in zip(self.statement.reduction_indices, numbers, own, strict=True):
             self.indices[index.name] = (number + low)[None, :, None]
         self.known = {}
         value = self._of(self.statement.value)
-        return np.broadcast_to(value, (value.shape[0], count, points))
+        return np.broadcast_to(value, (value.shape[0], terms.size, points))
+
+    def _of_some(self, points: int, count: int, own: Sequence[tuple[int, int]]) -> Array:
+        """A sum or an extreme of all terms, and what it moves by as some of them say.
+
+        One of the others stands for as many: too much for errors that do not depend on each other, but these are little beside the
+        errors of the additions of a sum as long.
+        """
+        plain = _Point(self.spread.plain, self.number)
+        plain.indices = dict(self.indices)
+        sums: _Sum | None = None
+        found: list[Array] = []
+        for numbers in _lanes(count):
+            terms = plain._value(numbers, points, own)
+            picked, weights = self._picked(terms[0])
+            some = self._value(numbers[picked], points, own)
+            if self.sums:
+                sums = _Sum.of(sums, terms)
+                some = (some - some[:1]) * weights[:, None]
+            found.append(
+                some.sum(1, keepdims=True)
+                if self.sums
+                else _COMBINED[self.statement.operator].reduce(some, 1, keepdims=True)
+            )
+        if sums is None:
+            return reduce(_COMBINED[self.statement.operator], found)
+        return self._with_errors(sums, count, sums.total + sum(found))
+
+    def _picked(self, terms: Array) -> tuple[Array, Array]:
+        """The largest terms of every point, or the smallest ones if those are looked for, some others, and what each stands for."""
+        keys = _PICKED[self.statement.operator](terms)
+        keys = np.where(np.isnan(keys), np.inf, keys)
+        count = len(terms)
+        largest = np.unique(np.argpartition(-keys, count // LARGEST, axis=0)[: count // LARGEST + 1])
+        others = np.delete(np.arange(count), largest)
+        some = self.spread.random.permutation(others)[: others.size // OTHERS + 1]
+        weights = np.repeat([1.0, others.size / max(1, some.size)], [largest.size, some.size])
+        return np.concatenate([largest, some]), weights
 
     def _nothing(self, points: int) -> Array:
         """What a reduction over an empty range gives, and what one starts from that nothing was written before."""
@@ -447,7 +552,7 @@ class _Point:
     def _folded(self, positions: Array, count: int, own: Sequence[tuple[int, int]]) -> Array:
         if count > LANE:
             raise TooMuch
-        values = self._value(0, count, positions.size, own) if count else np.zeros((1, 0, positions.size))
+        values = self._value(np.arange(count), positions.size, own) if count else np.zeros((1, 0, positions.size))
         total = self.spread.content(self.statement.target, self.number, positions[None, None, :])
         for k in range(count):
             total = self._fold(total, values[:, k : k + 1])
@@ -465,11 +570,14 @@ class _Point:
 
     def _summed(self, parts: Iterator[Array], count: int) -> Array:
         """A sum: roundings in all directions, those that lean to one side, and the cancellation of the terms."""
-        unit = UNIT[self.dtype.compute]
         sums = _Sum.of(None, next(parts))
         for terms in parts:
             sums = _Sum.of(sums, terms)
-        if sums.is_exact(unit):
+        return self._with_errors(sums, count, sums.total)
+
+    def _with_errors(self, sums: _Sum, count: int, total: Array) -> Array:
+        unit = UNIT[self.dtype.compute]
+        if sums.is_exact(unit) and bool((total == sums.total).all()):
             return sums.total
         own, squares = np.abs(sums.total[0, 0]), np.sqrt(sums.squares)
         error = unit * ((count**0.5 / 2) * (own + squares) + min(count, LANE) / 32 * own + OPERATION * sums.size)
@@ -477,7 +585,7 @@ class _Point:
             error = error + 2 * np.abs(sums.tried - sums.total[0, 0])
         if self.spread.tf32 and self.dtype is DType.FLOAT32:
             error = error + 2 * TF32 * (own + squares)
-        return self.spread.disturbed(sums.total, 0.0, error)
+        return self.spread.disturbed(total, 0.0, error)
 
     # --- expressions
 
@@ -555,6 +663,11 @@ class _Point:
         within = (whole > low) & (whole < high)
         limits = np.where(whole > 0, high, low).astype(_numpy(target))
         return np.where(within, np.where(within, whole, 0).astype(_numpy(target)), limits)
+
+
+def _lanes(count: int) -> Iterator[Array]:
+    """The numbers of terms that are summed at a time."""
+    return (np.arange(first, min(count, first + LANE)) for first in range(0, count, LANE))
 
 
 def _numpy(dtype: DType) -> type[Any]:

@@ -21,13 +21,16 @@ from .diagnostic import (
     Span,
 )
 from .nearest import edit_distance, nearest
-from .render import explain, index_sections, render
+from .render import NARROW, PAGE, WIDE, explain, index_sections, render
 from .uncaught import hook, users_frames
 from .values import shown_value
 from .warn import DiagnosticWarning, warn
 
 __all__ = [
+    "NARROW",
     "NO_SPAN",
+    "PAGE",
+    "WIDE",
     "CallError",
     "Code",
     "CompileError",

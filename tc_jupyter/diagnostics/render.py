@@ -15,19 +15,34 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 from .codes import ALL
 from .diagnostic import Diagnostic, Severity, SourceText, Span
 
-_WIDTH = 140  # columns of a source line that are shown
-_HELP_WIDTH = 100  # of a line of help, as of a formatted def; notebooks break longer lines inside of words
+WIDE = 100
+"""Columns of a source line that are shown, and of a line of help: those of a formatted def. A longer line is cut at its marks."""
+NARROW = 62
+"""The same where the page breaks lines that are too long for it, so that marks would stand under nothing: with letters of 22
+pixels a page of 1000 holds as many, and what stands beside them."""
 _TAB = 4
 _STYLES = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m", Severity.NOTE: "\x1b[1;36m"}
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+@dataclass(slots=True)
+class Page:
+    """Where texts are shown: `columns` says how much of a source line, and is asked for each text."""
+
+    columns: Callable[[], int] = lambda: WIDE
+
+
+PAGE = Page()
 
 
 def render(diagnostics: Iterable[Diagnostic], source: SourceText, color: bool = False) -> str:
@@ -102,7 +117,7 @@ def _help(text: str, bold: str, reset: str) -> list[str]:
     first, *rest = [
         line
         for part in text.split("\n")
-        for line in textwrap.wrap(part, _HELP_WIDTH - 6, break_long_words=False, break_on_hyphens=False) or [""]
+        for line in textwrap.wrap(part, WIDE - 6, break_long_words=False, break_on_hyphens=False) or [""]
     ]
     return [f"{bold}help:{reset} {first}", *(f"      {line}".rstrip() for line in rest)]
 
@@ -155,12 +170,8 @@ class _View:
 
     @staticmethod
     def of(line: str, marks: list[_Mark]) -> _View:
-        """The window around the first main mark."""
-        focus = next((mark for mark in marks if mark.main), marks[0])
-        start = 0
-        if len(line) > _WIDTH and focus.start > _WIDTH // 2:
-            start = max(0, min(focus.start - _WIDTH // 2, len(line) - _WIDTH))
-        stop = min(len(line), start + _WIDTH)
+        """The window around the marks, or where they are too far apart around the main one."""
+        start, stop = _window(line, marks, PAGE.columns())
         shown = ["..."] if start else []
         column = 3 if start else 0
         columns = [column] * start
@@ -179,6 +190,21 @@ class _View:
         if position < len(self.columns):
             return self.columns[position]
         return self.columns[-1] + 1
+
+
+def _window(line: str, marks: list[_Mark], most: int) -> tuple[int, int]:
+    """The characters of a line that are shown: the first ones where the marks are among them, else those around the marks."""
+    ends = list(accumulate((_cell(char, 0)[1] for char in line), initial=0))
+    if ends[-1] <= most:
+        return 0, len(line)
+    place = lambda position: ends[min(position, len(line))]  # noqa: E731
+    focus = next((mark for mark in marks if mark.main), marks[0])
+    low, high = place(min(mark.start for mark in marks)), place(max(mark.end for mark in marks))
+    if high - low > most:
+        low, high = place(focus.start), min(place(focus.end), place(focus.start) + most)
+    begin = 0 if high <= most else min((low + high - most) // 2, ends[-1] - most)
+    start = bisect_left(ends, begin)
+    return start, max(start + 1, bisect_right(ends, ends[start] + most) - 1)
 
 
 def _cell(char: str, column: int) -> tuple[str, int]:
@@ -223,7 +249,7 @@ def _fixed_lines(item: Diagnostic, source: SourceText, width: int, dim: str, res
     if source.position(last)[0] != number:
         return []
     line = item.fix.applied(source.line(number), source.line_starts[number])
-    if "\n" in line or len(line) > _WIDTH or line == source.line(number):
+    if "\n" in line or len(line) > PAGE.columns() or line == source.line(number):
         return []
     text = _View.of(line, [_Mark(number, 0, 1, "", True)]).text
     return [f"{dim}{number + 1:>{width}} |{reset} {text}".rstrip()]

@@ -5,8 +5,11 @@ Worked example: `check("def f(float(N) X) -> (Y) { Y = X(i) }")["diagnostics"][0
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
+
+from tc_jupyter.compiler import with_meanings
 
 from .cell import Json, Known, analysed
 from .words import CONSTANTS, REDUCTIONS, functions, operators, types
@@ -19,10 +22,21 @@ def check(
     strict: bool = False,
     allow: Iterable[str] = (),
     known: Mapping[str, Any] | None = None,
+    namespace: Mapping[str, Any] | None = None,
+    cells: Mapping[str, int] | None = None,
+    above: Collection[str] = (),
 ) -> Json:
-    """Analyse a text: the data of `Analysis.to_json`."""
+    """Analyse a text: the data of `Analysis.to_json`.
+
+    Args:
+        namespace: the values of Python, which say what an unknown name is.
+        cells: the number of the cell that defined a name last.
+        above: names that cells above define, whether they were run or not.
+    """
     mentioned = Known({name: value for name, value in (known or {}).items() if name in text})
-    return analysed(text, language, strict, tuple(allow), mentioned).to_json()
+    found = analysed(text, language, strict, tuple(allow), mentioned)
+    said = with_meanings(found.diagnostics, found.source, namespace or {}, cells, above)
+    return replace(found, diagnostics=said).to_json()
 
 
 def keywords(language: str = "tc") -> Json:

@@ -58,6 +58,7 @@ TC_OPERATORS: dict[str, str] = {
     "max=!": f"maximum; {_ASSIGN}",
     "argmin=!": "the least position of the minimum, over the indices that are not on the left; `at` says what a position is",
     "argmax=!": "the least position of the maximum, over the indices that are not on the left; `at` says what a position is",
+    "lse=!": f"the logarithm of the sum of the powers; {_ASSIGN}",
     "any=!": f"whether one is true; {_ASSIGN}",
     "all=!": f"whether all are true; {_ASSIGN}",
     "->": "parameters to the left, results to the right",

@@ -9,6 +9,7 @@ Worked example: `html_card(analyze("def f(float(N) X) -> (Y) { Y(i) = X(i) }"), 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from html import escape
 
@@ -53,9 +54,16 @@ _LINE = "var(--jp-border-color2,#80808059)"
 _MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:.93em"
 # a page that styles `code` and `pre` (JupyterLab, nbconvert) gives them a background that may be invisible in the other theme
 _PLAIN = "background:none;color:inherit;border:0;padding:0"
-FONT_SIZE = "font-size:max(var(--jp-ui-font-size1,13px),var(--jp-code-font-size,13px))"
-"""As large as the larger of what a reader chose for menus and for code; JupyterLab's sizes of both are 13 pixels."""
+FONT_SIZE = (
+    "font-size:max(var(--jp-ui-font-size1,13px),var(--jp-code-font-size,13px),"
+    "calc(var(--jp-content-font-size1,14px) - 1px))"
+)
+"""As large as the largest of what a reader chose for menus, for code and for other content, where JupyterLab has 13, 13 and 14
+pixels. All else in cards and views is told in `em`."""
 _CODE = f"{_MONO};{_PLAIN};white-space:pre-wrap"
+_SHORT = 40
+"""Letters of a cell of a table that stay in one line: on a narrow page every word would have a line of its own."""
+_TAG = re.compile(r"<[^>]*>")
 _CELL = "padding:1px 16px 1px 0;text-align:left;vertical-align:baseline;border:0;font-weight:inherit;max-width:none"
 _TABLE = "border-collapse:collapse;border:0;margin:0;font-size:inherit;width:auto;table-layout:auto"
 _MUTED = "opacity:.72"
@@ -133,12 +141,10 @@ def _ranges(blocks: list[StatementRows]) -> str:
 def _block(block: StatementRows) -> str:
     if not block.rows:
         return _row([_code(block.text), "", "", ""])
-    rows = [[_code(row.range, "nowrap"), row.kind, _because(row)] for row in block.rows]
-    statement = f'<td rowspan="{len(rows)}" style="{_CELL}">{_code(block.text)}</td>'
+    rows = [[_code(row.range), row.kind, _because(row)] for row in block.rows]
+    statement = f'<td rowspan="{len(rows)}" style="{_CELL};white-space:pre-wrap">{_code(block.text)}</td>'
     first, *rest = (
-        "".join(
-            f'<td style="{_CELL}{"" if number != 1 else ";" + _MUTED}">{cell}</td>' for number, cell in enumerate(row)
-        )
+        "".join(cell(content, f"{_CELL};{_MUTED}" if number == 1 else _CELL) for number, content in enumerate(row))
         for row in rows
     )
     style = f'style="background:none;border-top:1px solid {_LINE}"'
@@ -151,8 +157,14 @@ def _because(row: IndexRow) -> str:
 
 
 def _row(cells: Iterable[str], tag: str = "td", style: str = "") -> str:
-    content = "".join(f'<{tag} style="{_CELL};{style}">{cell}</{tag}>' for cell in cells)
+    content = "".join(cell(each, f"{_CELL};{style}", tag) for each in cells)
     return f'<tr style="background:none">{content}</tr>'
+
+
+def cell(content: str, style: str, tag: str = "td") -> str:
+    """A cell of a table; what is short stays in one line, and code in it follows."""
+    wrap = "pre-wrap" if len(_TAG.sub("", content)) > _SHORT else "pre"
+    return f'<{tag} style="{style};white-space:{wrap}">{content}</{tag}>'
 
 
 def _temporaries(found: FunctionAnalysis) -> str:
@@ -174,7 +186,7 @@ def _condition(row: ConditionRow) -> str:
     colour = BAD if row.status == "refuted" else CHECKED
     sign = f'<span style="color:{colour}">{STATUS_SIGNS[row.status]}</span>'
     about = f'<span style="{_MUTED}">{_marked(row.about)}</span>'
-    return _row([f"{sign} {escape(STATUS[row.status])}", f"<b>{_code(row.text, 'nowrap')}</b>", about])
+    return _row([f"{sign} {escape(STATUS[row.status])}", f"<b>{_code(row.text)}</b>", about])
 
 
 def _folded(title: str, text: str) -> str:
@@ -210,8 +222,8 @@ def _marked(text: str) -> str:
     return "".join(_code(part) if number % 2 else escape(part) for number, part in enumerate(parts))
 
 
-def _code(text: str, wrap: str = "pre-wrap") -> str:
-    return f'<code style="{_MONO};{_PLAIN};white-space:{wrap}">{escape(text)}</code>'
+def _code(text: str) -> str:
+    return f'<code style="{_MONO};{_PLAIN};white-space:inherit">{escape(text)}</code>'
 
 
 def _underlined(diagnostic: Diagnostic, source: SourceText) -> str:

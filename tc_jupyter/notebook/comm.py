@@ -222,17 +222,37 @@ class Channel:
 
     # what a text may call --------------------------------------------------------------------------------------------------------
 
+    def _namespace(self) -> dict[str, Any]:
+        """What the names of the namespace are now; a running cell may add more."""
+        return {} if self.shell is None else self.shell.user_ns.copy()
+
+    def _cells(self) -> Mapping[str, int]:
+        """The number of the cell that defined a name last."""
+        return getattr(getattr(self.shell, "tc_jupyter_magics", None), "cells", {})
+
     def _functions(self) -> dict[str, Any]:
-        """The functions of the namespace, by the names they have there; a running cell may add more."""
-        return dict(known_functions({} if self.shell is None else self.shell.user_ns.copy()))
+        """The functions of the namespace, by the names they have there."""
+        return known_functions(self._namespace())
 
     def _known(self, request: Json) -> dict[str, Any]:
-        """Functions that the text may call: those of the namespace, then those of cells above that were not run."""
-        bound = self._functions()
+        """Functions that the text may call."""
+        return self._known_and_above(request)[0]
+
+    def _known_and_above(self, request: Json) -> tuple[dict[str, Any], set[str]]:
+        """Functions that the text may call, and the names that cells above define.
+
+        Those of the namespace come first, then those of cells above that were not run.
+        A name that Python has given to something else, or has deleted, is no function until its cell is run again.
+        """
+        names = self._namespace()
+        bound, taken = known_functions(names), names.keys() | self._cells().keys()
         found: dict[str, Any] = {}
+        above: set[str] = set()
         for cell in _earlier(request):
-            found |= ide.exports(cell["source"], language_of(cell["magic"]), found | bound)
-        return found | bound
+            defined = ide.exports(cell["source"], language_of(cell["magic"]), found | bound)
+            above |= defined.keys()
+            found |= {name: value for name, value in defined.items() if name not in taken}
+        return found | bound, above
 
     # answers ---------------------------------------------------------------------------------------------------------------------
 
@@ -244,8 +264,10 @@ class Channel:
 
     def _check(self, request: Json, language: str, magic: str) -> Json:
         options = self._defaults(read_options(magic))
-        known = self._known(request)
-        return {"analysis": ide.check(request["source"], language, options.strict, options.allow, known)}
+        known, above = self._known_and_above(request)
+        allow, namespace, cells = options.allow, self._namespace(), self._cells()
+        found = ide.check(request["source"], language, options.strict, allow, known, namespace, cells, above)
+        return {"analysis": found}
 
     def _at(self, key: str, ask: Callable[..., Json | None]) -> Callable[[Json, str, str], Json]:
         """Requests about a position."""
@@ -361,6 +383,11 @@ def close_channel() -> None:
     """Close the channel, if it is open."""
     while _channels:
         _channels.pop().close()
+
+
+def attached() -> bool:
+    """Whether a page listens."""
+    return bool(_channels and _channels[-1].clients)
 
 
 def front_end() -> str:

@@ -5,6 +5,7 @@ Worked example: a call `conv(b, w)` with a false condition shows the line of the
 
 from __future__ import annotations
 
+import re
 from types import TracebackType
 from typing import Any
 
@@ -13,7 +14,7 @@ from tc_jupyter.diagnostics import CallError, CompileError, Diagnostic, SourceTe
 _HOOK = "_render_traceback_"
 """What IPython asks an exception for, instead of its traceback."""
 _PLAIN = vars(CompileError)[_HOOK]
-_RED, _BOLD = "\x1b[1;31m", "\x1b[1m"
+_COLOUR, _BOLD = re.compile("\x1b\\[1;3\\dm"), "\x1b[1m"
 
 
 class CellError(CompileError):
@@ -27,7 +28,7 @@ class CellError(CompileError):
         color: bool = False,
         on_red: bool = False,
     ) -> None:
-        """`on_red`: the text will stand on red, as front ends show errors, where red letters are hard to read."""
+        """`on_red`: the text will stand on red, as front ends show errors, where letters in a colour are hard to read."""
         super().__init__(diagnostics, source, rendered)
         self.color = color
         self.on_red = on_red
@@ -38,7 +39,7 @@ class CellError(CompileError):
 
 def _messages(problem: CompileError, color: bool, on_red: bool) -> list[str]:
     text = render(problem.diagnostics, problem.source, color)
-    return (text.replace(_RED, _BOLD) if on_red else text).splitlines()
+    return (_COLOUR.sub(_BOLD, text) if on_red else text).splitlines()
 
 
 def colored(shell: Any) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tc_jupyter.diagnostics import NARROW, PAGE, WIDE
 from tc_jupyter.function import Function
 from tc_jupyter.runtime.timing import Benchmark
 
@@ -28,11 +29,14 @@ def load(shell: Any) -> None:
     errors.install(magics)
     shell.tc_jupyter_magics = magics
     comm.open_channel(shell)
+    if getattr(shell, "kernel", None) is not None:  # our front end breaks no line of a text; others do
+        PAGE.columns = lambda: WIDE if comm.attached() else NARROW
 
 
 def unload(shell: Any) -> None:
     """Take everything back."""
     comm.close_channel()
+    PAGE.columns = lambda: WIDE
     errors.remove()
     # after `%reload_ext` or `%autoreload` the matcher of the earlier load is another function object
     shell.Completer.custom_matchers[:] = [each for each in shell.Completer.custom_matchers if not _ours(each)]

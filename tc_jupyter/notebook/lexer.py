@@ -52,7 +52,7 @@ class TcLexer(RegexLexer):
             (r"%%\w+[^\n]*", Comment.Preproc),
             (r"#[^\n]*", Comment.Single),
             (r"(def)(\s+)(\w+)", bygroups(Keyword, Whitespace, Name.Function)),
-            (r"\b(?:(?:min|max)=!?|(?:argmin|argmax|any|all)=!)(?!=)", Operator),
+            (r"\b(?:(?:min|max)=!?|(?:argmin|argmax|any|all|lse)=!)(?!=)", Operator),
             (r"[+*]=!?(?!=)", Operator),
             _named(_TC_KEYWORDS, Keyword),
             _named(sorted(SCALAR_TYPES), Keyword.Type),

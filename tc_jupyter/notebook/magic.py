@@ -51,7 +51,7 @@ class TcMagics(Magics, Configurable):
         """Make the magics of a shell; `front_end` says in words which front end is attached."""
         self._front_end = front_end
         self._made: WeakSet[Function] = WeakSet()
-        self._cells: dict[str, int] = {}
+        self.cells: dict[str, int] = {}  # the number of the cell that defined a name last
         Configurable.__init__(self, parent=shell)
         Magics.__init__(self, shell=shell)
         if shell is not None and self not in shell.configurables:
@@ -84,7 +84,7 @@ class TcMagics(Magics, Configurable):
         allow = _allowed(language, given.allow)
         analysis = analyze(cell, language=language, strict=strict, allow=allow, known=known)
         if not analysis.ok:
-            said = with_meanings(analysis.diagnostics, analysis.source, self._namespace(), self._cells)
+            said = with_meanings(analysis.diagnostics, analysis.source, self._namespace(), self.cells)
             raise self._error(replace(analysis, diagnostics=said)) from None
         own = {*analysis.functions, *analysis.open_functions}
         called = {name: known[name] for name in called_names(cell, language, known) if name not in own}
@@ -147,7 +147,9 @@ class TcMagics(Magics, Configurable):
     def _bind(self, functions: Mapping[str, Function]) -> None:
         if self.shell is not None:
             self.shell.push(dict(functions))
-            self._cells.update(dict.fromkeys(functions, self.shell.execution_count))
+            # what stands beside the cell; `execution_count` may be that of the next one
+            number = int(self.shell.displayhook.prompt_count)  # pyright: ignore[reportOptionalMemberAccess]
+            self.cells.update(dict.fromkeys(functions, number))
 
     # --- %tc ---------------------------------------------------------------------------------------------------------------------
 

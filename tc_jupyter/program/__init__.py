@@ -36,7 +36,7 @@ from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
 from .program import ArgumentType, CallSite, Equality, Index, Partition, Program, Statement, Tensor, as_size
 from .specialize import specialize
-from .typing import Leaves, limits_of, may_wrap
+from .typing import Leaves, intervals, limits_of, may_wrap
 
 __all__ = [
     "Leaves",
@@ -90,6 +90,7 @@ __all__ = [
     "is_along_rows",
     "in_32_bits",
     "int64",
+    "intervals",
     "limits_of",
     "may_wrap",
     "negated",

@@ -19,7 +19,7 @@ from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Spa
 from tc_jupyter.diagnostics.work import TooMuchWork, spend, too_much
 from tc_jupyter.syntax import in_order, tree
 
-from . import extremes
+from . import extremes, logsums
 from .elements import Elements
 from .expr import Binary, Cast, Const, DType, Expr, IndexVar, Read, Size, walk
 from .factoring import Factored, factored
@@ -474,8 +474,8 @@ class _DefChecker:
                 if self.is_call(node):
                     assert isinstance(node.value, tree.Apply)
                     self.single_call(node, node.value)
-                elif node.operator in extremes.OPERATORS:
-                    self.position(node)
+                elif node.operator in extremes.OPERATORS or node.operator == logsums.OPERATOR:
+                    self.several(node)
                 else:
                     self.one_target(node)
                     _StatementChecker(self, node).check()
@@ -490,11 +490,12 @@ class _DefChecker:
             self.scope.report(codes.SYNTAX_ERROR, target.span, "a statement writes one tensor", help=help)
             self.unknown_tensor(target.name, target.span)
 
-    def position(self, node: tree.Comprehension) -> None:
-        """`P(n) argmax=! X(n, m)`, as statements on plain operators."""
+    def several(self, node: tree.Comprehension) -> None:
+        """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
-        if not self.positions_found(node):
+        find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
+        if not (self.has_plain_left(node) and find(node)):
             self.unknown_tensor(node.target.name, node.target.span)
             if node.extreme is not None:
                 self.unknown_tensor(node.extreme[0].name, node.extreme[0].span)
@@ -503,15 +504,18 @@ class _DefChecker:
                 self.scope.diagnostics.remove(item)
             told.add((item.code, item.span))
 
+    def has_plain_left(self, node: tree.Comprehension) -> bool:
+        """Whether the left side has indices alone, as these operators need it."""
+        computed = next((index for index in node.indices or () if not isinstance(index, tree.Name)), None)
+        if computed is not None:
+            message = f"the left side of `{node.operator}` has plain indices only"
+            help = "combine the values with `max=!`, `min=!` or `+=!` first, and read them in statements of their own"
+            self.scope.report(codes.UNSUPPORTED, computed.span, message, help=help)
+        return computed is None
+
     def positions_found(self, node: tree.Comprehension) -> bool:
         """Whether the statements have a meaning."""
         kind, place = extremes.OPERATORS[node.operator], node.target.span
-        computed = next((index for index in node.indices or () if not isinstance(index, tree.Name)), None)
-        if computed is not None:
-            message = f"`{node.operator}` writes positions at plain indices only"
-            help = "write the extreme values with `max=!` or `min=!` first, and compare with them in a statement of its own"
-            self.scope.report(codes.UNSUPPORTED, computed.span, message, help=help)
-            return False
         extreme = tree.Name(f"{node.target.name}.{kind}", place) if node.extreme is None else node.extreme[0]
         if node.extreme is not None and not self.same_indices(node, node.extreme[1]):
             return False
@@ -540,6 +544,22 @@ class _DefChecker:
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False
         return found is not None
+
+    def logarithm_found(self, node: tree.Comprehension) -> bool:
+        """Whether the statements of a logarithm of a sum have a meaning."""
+        self.one_target(node)
+        most, total = (tree.Name(f"{node.target.name}.{part}", node.target.span) for part in ("max", "sum"))
+        if self.checked(logsums.largest(node, most)) is None:
+            return False
+        dtype = self.draft.tensors[most.name].dtype
+        if not dtype.is_float:
+            text = self.scope.source.slice(node.value.span)
+            fix = Fix(f"write `float({text})`", (Edit(node.value.span, f"float({text})"),)) if len(text) < 200 else None
+            message = f"`{node.operator}` takes powers of floats, and this is `{dtype.value}`"
+            self.scope.report(codes.TYPE_MISMATCH, node.value.span, message, fix=fix)
+            return False
+        parts = logsums.sum_of_powers(node, total, most, dtype), logsums.logarithm(node, total, most, dtype)
+        return all(self.checked(part) is not None for part in parts)
 
     def checked(self, node: tree.Comprehension) -> Statement | None:
         """The statement that a tree means; `None` after a message."""

@@ -37,7 +37,7 @@ def is_exact(value: Expr) -> bool:
 
 def value_statement(node: tree.Comprehension, target: tree.Name, value: tree.Expression) -> tree.Comprehension:
     """The statement that finds the extreme value: `P.max(n) max=! X(n, m)`."""
-    lets = _needed(node.clauses, [value])
+    lets = needed(node.clauses, [value])
     operator = OPERATORS[node.operator] + "=!"
     return replace(node, target=target, operator=operator, value=value, clauses=lets, at=None, extreme=None)
 
@@ -56,9 +56,9 @@ def stored_value(
         operator="=",
         at=None,
         extreme=None,
-        clauses=_needed(node.clauses, [node.value]),
+        clauses=needed(node.clauses, [node.value]),
     )
-    return statement, _element(target, indices, place)
+    return statement, element(target, indices, place)
 
 
 def position_statement(
@@ -66,7 +66,7 @@ def position_statement(
 ) -> tree.Comprehension:
     """The statement that finds the least position: `P(n) min=! X(n, m) == P.max(n) ? m : 9223372036854775807`."""
     place = node.value.span
-    found = _element(extreme, node.indices, extreme.span)
+    found = element(extreme, node.indices, extreme.span)
     same: tree.Expression = tree.Binary("==", value, found, place, place)
     if is_float:
         unknown = tree.Binary("!=", found, found, place, place)
@@ -74,7 +74,7 @@ def position_statement(
         same = tree.Binary("||", same, both, place, place)
     nowhere = tree.Number(f"{NO_POSITION}l", NO_POSITION, "int64", place)
     chosen = tree.Conditional(same, at, nowhere, place)
-    lets = _needed(node.clauses, [value, at])
+    lets = needed(node.clauses, [value, at])
     return replace(node, operator="min=!", value=chosen, clauses=lets, at=at, extreme=None)
 
 
@@ -89,11 +89,12 @@ def row_major(reduced: Sequence[str], value: tree.Expression, clauses: Sequence[
     return text
 
 
-def _element(target: tree.Name, indices: Sequence[tree.Expression] | None, place: Span) -> tree.Expression:
+def element(target: tree.Name, indices: Sequence[tree.Expression] | None, place: Span) -> tree.Expression:
+    """What a target is read as: `P(n)`."""
     return target if not indices else tree.Apply(target, tuple(indices), place)
 
 
-def _needed(clauses: Sequence[tree.Clause], parts: Sequence[tree.Expression]) -> tuple[tree.Clause, ...]:
+def needed(clauses: Sequence[tree.Clause], parts: Sequence[tree.Expression]) -> tuple[tree.Clause, ...]:
     """The clauses without lets that no part mentions, also not through other lets."""
     known = _names(parts)
     for clause in reversed(clauses):

@@ -8,7 +8,6 @@ Worked example: in a statement of `def f(float(N) X) -> (Y)`, `X(i) * 2` becomes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -666,7 +665,7 @@ class ExpressionChecker:
         return f"{info.name}({self.scope.source.slice(right.span)})" if info is not None and info.rank == 1 else None
 
     def _reduction(self, node: tree.Apply[tree.Expression], word: str) -> Fix | None:
-        """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`, and the like where a function is one statement, or three."""
+        """`Y(i) +=! X(i, j)` instead of `Y(i) = sum(X(i, j))`, and the like where a function is one statement."""
         statement, scope = self.names.statement, self.scope
         whole = statement.operator == "=" and statement.value.span == node.span
         arguments = [item for item in node.arguments if not self._is_index(item)]  # `sum(j, X(i, j))`
@@ -679,30 +678,12 @@ class ExpressionChecker:
         if isinstance(argument, tree.Name) or not names - known:
             return None
         text = scope.source.slice(argument.span)
-        if word in elsewhere.LOGS_OF_SUMS:
-            return None if statement.clauses else self._log_of_sum(text, self._bracketed(argument))
         if word not in elsewhere.REDUCED:
             return None
         operator, template = elsewhere.REDUCED[word]
         value = template.format(text, self._bracketed(argument))
         edits = Edit(statement.operator_span, operator), Edit(node.span, value)
         return Fix(f"replace `=` by `{operator}`", edits)
-
-    def _log_of_sum(self, text: str, bracketed: str) -> Fix:
-        """The three statements, so that no power is too large."""
-        statement, source = self.names.statement, self.scope.source
-        words = set(re.findall(r"\w+", source.text))
-        top, total = (
-            next(each for each in (word, *(f"{word}{k}" for k in range(2, len(words) + 3))) if each not in words)
-            for word in ("M", "S")
-        )
-        left = source.slice(Span(statement.target.span.end, statement.operator_span.start)).strip()
-        lines = (
-            f"{top}{left} max=! {text}",
-            f"{total}{left} +=! exp({bracketed} - {top}{left})",
-            f"{statement.target.name}{left} = isinf({top}{left}) ? {top}{left} : {top}{left} + log({total}{left})",
-        )
-        return Fix("write three statements", (Edit(statement.span, "  ".join(lines)),))
 
     def _is_index(self, node: tree.Expression) -> bool:
         return isinstance(node, tree.Name) and self.scope.taken(node.name) is None and node.name not in self.names.lets

@@ -9,7 +9,8 @@ Worked example: `promote(DType.UINT8, DType.INT8)` is `DType.INT16`; a weak `2` 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import assert_never
@@ -389,9 +390,10 @@ def as_compared(left: Expr, right: Expr) -> tuple[Expr, Expr]:
     A guard then compares what the subscript behind it is, which is never wrapped: in `s - 1 >= 0 ? X(s - 1) : 0` a `uint8` 0 is
     stopped. What needs more than 64 bits wraps; the ranges believe no such comparison.
     """
-    nodes: list[tuple[int, int, DType]] = []
+    parts: list[tuple[int, int, Expr]] = []
     for side in (left, right):
-        _interval(side, nodes, Leaves())
+        _interval(side, parts, Leaves())
+    nodes = [(low, high, part.dtype) for low, high, part in parts]
     if not any(dtype.bits < 64 and not _inside(low, high, dtype) for low, high, dtype in nodes):
         return left, right
     low, high = min(node[0] for node in nodes), max(node[1] for node in nodes)
@@ -408,50 +410,62 @@ class Leaves:
     Attributes:
         numbers: the absolute value of the largest number that a tensor or a scalar has; `None`: that of its type.
         sizes: the largest size or index. An array has fewer elements than memory has bytes, or repeats them.
+        known: the smallest and the largest value of sizes, indices and scalars.
     """
 
     numbers: int | None = None
     sizes: int = 1 << 48
+    known: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
 
 def may_wrap(expr: Expr, leaves: Leaves = Leaves()) -> bool:
     """Whether arithmetic of an integer expression may leave its type; indices and sizes are far from the ends of theirs."""
-    nodes: list[tuple[int, int, DType]] = []
+    nodes: list[tuple[int, int, Expr]] = []
     _interval(expr, nodes, leaves)
-    return any(not _inside(low, high, dtype) for low, high, dtype in nodes)
+    return any(not _inside(low, high, part.dtype) for low, high, part in nodes)
+
+
+def intervals(expr: Expr, leaves: Leaves) -> dict[int, tuple[int, int]]:
+    """The smallest and the largest number that each integer part, by its `id`, is without wrapping, as far as its parts tell."""
+    found: dict[int, tuple[int, int]] = {}
+    for node in walk(expr):
+        if node.dtype.is_integer and id(node) not in found:
+            nodes: list[tuple[int, int, Expr]] = []
+            _interval(node, nodes, leaves)
+            found.update((id(part), (low, high)) for low, high, part in nodes)
+    return found
 
 
 def limits_of(expr: Expr) -> tuple[int, int]:
     """The smallest and the largest number that an integer expression can be, whatever its data."""
-    nodes: list[tuple[int, int, DType]] = []
-    found = _interval(expr, nodes, Leaves())
-    wraps = any(not _inside(low, high, dtype) for low, high, dtype in nodes)
-    return expr.dtype.limits if wraps else found
+    return expr.dtype.limits if may_wrap(expr) else _interval(expr, [], Leaves())
 
 
 def _inside(low: int, high: int, dtype: DType) -> bool:
     return dtype.limits[0] <= low and high <= dtype.limits[1]
 
 
-def _interval(expr: Expr, nodes: list[tuple[int, int, DType]], leaves: Leaves) -> tuple[int, int]:
+def _interval(expr: Expr, nodes: list[tuple[int, int, Expr]], leaves: Leaves) -> tuple[int, int]:
     """The smallest and the largest number that an integer expression is without wrapping; `nodes` gets those of all its parts."""
     low, high = _interval_of_parts(expr, nodes, leaves)
     low, high = max(low, -_FAR), min(high, _FAR)
-    nodes.append((low, high, expr.dtype))
+    nodes.append((low, high, expr))
     return low, high
 
 
 _FAR = 1 << 65
 
 
-def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, DType]], leaves: Leaves) -> tuple[int, int]:
+def _interval_of_parts(expr: Expr, nodes: list[tuple[int, int, Expr]], leaves: Leaves) -> tuple[int, int]:
     match expr:
         case Const():
             return int(expr.value), int(expr.value)
         case Size():
-            return 0, leaves.sizes
+            return leaves.known.get(expr.name, (0, leaves.sizes))
         case IndexVar():
-            return -leaves.sizes, leaves.sizes
+            return leaves.known.get(expr.name, (-leaves.sizes, leaves.sizes))
+        case Read() if not expr.indices and expr.tensor in leaves.known:
+            return leaves.known[expr.tensor]
         case Unary() if expr.op == "-":
             low, high = _interval(expr.operand, nodes, leaves)
             return -high, -low

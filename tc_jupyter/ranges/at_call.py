@@ -29,6 +29,7 @@ from .data import (
 )
 from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
+from .magnitudes import Magnitudes
 from .preconditions import REMAINDER, EqualityCheck, Precondition, Preconditions, c_division, needed
 from .search import Numbers as Point
 from .search import Subscript, leaves_everywhere, may_leave, span, stays_inside, violation
@@ -92,6 +93,7 @@ class Bind:
         function: returns that tuple, or the number (an `int`) of an entry of `failures`.
         data: what remains to be checked on the data.
         at_zero: the same where a size is 0.
+        fitting: conditions on sizes and scalars; where they hold, no arithmetic leaves its type.
     """
 
     program: Program
@@ -104,6 +106,7 @@ class Bind:
     failures: tuple[Failure, ...]
     data: tuple[AnyCheck, ...] = field(default=())
     at_zero: Mapping[tuple[int, int], PointCheck] = field(default_factory=dict[tuple[int, int], PointCheck])
+    fitting: tuple[str, ...] = ()
 
     def __call__(self, values: Mapping[str, int], check: bool = True) -> BoundNumbers | Diagnostic:
         """Numbers for given sizes and integer scalars, or what is wrong with them (TC601, TC602, TC603, TC605).
@@ -155,7 +158,7 @@ def make_bind(program: Program, ranges: Ranges, found: Preconditions) -> Bind:
     writer = _Writer(program, ranges, found)
     text = writer.write()
     names = writer.names
-    environment: dict[str, Any] = {"recheck": writer.recheck, "search": writer.search}
+    environment: dict[str, Any] = {"recheck": writer.recheck, "search": writer.search, "magnitude": writer.magnitude}
     exec(compile(text, f"<bind {program.name}>", "exec"), environment)
     bind = Bind(
         program,
@@ -168,6 +171,7 @@ def make_bind(program: Program, ranges: Ranges, found: Preconditions) -> Bind:
         tuple(writer.failures),
         data_checks(program, ranges, found),
         checks_at_zero(program, ranges, found),
+        tuple(f"{to_python(end)} <= {writer.magnitudes.sure}" for end in writer.magnitudes.limited),
     )
     writer.bind = bind
     return bind
@@ -191,6 +195,7 @@ class _Writer:
         self.known: dict[SizeExpr, str] = {}
         self.places = {id(item): place for place, item in enumerate(found.items)}
         self.bind: Bind | None = None
+        self.magnitudes = Magnitudes(program, ranges)
 
     def write(self) -> str:
         arguments = ", ".join([*(self.variables[name] for name in self.names), "check"])
@@ -276,13 +281,18 @@ class _Writer:
         for item in self.found.items:
             if item.subject in ("number", "points"):
                 self.line(f"if {self.failure_code(item)}: {self.fail(Failure('size', item.statement, item=item))}", 2)
+        numbers = self.tuple_of(self.variables[name] for name in self.names)
         self.line("if zero:", 2)
-        self.line(f"problem = recheck({self.tuple_of(self.variables[name] for name in self.names)})", 3)
+        self.line(f"problem = recheck({numbers})", 3)
         self.line("if problem is not None: return problem", 3)
         if lines:
             self.line("else:", 2)
             for text in lines:
                 self.line(text, 3)
+        if large := [f"{self.code(end)} > {self.magnitudes.sure}" for end in self.magnitudes.limited]:
+            self.line(f"if {' or '.join(large)}:", 2)
+            self.line(f"problem = magnitude({numbers})", 3)
+            self.line("if problem is not None: return problem", 3)
 
     def checks_of(self, statement: Statement) -> list[str]:
         lines: list[str] = []
@@ -410,6 +420,10 @@ class _Writer:
     def values_of(self, numbers: tuple[int, ...]) -> dict[str, int]:
         values = dict(zip(self.names, numbers, strict=True))
         return {**values, **{name: e.evaluate(values) for name, e in self.ranges.sizes.items() if name not in values}}
+
+    def magnitude(self, numbers: tuple[int, ...]) -> Diagnostic | None:
+        """Whether arithmetic of these numbers does not fit into its type."""
+        return self.magnitudes.problem(self.values_of(numbers))
 
     def search(self, place: int, numbers: tuple[int, ...]) -> bool:
         """Whether an access without a closed form leaves its tensor at these sizes."""

@@ -132,7 +132,7 @@ def from_expr(expr: Expr, scope: Scope = EMPTY) -> SizeExpr:
 
 
 FAR_FROM_THE_ENDS = Leaves(sizes=1 << 31)
-"""Sizes and indices beside elements: an int32 element times a size of more than 31 bits is taken not to occur."""
+"""Sizes and indices beside elements: an int32 element times a size of more than 31 bits; larger ones are looked at in the call."""
 
 
 def leaves_int64(expr: Expr) -> bool:

@@ -13,13 +13,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from tc_jupyter.program import (
+    COMPARISONS,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    DType,
+    Expr,
+    IndexVar,
+    Read,
+    Select,
+    Size,
+    Unary,
+    walk,
+)
 from tc_jupyter.program.typing import wrap
 
 Span: TypeAlias = tuple[float, float]  # both ends included; integers, or infinite
 
 ANYTHING: Span = (-math.inf, math.inf)
 STEPS = 200_000
+SMALL = 256
+"""Whole numbers up to this are exact in every type of floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +186,45 @@ def _truth_span(expr: Expr, numbers: Numbers) -> Span:
             return (max(a, c), max(b, d))
         case Binary() if expr.left.dtype.is_integer:
             return _compare(expr.op, span(expr.left, numbers), span(expr.right, numbers))
+        case Binary() if expr.op in COMPARISONS:
+            left, right = _exact_span(expr.left, numbers), _exact_span(expr.right, numbers)
+            return (0, 1) if left is None or right is None else _compare(expr.op, left, right)
+        case Select():
+            low, high = _truth_span(expr.condition, numbers)
+            parts = [
+                _truth_span(part, numbers) for part, runs in ((expr.then, high), (expr.otherwise, not low)) if runs
+            ]
+            return (min(a for a, _ in parts), max(b for _, b in parts))
         case _:
             return (0, 1)
+
+
+def _exact_span(expr: Expr, numbers: Numbers) -> Span | None:
+    """Smallest and largest value of a number that no rounding changes and no element decides; `None` where that is not certain.
+
+    Sizes of 0 choose such numbers: `(0 < K ? T(i) : 1.0) == 0` is false where `K` is 0.
+    """
+    match expr:
+        case Const():
+            found = (expr.value, expr.value) if abs(expr.value) <= SMALL / 16 else None
+            return found if float(8 * expr.value).is_integer() else None
+        case Select():
+            low, high = _truth_span(expr.condition, numbers)
+            parts = [
+                _exact_span(part, numbers) for part, runs in ((expr.then, high), (expr.otherwise, not low)) if runs
+            ]
+            known = [part for part in parts if part is not None]
+            return (min(a for a, _ in known), max(b for _, b in known)) if len(known) == len(parts) else None
+        case Cast() if expr.dtype.is_float and expr.operand.dtype.is_float:
+            found = _exact_span(expr.operand, numbers)
+        case Cast() if expr.dtype.is_float and expr.operand.dtype.is_integer:
+            found = span(expr.operand, numbers)
+        case _ if expr.dtype.is_integer:
+            return span(expr, numbers)
+        case _:
+            return None
+    small = found is not None and all(abs(end) <= SMALL and end == round(end) for end in found)
+    return found if small else None
 
 
 def _compare(op: str, left: Span, right: Span) -> Span:

@@ -47,6 +47,8 @@ class Range:
 
     def __str__(self) -> str:
         low, extent = constant(0) + self.min, constant(0) + self.extent
+        if extent.is_constant and extent.offset < 0:
+            return "empty"
         return f"[{shown(low)}, {shown(extent_between(-low, extent - 1))})"
 
 
@@ -464,7 +466,7 @@ class Bounds(Mapping[str, AxisRanges]):
             span = ranges[leaf]
             if keep or span.extent != 1:
                 note = stage.annotation(leaf)
-                end = span.extent if isinstance(span.extent, int) else shown(span.extent)
+                end = max(0, span.extent) if isinstance(span.extent, int) else shown(span.extent)
                 lines.append("  " * depth + f"for {stage.name}[{leaf}] in 0:{end}" + (f"   # {note}" if note else ""))
                 depth += 1
             for each in graph.stages:

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tc_jupyter.diagnostics import codes
-from tc_jupyter.program import IndexVar, Read
-from tc_jupyter.ranges import Unknown
+from tc_jupyter.program import Read
+from tc_jupyter.ranges import Scope, Unknown, from_expr, index
 
 from .intrinsics import step_problem
 from .legality import Problem, Witness, find_conflict, outside_read, result_read
@@ -177,22 +177,19 @@ def _same_row(graph: StageGraph, stage: Stage, writer: Stage, root: str) -> bool
     """Whether a stage whose only reader is `writer` reads, in a row of an index of it, what only that row writes."""
     if [user.name for user in graph.consumers(graph.stages_on(stage.target)[0].name)] != [writer.name]:
         return False
-    places = [at for at, index in enumerate(writer.statement.output_indices) if index.name == root]
-    own = {index.name: at for at, index in enumerate(stage.statement.output_indices)}
+    places = [at for at, each in enumerate(writer.statement.output_indices) if each.name == root]
     storage = graph.storage_name(writer.target)
     reads = [read for read in stage.statement.reads() if graph.storage_name(read.tensor) == storage]
     uses = [read for read in writer.statement.reads() if read.tensor == stage.target]
+    reduced = {each.name: index(f"{each.name} of {stage.name}") for each in stage.statement.reduction_indices}
 
-    def follows(read: Read, place: int) -> bool:
-        """Whether the subscript is an index of the stage, for which the writer puts in its own index."""
-        index = read.indices[place]
-        at = own.get(index.name) if isinstance(index, IndexVar) else None
-        if at is None or read.tensor != writer.target:
-            return False
-        given = [use.indices[at] for use in uses]
-        return all(isinstance(each, IndexVar) and each.name == root for each in given)
+    def follows(read: Read, place: int, use: Read) -> bool:
+        """Whether the subscript is the index of the writer, once its subscripts stand for the indices of the stage."""
+        given = zip(stage.statement.output_indices, use.indices, strict=True)
+        scope = Scope(indices=reduced | {own.name: from_expr(subscript) for own, subscript in given})
+        return read.tensor == writer.target and from_expr(read.indices[place], scope) == index(root)
 
-    return any(all(follows(read, place) for read in reads) for place in places)
+    return any(all(follows(read, place, use) for read in reads for use in uses) for place in places)
 
 
 def _overwritten(graph: StageGraph, stage: Stage) -> Problem | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 
-from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
+from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, SourceText, Span, codes
 
 from .elsewhere import TYPES
 from .foreign import RANGES, text_of
@@ -98,7 +98,7 @@ def without_control(tokens: list[Token], diagnostics: list[Diagnostic], source: 
         i += 1
     diagnostics[:] = [each for each in diagnostics if not _inside(each.span.start, heads)]
     for nest in _nests(loops):
-        kept, fix = _ranged(kept, nest, _extents(tokens, nest[0].start))
+        kept, fix = _ranged(kept, nest, _extents(tokens, nest[0].start), diagnostics)
         if fix is not None:
             told[nest[0].message] = replace(told[nest[0].message], fix=fix)
     diagnostics += told
@@ -271,32 +271,44 @@ def _extents(tokens: list[Token], place: int) -> dict[tuple[str, int], str]:
 
 
 def _ranged(
-    kept: list[Token], nest: list[_Loop], extents: dict[tuple[str, int], str]
+    kept: list[Token], nest: list[_Loop], extents: dict[tuple[str, int], str], diagnostics: list[Diagnostic]
 ) -> tuple[list[Token], Fix | None]:
     """The tokens with the ranges of loops where these are not those of the arrays, and what to write in the place of the loops."""
     clauses: dict[int, list[str]] = {}  # by the start of the statement
     pieces: dict[int, list[Token]] = {}
+    turns = _set_in_each_turn(kept, nest)
+    results, last = _results(kept, nest[0].start), dict[int, dict[str, str]]()  # by the start of the statement
     for loop in nest:
         inside = [token for token in kept if token.start >= loop.start and (loop.end is None or token.start < loop.end)]
         found = split_statements(_first_block(inside))
         for range in loop.ranges:
-            used = [each for each in found[: None if loop.end is not None else 1] if _uses(each, range.index)]
+            names = [range.index, *(name for name, indices in turns.items() if range.index in indices)]
+            used = [each for each in found[: None if loop.end is not None else 1] if _uses(each, *names)]
             if not used or any(range.from_1 and not _is_shifted(each, range.index) for each in used):
                 return kept, None  # it repeats something, or the fix would not mean the same
             for each in used:
                 pieces[each[0].start] = each
-                if not _is_whole(each, range, extents):
+                if range.upper and _sets_number(each, results):
+                    last.setdefault(each[0].start, {})[range.index] = _before(range.upper)
+                elif not _is_whole(each, range, extents):
                     text = f"{range.index} in {range.lower}:{range.upper}"
                     clauses.setdefault(each[0].start, []).append(text)
     edits = [Edit(span, "") for loop in nest for span in loop.outside]
-    for start, texts in clauses.items():
-        edit = _with_clauses(pieces[start], ", ".join(texts))
-        after = mended(pieces[start], Fix("", (edit,)))
+    for start, piece in pieces.items():
+        if start in last:
+            kept = _of_last_turn(kept, piece, last[start], diagnostics)
+            continue
+        own = [*_as_update(piece), *_with_indices(piece, turns)]
+        own = [each for each in own if not _is_inside_another(each, own)]
+        own += [_with_clauses(piece, ", ".join(clauses[start]))] if start in clauses else []
+        if not own:
+            continue
+        after = mended(piece, Fix("", tuple(own := _apart(own))))
         if after is None:
             return kept, None
-        at = next(i for i, token in enumerate(kept) if token is pieces[start][0])
-        kept = [*kept[:at], *after, *kept[at + len(pieces[start]) :]]
-        edits.append(edit)
+        at = next(i for i, token in enumerate(kept) if token is piece[0])
+        kept = [*kept[:at], *after, *kept[at + len(piece) :]]
+        edits += own
     title = "leave them out" if len(nest) > 1 else "leave it out"
     return kept, Fix("write ranges" if clauses else title, tuple(edits))
 
@@ -313,8 +325,123 @@ def _with_clauses(piece: list[Token], text: str) -> Edit:
     return Edit(Span(place, place), f" where {text}" if where is None else f" {text},")
 
 
-def _uses(piece: list[Token], index: str) -> bool:
-    return any(token.text == index and token.type == "NAME" for token in piece)
+def _uses(piece: list[Token], *names: str) -> bool:
+    return any(token.text in names and token.type == "NAME" for token in piece)
+
+
+def _set_in_each_turn(kept: list[Token], nest: list[_Loop]) -> dict[str, list[str]]:
+    """The numbers that loops set anew in each turn and then add to, with the indices of these loops.
+
+    `s = 0` and `s += X(i, j)` in a loop over `i` are one sum for each `i`. A result is a number, though: that of the last turn.
+    """
+    found: dict[str, list[str]] = {}
+    results = _results(kept, nest[0].start)
+    for loop in nest:
+        if loop.end is None:
+            continue
+        first: dict[str, str] = {}
+        inside = _first_block([token for token in kept if loop.start <= token.start < loop.end])
+        for piece in split_statements(inside):
+            start = next(
+                (i for i, token in enumerate(piece) if not _is_type(token)), 0
+            )  # behind `float` in `float s = 0`
+            name, kind = piece[start].text, piece[start + 1].type if start + 1 < len(piece) else ""
+            if piece[start].type != "NAME" or kind not in ("ASSIGN", "UPDATE") or name in results:
+                continue
+            if name not in first:
+                first[name] = kind
+            elif first[name] == "ASSIGN":
+                own = [range.index for range in loop.ranges]
+                found[name] = [*found.get(name, []), *(index for index in own if index not in found.get(name, []))]
+    return found
+
+
+def _sets_number(piece: list[Token], results: frozenset[str]) -> bool:
+    """Whether a statement writes a result that is a number, and does not read it."""
+    target = piece[0].text in results and len(piece) > 1 and piece[1].type == "ASSIGN"
+    return target and not _uses(piece[1:], piece[0].text)
+
+
+def _before(upper: str) -> str:
+    return f"{upper} - 1" if upper.isidentifier() else str(int(upper) - 1) if upper.isdigit() else f"({upper}) - 1"
+
+
+def _of_last_turn(
+    kept: list[Token], piece: list[Token], last: dict[str, str], diagnostics: list[Diagnostic]
+) -> list[Token]:
+    """The tokens with `t = X(N - 1)` for `t = X(i)`, after a message: the last turn of a loop decides."""
+    places = [token for token in piece[2:] if token.type == "NAME" and token.text in last]
+    written = mended(piece, Fix("", tuple(Edit(token.span, f"({last[token.text]})") for token in places)))
+    if written is None:
+        return kept
+    texts = [token.text if token not in places else last[token.text] for token in piece]
+    shown = text_of([replace(token, text=text) for token, text in zip(piece, texts, strict=True)])
+    index = " and ".join(f"`{name}`" for name in last)
+    message = f"`{piece[0].text}` is one number, but its value differs with {index}"
+    help = f"`+=!` adds all values, `max=!` takes the largest; a loop leaves the last one, which is `{shown}`"
+    labels = (Label(places[0].span, f"`{places[0].text}` is not on the left"),)
+    diagnostics.append(Diagnostic(codes.REDUCTION_MISSING, piece[1].span, message, "", labels, help))
+    at = next(i for i, token in enumerate(kept) if token is piece[0])
+    return [*kept[:at], *written, *kept[at + len(piece) :]]
+
+
+def _results(tokens: list[Token], place: int) -> frozenset[str]:
+    """The names behind the `->` of the def around a place."""
+    starts = [i for i, token in enumerate(tokens) if token.type == "DEF" and token.start < place]
+    header = tokens[starts[-1] :] if starts else []
+    arrow = next((i for i, token in enumerate(header) if token.type == "ARROW"), len(header))
+    end = next((i for i, token in enumerate(header) if token.type == "LBRACE"), len(header))
+    return frozenset(token.text for token in header[arrow:end] if token.type == "NAME")
+
+
+def _as_update(piece: list[Token]) -> list[Edit]:
+    """`s += e` for `s = s + e`, and `m max= e` for `m = max(m, e)`."""
+    at = next((i for i, token in enumerate(piece) if token.type == "ASSIGN"), 0)
+    stop = next((i for i, token in enumerate(piece) if token.type == "WHERE"), len(piece))
+    start = next((i for i, token in enumerate(piece) if not _is_type(token)), 0)
+    target, value = [token.text for token in piece[start:at]], piece[at + 1 : stop]
+    size = len(target)
+    if not target or len(value) < size + 2:
+        return []
+    texts = [token.text for token in value]
+    if texts[:size] == target and texts[size] in "+*":
+        pairs, i, kinds = closers(value), size + 1, set[str]()
+        while i < len(value):
+            kinds.add(value[i].type)
+            i = pairs.get(i, i) + 1
+        looser = {"RELATION", "EQUALITY", "QUESTION", "AND", "OR"} | (
+            {"SIGN", "MINUS"} if texts[size] == "*" else set()
+        )
+        if kinds & looser:
+            return []
+        return [Edit(Span(piece[at].start, value[size + 1].start), f"{texts[size]}= ")]
+    called = texts[0] in ("max", "min") and value[1].text == "(" and closers(value).get(1) == len(value) - 1
+    parts = split_commas(value[2:-1]) if called else []
+    if len(parts) != 2 or [token.text for token in parts[0]] != target:
+        return []
+    return [Edit(Span(piece[at].start, parts[1][0].start), f"{texts[0]}= "), Edit(value[-1].span, "")]
+
+
+def _is_inside_another(edit: Edit, edits: list[Edit]) -> bool:
+    return any(each.span.start < edit.span.start < each.span.end for each in edits)
+
+
+def _with_indices(piece: list[Token], turns: dict[str, list[str]]) -> list[Edit]:
+    """`s(i)` for every `s` that is set in each turn."""
+    after = [*(token.type for token in piece[1:]), ""]
+    return [
+        Edit(Span(token.end, token.end), f"({', '.join(turns[token.text])})")
+        for token, follows in zip(piece, after, strict=True)
+        if token.type == "NAME" and token.text in turns and follows != "LPAR"
+    ]
+
+
+def _apart(edits: list[Edit]) -> list[Edit]:
+    """The edits, those at one place as one."""
+    found: dict[Span, str] = {}
+    for edit in edits:
+        found[edit.span] = found.get(edit.span, "") + edit.text
+    return [Edit(span, text) for span, text in found.items()]
 
 
 _BEFORE, _AFTER = ("LPAR", "LSQB", "COMMA"), ("RPAR", "RSQB", "COMMA")

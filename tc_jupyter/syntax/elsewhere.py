@@ -208,11 +208,11 @@ REDUCING = {
     "all": _TRUTHS.format("all=!"),
     "max": _SUMS.format("max=!"),
     "min": _SUMS.format("min=!"),
+    "logsumexp": _SUMS.format("lse=!"),
 }
 """Functions of array libraries that are operators here."""
 OPERATORS = {
-    "sum": "+=!",
-    "prod": "*=!",
+    **{"sum": "+=!", "prod": "*=!", "logsumexp": "lse=!"},
     **{name: f"{name}=!" for name in ("max", "min", "argmax", "argmin", "any", "all")},
 }
 """Those of `REDUCING` that are one operator."""
@@ -224,7 +224,8 @@ WORD_OPERATORS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("prod", "product", "mul", "times"), ("*=!", None)),
     **dict.fromkeys(("or", "any"), ("any=!", REDUCING["any"])),
     **dict.fromkeys(("and", "all"), ("all=!", REDUCING["all"])),
-    **{name: (f"{name}=!", None) for name in ("argmin", "argmax")},
+    **{name: (f"{name}=!", None) for name in ("argmin", "argmax", "lse")},
+    **dict.fromkeys(("logsumexp", "logaddexp"), ("lse=!", None)),
     **dict.fromkeys(("maximum", "fmax", "amax"), ("max=!", None)),
     **dict.fromkeys(("minimum", "fmin", "amin"), ("min=!", None)),
     **dict.fromkeys(("mean", "avg", "average"), ("", REDUCING["mean"])),
@@ -242,6 +243,8 @@ _SAME_REDUCTIONS = {
     "product": "prod",
     "average": "mean",
     "avg": "mean",
+    "lse": "logsumexp",
+    "logaddexp": "logsumexp",
     "nanargmax": "argmax",
     "nanargmin": "argmin",
 }
@@ -269,10 +272,6 @@ _FILLED = Instead(
 _COUNTED = Instead("an index is a value, as in `Y(i) = i where i in 0:N`")
 _WITHOUT_NAN = "a NaN is left out by a choice, as in `Y(i) {} isnan(X(i, j)) ? {} : X(i, j)`"
 _OF_NUMBERS = {"nansum": ("+=!", "0"), "nanprod": ("*=!", "1"), "nanmax": ("max=!", "-inf"), "nanmin": ("min=!", "inf")}
-_LOG_OF_SUM = Instead(
-    "find the maximum, sum the powers and take the logarithm in statements, as in `M(i) max=! X(i, j)`, then "
-    "`S(i) +=! exp(X(i, j) - M(i))`, then `Y(i) = isinf(M(i)) ? M(i) : M(i) + log(S(i))`"
-)
 _RUNNING_EXTREME = Instead(
     "a running maximum is `Y(i) max=! j <= i ? X(j) : -inf where i in 0:N, j in 0:N`, which compares N*N times"
 )
@@ -302,7 +301,6 @@ INSTEAD: dict[str, Instead] = {
     **dict.fromkeys(("range", "arange", "linspace", "iota"), _COUNTED),
     **dict.fromkeys(("cumsum", "cumprod", "scan", "nancumsum", "cumulative_sum"), _RUNNING),
     **dict.fromkeys(("cummax", "cummin"), _RUNNING_EXTREME),
-    **dict.fromkeys(("logsumexp", "reduce_logsumexp", "logaddexp_reduce"), _LOG_OF_SUM),
     **dict.fromkeys(("count_nonzero", "count"), _COUNT_OF),
     **{name: Instead(_WITHOUT_NAN.format(operator, other)) for name, (operator, other) in _OF_NUMBERS.items()},
     "nanmean": Instead("sum what is no NaN with `+=!`, count it in a second statement, and divide in a third"),
@@ -345,8 +343,6 @@ REDUCED = {
     **dict.fromkeys(("count_nonzero", "count"), ("+=!", "{1} != 0 ? 1 : 0")),
 }
 """Functions that are one statement: its operator, and its value for an argument, without and with brackets."""
-LOGS_OF_SUMS = frozenset({"logsumexp", "reduce_logsumexp"})
-"""Those that are three statements."""
 
 
 def einsum(subscripts: str, operands: Sequence[str], target: str) -> str | None:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Span, codes
 
-from .elsewhere import LOGS_OF_SUMS, OPERATORS, REDUCED, reducing
+from .elsewhere import OPERATORS, REDUCED, reducing
 from .recovery import closers
 from .tokens import Token
 
-_REDUCING = REDUCED.keys() | LOGS_OF_SUMS
 _OPENING, _CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 _LETTERS = "ijklmnopqrstuvw"
 
@@ -70,7 +69,7 @@ def _is_new_axis(subscript: tuple[Token, ...]) -> bool:
 def _is_element(piece: list[Token], read: _Read) -> bool:
     """Whether brackets with a new axis are those of a tensor; round ones may be those of a function, as in `sum(X, None)`."""
     single = all(len(each) == 1 for each in read.subscripts)
-    is_function = piece[read.opening - 1].text in _REDUCING or len(read.subscripts) == len(read.axes)
+    is_function = piece[read.opening - 1].text in REDUCED or len(read.subscripts) == len(read.axes)
     return piece[read.opening].type == "LSQB" or (single and not is_function)
 
 
@@ -206,7 +205,7 @@ def _left(piece: list[Token], place: int, reads: list[_Read], names: list[str]) 
         inner = Edit(Span(piece[value].start, piece[value + 1].end), "")
         return [Edit(piece[place].span, OPERATORS[word]), inner, Edit(piece[-1].span, "")]
     whole = value + 1 < len(piece) and closers(piece).get(value + 1) == len(piece) - 1
-    if whole and (word is not None or piece[value].text in _REDUCING):
+    if whole and (word is not None or piece[value].text in REDUCED):
         return []  # about which there is a message of its own
     if piece[place - 1].type in _CLOSING:
         comma = ", " if piece[place - 2].type not in _OPENING else ""

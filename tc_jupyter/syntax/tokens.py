@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, SourceText, Span, codes
 
 from . import elsewhere
+from .letters import GREEK, PI, POWERS, Word, words_of
 
 _TYPE_WORDS = """
     bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 int byte half float double
@@ -79,7 +80,7 @@ _TOKEN = re.compile(
   | (?P<comment>\#[^\n]*)
   | (?P<block>/\*(?s:.*?)(?:\*/|\Z))
   | (?P<slashes>//+)
-  | (?P<reduce>(?:min|max|argmin|argmax|any|all)=(?!=)!|(?:min|max)=(?!=)|[+*]=(?!=)!?)
+  | (?P<reduce>(?:min|max|argmin|argmax|any|all|lse)=(?!=)!|(?:min|max)=(?!=)|[+*]=(?!=)!?)
   | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
   | (?P<dimension>(?<=[A-Za-z0-9_])\.[0-9]+)
   | (?P<number>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]\w*
@@ -107,10 +108,6 @@ _BETWEEN = frozenset(
     {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
 )
 """Words between the operands of a statement, which make no prose of it."""
-_GREEK = {
-    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "η": "eta", "θ": "theta", "λ": "lambda_", "μ": "mu",
-    "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi", "ω": "omega", "Δ": "Delta", "Σ": "Sigma", "Ω": "Omega",
-}  # fmt: skip
 _TYPOGRAPHIC = {
     "−": "-",
     "–": "-",
@@ -160,8 +157,8 @@ _LATEX_SPACES = frozenset({"left", "right", "big", "Big", "bigl", "bigr", "quad"
 _LATEX_SUMS = {"sum": "sum", "prod": "prod"}
 _GROUP = re.compile(r"[ \t]*\{([^{}\n]{1,200})\}")
 _DECORATION = re.compile(r"(?:[ \t]*[_^](?:\w+|\{[^{}\n]{0,80}\}))*", re.ASCII)
-_NAMES_OF_GREEK = {name.rstrip("_"): name for name in _GREEK.values()} | {"varepsilon": "epsilon", "epsilon": "epsilon"}
-_POWERS = {"²": "2", "³": "3"}
+_NAMES_OF_GREEK = {name.rstrip("_"): name for name in GREEK.values()} | {"varepsilon": "epsilon", "epsilon": "epsilon"}
+_POWER = re.compile(r"⁻?[⁰¹²³⁴-⁹]+")
 _MOST_DIGITS = 400  # of an integer: far beyond uint64, and below the length at which Python refuses to convert
 
 
@@ -220,6 +217,7 @@ class _Scanner:
         self.words_outside: frozenset[str] | None = None
         self.told = set[tuple[int, str]]()
         """Characters about which there is a message, by def."""
+        self.renamed = set[str]()
 
     def run(self) -> None:
         position, text = 0, self.text
@@ -662,10 +660,10 @@ class _Scanner:
             exponent, last = right.group(1), end + right.end()
         if exponent is None or left is None:
             return None
-        base, place = self.text[left:start].rstrip(), Span(left, last)
+        base = self.text[left:start].rstrip()
         if exponent in ("2", "3") and self.is_integer(base) and len(base) <= 40:
-            text = f"({' * '.join([base] * int(exponent))})"
-            return Fix("multiply", (Edit(place, text),))
+            more = f" * {words_of(self.text).plainly(left, left + len(base))}" * (int(exponent) - 1)
+            return Fix("multiply", (Edit(Span(left, left), "("), Edit(Span(left + len(base), last), f"{more})")))
         edits = Edit(Span(left, left), "pow("), Edit(Span(left + len(base), last), f", {exponent})")
         return Fix("use `pow`", edits)
 
@@ -713,6 +711,8 @@ class _Scanner:
     def unknown(self, word: str, start: int, end: int) -> int:
         """A character that no class names. Returns the offset to go on from."""
         char = word[0]
+        if not char.isascii() and (found := words_of(self.text).at(start)):
+            return self.letters(found)
         if char in _TYPOGRAPHIC:
             plain, end = _TYPOGRAPHIC[char], start + 1
             fix = Fix(f"replace it by `{plain}`", (Edit(Span(start, end), plain),))
@@ -721,10 +721,12 @@ class _Scanner:
             )
             self.add(_SYMBOLS.get(plain) or KEYWORDS.get(plain, "NUMBER"), plain, start, end)
             return end
-        if char in _POWERS:
-            end, word = start + 1, char
-            message, help = f"`{char}` is not part of the language", "a power is `pow(a, b)`"
-            self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, self.power(start, end, _POWERS[char]))
+        if power := _POWER.match(self.text, start):
+            end, word = power.end(), power.group()
+            message, help = f"`{word}` is not part of the language", "a power is `pow(a, b)`"
+            self.report(
+                codes.UNKNOWN_CHARACTER, start, end, message, help, self.power(start, end, word.translate(POWERS))
+            )
             self.add("ERROR", word, start, end)
             return end
         if char == "√":
@@ -752,6 +754,25 @@ class _Scanner:
         if word == "^" and (group := _GROUP.match(self.text, end)) is not None:
             end = group.end()  # whose braces are not those of a def
         self.add("ERROR", word, start, end)
+        return end
+
+    def letters(self, word: Word) -> int:
+        """A name with letters that names do not have. Returns where to go on."""
+        start, end = word.span.start, word.span.end
+        while self.tokens and self.tokens[-1].start >= start:
+            self.tokens.pop()  # the letters before, which are part of it
+        is_number = word.plain == PI
+        if word.text not in self.renamed:
+            message, help = f"`{word.text}` is not part of the language", f"the number is written out: `{PI}`"
+            if not is_number:
+                help = f"names are made of the letters A-Z and a-z, digits and `_`: write `{word.plain}`"
+                help += f", and make it a parameter, as in `float {word.plain}`" * (not word.known)
+            fix = words_of(self.text).fix(word) if word.known or is_number else None
+            self.report(codes.UNKNOWN_CHARACTER, start, end, message, help, fix)
+            self.renamed.add(word.text)
+        if word.factor:
+            self.add("FACTOR", "*", start, start)
+        self.add("NUMBER" if is_number else "NAME" if word.known else "ERROR", word.plain, start, end)
         return end
 
     def number(self, word: str, start: int, end: int) -> None:
@@ -818,8 +839,6 @@ def _advice(char: str) -> str:
         return "a product of matrices is `C(i, j) +=! A(i, k) * B(k, j)`"
     if char in "Σ∑∏":
         return elsewhere.REDUCING["prod" if char == "∏" else "sum"]
-    if char in _GREEK:
-        return f"names are made of the letters A-Z and a-z, digits and `_`: write `{_GREEK[char]}`"
     if char.isalpha():
         return "names are made of the letters A-Z and a-z, digits and `_`"
     return "delete it, or start a comment with `#`"

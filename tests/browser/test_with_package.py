@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser_app import App
+from browser_app import App, flat
 
 LOAD = "%load_ext tc_jupyter"
 BODY = "def matmul(float(M, K) A, float(K, N) B) -> (C) {\n    C(i, j) +=! A(i, k) * B(k, j)\n}"
@@ -115,3 +115,24 @@ def test_completion_rename_and_format(app: App) -> None:
     app.page.wait_for_function(
         "() => document.querySelector(\".jp-Cell[data-windowed-list-index='1'] .cm-content\").innerText.includes('C(row, j) +=! A(row, k)')",
     )
+
+
+def test_what_is_marked_while_typing_is_what_running_the_cell_says(app: App) -> None:
+    """A name that Python has taken from a def is unknown while typing too, until the cell of the def runs again."""
+    scale, caller = "def scale(float(N) X) -> (Y) { Y(i) = 2 * X(i) }", "def caller(float(N) X) -> (Z) { Z = scale(X) }"
+    ready(app, "taken.ipynb", f"%%tc\n{scale}", "scale = 3", f"%%tc\n{caller}")
+    app.run_and_wait(1)
+    app.focus(3)
+    app.panel().get_by_text("caller").first.wait_for()
+    marks = app.editor(3).locator(".cm-lintRange-error")
+    assert marks.count() == 0
+    app.run_and_wait(2)
+    marks.first.wait_for()
+    cure = "`scale` is a value of type `int` here, and no longer the def of cell 2: run that cell again"
+    app.hover(3, "scale(X)", "error[TC201]", cure)
+    app.away()
+    app.run_and_wait(3)
+    app.cell(3).locator("pre:visible", has_text="TC201").first.wait_for()
+    assert flat(cure) in flat(app.cell(3).locator("pre:visible", has_text="TC201").first.inner_text())
+    app.run_and_wait(1)
+    app.until(lambda: marks.count() == 0, "a cell without a mark")

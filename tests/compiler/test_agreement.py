@@ -1,4 +1,4 @@
-"""Whether two results agree: integers exactly, floats by their type and by the sums behind them."""
+"""Whether two results agree: by their type, and by the sums behind them."""
 
 from __future__ import annotations
 

@@ -307,12 +307,110 @@ def test_large_arrays_are_looked_at_in_places():
     assert not judge(result, result_off)
 
 
-def test_more_than_can_be_evaluated_is_judged_by_its_type():
-    f = tc.compile("def f(float(N) X) -> (s) { E(i) = exp(sin(X(i))) s +=! E(i) * cos(E(i)) * E(i) }").f
+EDGE = np.random.default_rng(0).random(4096, np.float32)
+NEAR = np.float32(EDGE.sum(dtype=np.float64))
+CLOSE = np.zeros((2, 50), np.float32)
+CLOSE[0, 7], CLOSE[0, 9], CLOSE[1, 5], CLOSE[1, 8] = 1, 1 + 2**-23, 2, 1
+DECIDED = {
+    "a comparison": ("def f(float(N) X, float t) -> (c) { q +=! X(i) c = q > t }", (EDGE, NEAR), [True, False], []),
+    "a clear comparison": (
+        "def f(float(N) X, float t) -> (c) { q +=! X(i) c = q > t }", (EDGE, NEAR * np.float32(1.01)), [False], [True],
+    ),
+    "the place of the largest": (
+        "def f(float(N,D) X) -> (I) { S(n,d) = exp(X(n,d)) / 3 M(n) max=! S(n,d) I(n) max=! S(n,d) == M(n) ? int32(d) : -1 }",
+        (CLOSE,), [[7, 5], [9, 5]], [[7, 8], [40, 5], [-2, 5]],
+    ),
+    "a floor": (
+        "def f(float(N) X) -> (c) { m +=! X(i) c = int(floor(m)) }", (np.full(1000, 0.1, np.float32),), [99, 100], [98, 102],
+    ),
+    "a count": (
+        "def f(float(N) X, float(M) T) -> (c) { m +=! X(i) c +=! m > T(j) ? 1 : 0 }",
+        (EDGE, np.float32([NEAR, NEAR, NEAR * 0.9, NEAR * 1.1])), [1, 3], [0, 4],
+    ),
+    "whether it is a number": (
+        "def f(float(N) X) -> (c) { s +=! X(i) q +=! X(i)*X(i) c = isnan(sqrt(q - s*s/N)) }",
+        (np.full(64, 30.3, np.float32),), [True, False], [],
+    ),
+    "unsigned numbers of 64 bits": (
+        "def f(double(N) X, uint64(N) A) -> (C) { C(i) = X(i) / 3 > 0.1 ? A(i) + 1 : A(i) }",
+        (np.array([0.3, 0.5]), np.full(2, 2**64 - 4, np.uint64)),
+        [np.array([2**64 - 4, 2**64 - 3], np.uint64), np.array([2**64 - 3, 2**64 - 3], np.uint64)],
+        [np.array([2**64 - 4, 2**64 - 4], np.uint64), np.array([2**64 - 5, 2**64 - 3], np.uint64)],
+    ),
+    "numbers that a comparison chooses": (
+        "def f(float(N) X, float t) -> (y) { q +=! X(i) y = q > t ? 1.0 : 2.0 }", (EDGE, NEAR), [1.0, 2.0], [3.5, -0.5],
+    ),
+    "integers alone": ("def f(int(N) X) -> (c) { c +=! X(i) }", (np.arange(9, dtype=np.int32),), [36], [35]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_a_rounding_may_decide_about_whole_numbers(name):
+    text, arrays, right, wrong = DECIDED[name]
+    f = tc.compile(text).f
+    judge, dtype = f.judge(*arrays), np.asarray(f(*arrays)).dtype
+    right, wrong = ([np.asarray(each, dtype) for each in values] for values in (right, wrong))
+    assert all(judge(a, b) for a in right for b in right)
+    assert not any(judge(a, b) or judge(b, a) for a in right for b in wrong)
+
+
+def test_a_comparison_is_open_where_only_few_roundings_change_it():
+    """One sample in 16 is enough: 2 times the spread would be too little."""
+    f = tc.compile("def f(float(N) X, float t) -> (y) { q +=! X(i) y = q > t ? 1.0 : 2.0 }").f
+    wide, spread = EDGE.sum(dtype=np.float64), f.judge(EDGE, NEAR)._spread()
+    with np.errstate(all="ignore"):
+        spread.budget.left = 1e9
+        sums = spread.content("q", 1, np.zeros((1, 1, 1), np.int64))[:, 0, 0]
+    t = np.float32((np.sort(sums)[-1] + np.sort(sums)[-2]) / 2)
+    assert t > wide
+    assert f.judge(EDGE, t)(np.float32(1), np.float32(2))
+
+
+LONG = {
+    "of what is given": ("s +=! X(i)", 1e-2),
+    "of functions": ("s +=! exp(X(i)) * X(i)", 0.1),
+    "of a temporary": ("E(i) = exp(sin(X(i))) s +=! E(i) * cos(E(i)) * E(i)", 0.1),
+    "of squares around the mean": ("m +=! X(i) s +=! (X(i) - m/N) * (X(i) - m/N)", 0.1),
+    "of terms that cancel": ("s +=! exp(X(i)) - X(i) * X(i) / 2 - X(i) - 1.0", 0.2),
+    "the largest": ("s max=! exp(X(i)) * X(i)", 1e-4),
+    "the smallest": ("E(i) = exp(X(i)) s min=! E(i) / (X(i) + 1.0)", 1e-4),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_sums_are_judged_by_some_of_their_terms(name):
+    text, off = LONG[name]
+    f = tc.compile(f"def f(float(N) X) -> (s) {{ {text} }}").f
     x = np.random.default_rng(0).random(3_000_000, np.float32)
     judge, s = f.judge(x), f(x)
-    assert judge(s, np.float32(s * np.float32(1.0001)))
-    assert not judge(s, np.float32(s * np.float32(1.01)))
+    assert judge(s, f(x[::-1].copy()))
+    assert judge(s, np.float32(f.on("cpu")(x)))
+    assert not judge(s, np.float32(s * (1 + off)))
+    assert judge._spread().budget.left > 0
+
+
+def test_what_some_terms_say_is_what_all_of_them_say(monkeypatch):
+    f = tc.compile("def f(double(N) X) -> (s) { m +=! X(i) s +=! (X(i) - m/N) * (X(i) - m/N) * (X(i) - m/N) }").f
+    x = 1000 + np.random.default_rng(0).random(200_000)
+
+    def moved():
+        return f.judge(x)._spread().of("s", np.zeros(1, np.int64), 1e9)
+
+    all_of_them = moved()
+    monkeypatch.setattr("tc_jupyter.compiler.spread.FULL", 0)
+    some = moved()
+    assert some.middle == pytest.approx(all_of_them.middle, rel=1e-12)
+    assert 0.5 < some.spread[0] / all_of_them.spread[0] < 3
+
+
+def test_more_than_can_be_evaluated_is_judged_by_its_type(monkeypatch):
+    monkeypatch.setattr("tc_jupyter.compiler.agreement.PATIENCE", 1)
+    f = tc.compile("def f(float(N) X) -> (s, c) { E(i) = exp(sin(X(i))) s +=! E(i) * cos(E(i)) * E(i) c = s > 1.0 }").f
+    x = np.random.default_rng(0).random(300_000, np.float32)
+    judge, (s, c) = f.judge(x), f(x)
+    assert judge((s, c), (np.float32(s * np.float32(1.0001)), c))
+    assert not judge((s, c), (np.float32(s * np.float32(1.01)), c))
+    assert not judge((s, c), (s, ~c))
 
 
 def test_a_judge_is_pickled_without_what_it_evaluated():
@@ -357,7 +455,7 @@ def assert_evaluated(f, arrays):
     for name, result in zip(judge.program.results, found if isinstance(found, tuple) else (found,), strict=True):
         flat, places = result.reshape(-1), np.arange(result.size)
         with np.errstate(all="ignore"):
-            spread.left = 1e9
+            spread.budget.left = 1e9
             values = spread.content(name, len(judge.program.statements), places[None, None])[0, 0]
             if result.dtype.kind != "f":
                 assert np.array_equal(values, flat)

@@ -170,3 +170,17 @@ def test_long_help_is_broken_between_words():
             assert all(line.startswith("      ") for line in rest)
             assert all(len(line) <= 100 or line.strip() == long for line in [first, *rest])
             assert " ".join([first, *rest]).split() == ["help:", *" ".join([*words, long]).split()]
+
+
+def test_a_long_line_is_cut_around_all_marks_to_what_a_page_shows(monkeypatch):
+    from tc_jupyter.diagnostics import NARROW, PAGE, WIDE
+
+    source = SourceText("a" * 90 + " FIRST " + "b" * 20 + " WORD " + "c" * 90)
+    label = Span(source.text.index("FIRST"), source.text.index("FIRST") + 5)
+    message = at(source, "WORD", labels=(Label(label, "here"),))
+    for most in (WIDE, NARROW):
+        monkeypatch.setattr(PAGE, "columns", lambda most=most: most)
+        line, row = marks(render([message], source))
+        assert len(line) <= most + 6
+        assert row.index("^") == line.index("WORD")
+        assert row.index("-") == line.index("FIRST")

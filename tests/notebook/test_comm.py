@@ -169,6 +169,38 @@ def test_the_namespace_goes_before_cells_above():
     assert found["functions"][0]["outputs"][0]["shape"] == ["N"]
 
 
+@pytest.mark.parametrize(
+    "between", ["scale = 3", "scale = len", "import math as scale", "del scale", "kept = scale; del scale"]
+)
+@pytest.mark.parametrize("caller", [CALLER, "float[*] caller(float[*] a) { return scale(a); }"])
+def test_a_name_that_python_has_taken_is_no_function_while_typing_either(session, between, caller):
+    magic = "%%tc" if caller is CALLER else "%%sac"
+    above = [{"cell": "a", "magic": "%%tc", "source": SCALE}]
+    session(f"%%tc\n{SCALE}")
+    session(between)
+    (told,) = ask(source=caller, magic=magic, shell=session.shell, earlier=above)["analysis"]["diagnostics"]
+    shown = " ".join(session.fails(f"{magic}\n{caller}").split())
+    assert told["code"] == "TC201"
+    assert told["message"] in shown
+    assert "run that cell again" in told["help"]
+    assert told["help"] in shown
+    second = [*above, {"cell": "b", "magic": "%%tc", "source": "def second(float(N) X) -> (Y) { Y = scale(X) }"}]
+    found = ask(source=CALLER.replace("scale", "second"), shell=session.shell, earlier=second)["analysis"]
+    assert [message["code"] for message in found["diagnostics"]] == ["TC201"]
+    position = {"line": 0, "character": CALLER.index("scale") + 1}
+    assert ask(kind="hover", source=CALLER, shell=session.shell, earlier=above, position=position)["hover"] is None
+    session(f"%%tc\n{SCALE}")
+    assert ask(source=caller, magic=magic, shell=session.shell, earlier=above)["analysis"]["diagnostics"] == []
+
+
+def test_a_cell_above_that_was_not_run_does_not_hide_what_python_has():
+    above = [{"cell": "a", "magic": "%%tc", "source": SCALE}]
+    (told,) = ask(source=CALLER, shell=Shell(scale=len), earlier=above)["analysis"]["diagnostics"]
+    assert told["help"] == "`scale` is a Python function here: run the cell above that defines it"
+    (told,) = ask(source=CALLER, shell=Shell(scale=len))["analysis"]["diagnostics"]
+    assert told["help"] == "`scale` is a Python function here, and a def calls defs only"
+
+
 def test_the_state_of_cells():
     shell = Shell(**functions(scale=SCALE))
     cells = [

@@ -286,6 +286,9 @@ def test_a_worker_that_has_not_seen_a_finished_job_is_sent_away(monkeypatch):
 def test_a_job_whose_first_worker_ran_on_the_callers_processor_says_so(code):
     """By what the worker noted: here, and then elsewhere. Where the system does not say, nobody knows."""
     pool = threads.Pool()
+    pool._word(threads._LOOK).value = (
+        1 << 62
+    )  # ticks: however long the other thread takes to begin, the caller waits for it
     reader = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 7)
     pool._word(threads._PROCESSOR).value = ctypes.cast(reader, ctypes.c_void_p).value
 

@@ -241,10 +241,29 @@ HALVES = """def f(int(N) X) -> (O) {
     O(i) = O(i) * T(i) where i in 0:N / 2
 }"""
 
+MIRRORED = """def f(int(N, D) X) -> (Y) {
+    Y(n, d) = X(n, d)  S(n) +=! Y(N - 1 - n, d) where n in 0:N  Y(n, d) = Y(n, d) * 100 - S((N - 1) - n) where n in 0:N
+}"""
+SHIFTED = """def f(int(N, D) X) -> (Y) {
+    Y(n, d) = X(n, d)  S(n) +=! Y(n + 1, d) where n in 0:N - 1  Y(n, d) = Y(n, d) * 100 - S(n - 1) where n in 1:N
+}"""
+NEXT = "def f(int(N) X) -> (O) { O(i) = X(i)  T(i) = O(2 * i + 2) where i in 0:N/2-1  O(i) = O(i) + T(i/2 - 1) where i in 2:N }"
+SAME_NAME = """def f(int(N, D) X) -> (Y) {
+    Y(n, d) = X(n, d)  S(d) +=! Y(n, d) where d in 0:D, n in 0:N  Y(n, d) = Y(n, d) * 100 - S(d) where n in 0:N, d in 0:D
+}"""
+
 
 @pytest.mark.parametrize(
     ("text", "moves", "legal"),
     [
+        (MIRRORED, [("compute_at", "S", "Y#2", "n")], True),
+        (MIRRORED, [("split", "Y#2", "n", 2), ("compute_at", "S", "Y#2", "n.outer")], True),
+        (MIRRORED.replace("(N - 1) - n", "n"), [("compute_at", "S", "Y#2", "n")], False),
+        (SHIFTED, [("compute_at", "S", "Y#2", "n")], True),
+        (SHIFTED.replace("S(n - 1)", "S(n - 1 + 0 * n)"), [("compute_at", "S", "Y#2", "n")], True),
+        (SHIFTED.replace("n + 1, d", "n, d"), [("compute_at", "S", "Y#2", "n")], False),
+        (NEXT, [("compute_inline", "T")], False),
+        (SAME_NAME, [("compute_at", "S", "Y#2", "n")], False),
         (HALVES, [("compute_at", "T", "O#2", "i"), ("compute_at", "S", "T", "i")], True),
         (HALVES, [("compute_inline", "T"), ("compute_at", "S", "O#2", "i")], True),
         (HALVES.replace("N / 2:N", "N / 2 - 1:N"), [("compute_inline", "T"), ("compute_at", "S", "O#2", "i")], False),
@@ -268,5 +287,5 @@ def test_what_a_loop_overwrites_is_not_read_again_in_it(text, moves, legal):
         schedule = f.schedule()
         for name, *arguments in moves:
             schedule = getattr(schedule, name)(*arguments)
-        x = np.arange(12, dtype=np.int32)[::-1].reshape((3, 4) if text is NORMALISED else 12).copy()
+        x = np.arange(12, dtype=np.int32)[::-1].reshape((3, 4) if "int(N, D)" in text else 12).copy()
         np.testing.assert_array_equal(f.with_schedule(schedule)(x), f(x))

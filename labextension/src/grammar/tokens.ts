@@ -37,8 +37,8 @@ export const numbers = new ExternalTokenizer(input => {
 const RESERVED = new Set([...vocabularies.tc.keywords, ...vocabularies.tc.constants, ...vocabularies.tc.types, ...vocabularies.tc.reductions]);
 /** Characters of the indices of a target at most. */
 const WIDEST = 120;
-const OPERATORS = new Set(['min', 'max', 'argmin', 'argmax', 'any', 'all']);
-const ASSIGNMENT = /^(?:[+*]?=(?!=)|(?:min|max)=(?!=)|(?:argmin|argmax|any|all)=!)/;
+const OPERATORS = new Set(['min', 'max', 'argmin', 'argmax', 'any', 'all', 'lse']);
+const ASSIGNMENT = /^(?:[+*]?=(?!=)|(?:min|max)=(?!=)|(?:argmin|argmax|any|all|lse)=!)/;
 
 export const tcNames = new ExternalTokenizer(input => {
   if (!isWord(input.next) || isDigit(input.next)) {

@@ -16,8 +16,10 @@ from tc_jupyter.schedule.legality import Witness, check_with, outside_read
 from tc_jupyter.schedule.placement import final_users
 
 from .picture import ACCENT, BAD, LINE
+from .svg import letters, short, svg, wide
 
-_WIDE, _HIGH = 132, 62
+_HIGH, _BETWEEN, _APART = 38, 58, 16
+"""The height of an axis, and what is left free below and beside it."""
 _MOST_POINTS = 600
 
 
@@ -29,26 +31,25 @@ def hypergraph_svg(bounds: Bounds, name: str) -> str:
         parents, children = _ends(relation)
         depth = max(level[parent] for parent in parents) + 1
         level |= {child: depth for child in children}
+    lines = {axis: _axis_lines(axis, str(bounds[name][axis]), stage) for axis in stage.axes}
+    across = max([110.0, *(wide(line) + 14 for each in lines.values() for line in each)])
     place: dict[str, tuple[float, float]] = {}
     counts: dict[int, int] = {}
     for axis in stage.axes:
         column = counts.get(level[axis], 0)
         counts[level[axis]] = column + 1
-        place[axis] = (10 + column * (_WIDE + 16), 8 + level[axis] * (_HIGH + 30))
-    parts = [_relation(relation, place) for relation in stage.relations]
-    parts += [_axis(axis, str(bounds[name][axis]), stage, place[axis]) for axis in stage.axes]
-    width = 20 + max(counts.values(), default=1) * (_WIDE + 16)
-    height = 20 + (max(level.values(), default=0) + 1) * (_HIGH + 30) - 40
+        place[axis] = (10 + column * (across + _APART), 8 + level[axis] * (_HIGH + _BETWEEN))
+    parts = [_relation(relation, place, across) for relation in stage.relations]
+    parts += [_axis(axis, lines[axis], stage, place[axis], across) for axis in stage.axes]
+    width = 20 + max(counts.values(), default=1) * (across + _APART)
+    height = 18 + (max(level.values(), default=0) + 1) * (_HIGH + _BETWEEN) - _BETWEEN
     said = [
         f"{axis} {stage.kind(axis)} {bounds[name][axis]}{' leaf' if axis in stage.leaves else ''}"
         for axis in stage.axes
     ]
     said += [f"{', '.join(p)} to {', '.join(c)} by {_word(r)}" for r in stage.relations for p, c in [_ends(r)]]
-    return (
-        f'<svg data-axes="{len(stage.axes)}" role="img" aria-label="{escape("; ".join(said))}" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" style="color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg>'
-        "<div>thick: leaves, which are loops; dashed: reductions</div>"
-    )
+    picture = svg(width, height, "".join(parts), "; ".join(said), {"axes": len(stage.axes)})
+    return f"{picture}<div>thick: leaves, which are loops; dashed: reductions</div>"
 
 
 def _ends(relation: Split | Fuse) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -63,34 +64,33 @@ def _word(relation: Split | Fuse) -> str:
     return f"split {relation.factor}" if relation.factor is not None else f"split into {relation.nparts}"
 
 
-def _axis(axis: str, span: str, stage: Stage, at: tuple[float, float]) -> str:
+def _axis_lines(axis: str, span: str, stage: Stage) -> tuple[str, str]:
+    """What stands in the box of an axis: its name; its range and what the schedule does with it."""
+    return short(axis, 22), short(" ".join(filter(None, (span, stage.annotation(axis)))), 26)
+
+
+def _axis(axis: str, lines: tuple[str, str], stage: Stage, at: tuple[float, float], across: float) -> str:
     x, y = at
     leaf = 2.5 if axis in stage.leaves else 1
     dash = ' stroke-dasharray="5 3"' if stage.kind(axis) == "reduction" else ""
-    note = stage.annotation(axis) or ""
     return (
-        f'<rect data-axis="{escape(axis)}" x="{x:.0f}" y="{y:.0f}" width="{_WIDE}" height="38" rx="6" fill="{ACCENT}" fill-opacity=".1" stroke="currentColor" stroke-width="{leaf}"{dash}/>'
-        f'<text x="{x + _WIDE / 2:.0f}" y="{y + 15:.0f}" font-size="11" text-anchor="middle">{escape(_short(axis, 22))}</text>'
-        f'<text x="{x + _WIDE / 2:.0f}" y="{y + 30:.0f}" font-size="10" text-anchor="middle">{escape(_short(" ".join(filter(None, (span, note))), 26))}</text>'
+        f'<rect data-axis="{escape(axis)}" x="{x:.0f}" y="{y:.0f}" width="{across:.0f}" height="{_HIGH}" rx="6" fill="{ACCENT}" fill-opacity=".1" stroke="currentColor" stroke-width="{leaf}"{dash}/>'
+        f"{letters(x + across / 2, y + 16, lines[0], 'middle')}{letters(x + across / 2, y + 31, lines[1], 'middle')}"
     )
 
 
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _relation(relation: Split | Fuse, place: Mapping[str, tuple[float, float]]) -> str:
+def _relation(relation: Split | Fuse, place: Mapping[str, tuple[float, float]], across: float) -> str:
     parents, children = _ends(relation)
-    y = place[children[0]][1] - 24
-    x = sum(place[each][0] for each in (*parents, *children)) / len((*parents, *children)) + _WIDE / 2
-    lines = [f"M{place[p][0] + _WIDE / 2:.0f} {place[p][1] + 38:.0f}L{x:.0f} {y:.0f}" for p in parents]
-    lines += [f"M{x:.0f} {y + 14:.0f}L{place[c][0] + _WIDE / 2:.0f} {place[c][1]:.0f}" for c in children]
+    y = place[children[0]][1] - 36
+    x = sum(place[each][0] for each in (*parents, *children)) / len((*parents, *children)) + across / 2
+    lines = [f"M{place[p][0] + across / 2:.0f} {place[p][1] + _HIGH:.0f}L{x:.0f} {y:.0f}" for p in parents]
+    lines += [f"M{x:.0f} {y + 18:.0f}L{place[c][0] + across / 2:.0f} {place[c][1]:.0f}" for c in children]
     word = _word(relation)
-    half = 4 + 3.2 * len(word)
+    half = 5 + wide(word) / 2
     return (
         f'<path d="{"".join(lines)}" stroke="currentColor" fill="none"/>'
-        f'<rect x="{x - half:.0f}" y="{y:.0f}" width="{2 * half:.0f}" height="14" fill="var(--jp-layout-color1,#fff)" stroke="{LINE}"/>'
-        f'<text data-relation="{escape(word)}" x="{x:.0f}" y="{y + 11:.0f}" font-size="10" text-anchor="middle">{escape(word)}</text>'
+        f'<rect x="{x - half:.0f}" y="{y:.0f}" width="{2 * half:.0f}" height="18" fill="var(--jp-layout-color1,#fff)" stroke="{LINE}"/>'
+        + letters(x, y + 13, word, "middle", {"relation": word})
     )
 
 
@@ -129,10 +129,7 @@ def witness_points_svg(graph: StageGraph, witness: Witness) -> str:
         (x1, y1), (x2, y2) = rings
         parts.append(f'<path data-arrow="" d="M{x1 + 8:.1f} {y1:.1f}L{x2 - 9:.1f} {y2:.1f}l-7 -4m7 4l-7 4" stroke="{BAD}" stroke-width="2" fill="none"/>')  # fmt: skip
     label = witness.text().replace("`", "")
-    return (
-        f'<div><svg data-refused-points="{len(rings)}" role="img" aria-label="{escape(label)}" width="{x:.0f}" height="{high:.0f}" viewBox="0 0 {x:.0f} {high:.0f}" '
-        f'style="color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg></div>'
-    )
+    return f"<div>{svg(x, high, ''.join(parts), label, {'refused-points': len(rings)})}</div>"
 
 
 def _extents(stage: Stage, sizes: Mapping[str, int]) -> list[tuple[str, int, int]]:
@@ -155,16 +152,16 @@ def _panel(
     rows, columns = min(r1 - r0, 24), min(c1 - c0, 24)
     step = 18
     dots = "".join(f"M{left + 14 + c * step} {44 + r * step}h0" for r in range(rows) for c in range(columns))
-    texts = f'<text x="{left:.0f}" y="12" font-size="11" font-weight="bold">{escape(name)}</text>'
-    texts += f'<text x="{left:.0f}" y="28" font-size="9">{escape(right)} → {escape(down) + " ↓" if down else ""}</text>'
+    lines = [f"{right} → {down + ' ↓' if down else ''}", f"({', '.join(map(str, point))}) {said}" if point else ""]
+    texts = letters(left, 12, name, bold=True) + letters(left, 28, lines[0])
     ring = None
     if point:
         at = [*(point if len(point) > 1 else (r0, point[0]))][:2]
         ring = (left + 14 + (at[1] - c0) * step, 44.0 + (at[0] - r0) * step)
         texts += f'<circle data-point="{escape(",".join(map(str, point)))}" cx="{ring[0]:.1f}" cy="{ring[1]:.1f}" r="7.5" fill="none" stroke="{BAD}" stroke-width="2"/>'
-        texts += f'<text x="{left:.0f}" y="{60 + max(rows, 1) * step:.0f}" font-size="10">({escape(", ".join(map(str, point)))}) {escape(said)}</text>'
+        texts += letters(left, 60 + max(rows, 1) * step, lines[1])
     made = f'<path d="{dots}" stroke="currentColor" stroke-width="6" stroke-linecap="round" fill="none"/>{texts}'
-    return made, ring, max(28 + columns * step, 6.5 * (len(said) + 12)), 68 + max(rows, 1) * step
+    return made, ring, max(28.0 + columns * step, 1.1 * wide(name), *map(wide, lines)), 68 + max(rows, 1) * step
 
 
 __all__ = ["hypergraph_svg", "refused_witness", "witness_points_svg"]

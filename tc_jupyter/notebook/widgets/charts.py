@@ -13,6 +13,7 @@ from html import escape
 from tc_jupyter.runtime.timing import Limits, Row, Timing, duration
 
 from .picture import ACCENT, LINE
+from .svg import LETTERS, beside, letters, short, svg, units, wide
 
 MARKS = ("●", "■", "▲", "◆", "▼", "✚")
 _DASHES = ("", "6 3", "2 2", "8 2 2 2", "1 3", "10 4")
@@ -24,7 +25,9 @@ def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
     everything = [value for values in samples.values() for value in values]
     low, high = math.log10(max(min(everything), 1e-12)), math.log10(max(*everything, 1e-12))
     span = max(high - low, 0.05)
-    place = lambda value: 130 + (math.log10(max(value, 1e-12)) - low) / span * 420  # noqa: E731
+    names = {name: f"{MARKS[n % len(MARKS)]} {short(name, 16)}" for n, name in enumerate(samples)}
+    left = max(map(wide, names.values())) + 14
+    place = lambda value: left + (math.log10(max(value, 1e-12)) - low) / span * 420  # noqa: E731
     parts: list[str] = []
     said: list[str] = []
     for n, (name, values) in enumerate(samples.items()):
@@ -33,7 +36,7 @@ def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
         step = max(1, len(values) // 150)
         ticks = "".join(f"M{place(v):.1f} {y + 2}v16" for v in sorted(values)[::step])
         parts.append(
-            f'<text x="2" y="{y + 14}" font-size="11" fill="currentColor">{MARKS[n % len(MARKS)]} {escape(name[:16])}</text>'
+            f"{letters(2, y + 14, names[name])}"
             f'<path data-samples="{escape(name)}" d="{ticks}" stroke="currentColor" opacity=".3"/>'
             f'<rect x="{place(timing.p10):.1f}" y="{y + 4}" width="{max(1.0, place(timing.p90) - place(timing.p10)):.1f}" height="12" '
             f'fill="{ACCENT}" fill-opacity=".35" stroke="{LINE}"/>'
@@ -41,15 +44,21 @@ def distribution_svg(samples: Mapping[str, tuple[float, ...]]) -> str:
         )
         said.append(f"{name}: best {duration(timing.best)}, median {duration(timing.median)}, {len(values)} samples")
     y = 14 + len(samples) * 30
-    for exponent in range(math.floor(low), math.ceil(high) + 1):
-        for digit in (1, 2, 5):
-            value = digit * 10.0**exponent
-            if low - 0.001 <= math.log10(value) <= low + span + 0.001:
-                parts.append(
-                    f'<path d="M{place(value):.1f} 6V{y}" stroke="{LINE}"/><text x="{place(value):.1f}" y="{y + 12}" font-size="9" text-anchor="middle" fill="currentColor">{duration(value)}</text>'
-                )
-    label = "; ".join(said)
-    return f'<svg data-chart="distribution" role="img" aria-label="{escape(label)}" width="570" height="{y + 18}" viewBox="0 0 570 {y + 18}" style="color:inherit">{"".join(parts)}</svg>'
+    numbers = _round_numbers(low - 0.001, high + 0.001)
+    ticks = [(place(value), duration(value)) for value in (numbers if len(numbers) > 1 else (10**low, 10**high))]
+    shown = beside((x, wide(said)) for x, said in ticks)
+    parts += [f'<path d="M{ticks[n][0]:.1f} 6V{y}" stroke="{LINE}"/>{letters(ticks[n][0], y + 13, ticks[n][1], "middle")}' for n in shown]  # fmt: skip
+    right = max(left + 430, *(ticks[n][0] + wide(ticks[n][1]) / 2 for n in shown), 0)
+    return svg(right, y + 18, "".join(parts), "; ".join(said), {"chart": "distribution"})
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Round numbers between two powers of ten, those that matter most first."""
+    span = high - low
+    digits = (1,) if span > 3 else (1, 5, 2) if span > 0.8 else (1, 5, 2, 3, 1.5, 7, 4, 6, 8, 9, 2.5, 3.5)
+    exponents = range(math.floor(low), math.ceil(high) + 1)
+    found = [digit * 10.0**exponent for digit in digits for exponent in exponents]
+    return [value for value in found if low <= math.log10(value) <= high]
 
 
 def roofline_svg(rows: tuple[Row, ...], intensity: float, limits: Limits) -> str:
@@ -60,45 +69,41 @@ def roofline_svg(rows: tuple[Row, ...], intensity: float, limits: Limits) -> str
     reached = [row.gflops * 1e9 for row in rows if row.gflops]
     bottom = math.log10(max(1.0, min([limits.bandwidth * 10**left, *reached]) / 2))
 
+    powers = range(math.ceil(bottom), math.floor(top) + 1)
+    numbers = {power: f"{10.0 ** (power - 9):g}" for power in powers}
+    start = max([24.0, *map(wide, numbers.values())]) + 8
+
     def at(x: float, y: float) -> tuple[float, float]:
-        return 50 + (math.log10(x) - left) / (right - left) * 380, 12 + (top - math.log10(y)) / (top - bottom) * 150
+        return start + (math.log10(x) - left) / (right - left) * 380, 20 + (top - math.log10(y)) / (top - bottom) * 150
 
     x0, y0 = at(10**left, limits.bandwidth * 10**left)
     x1, y1 = at(ridge, limits.flops)
     x2, y2 = at(10**right, limits.flops)
-    parts = [f'<path d="M50 6V162H430" fill="none" stroke="{LINE}"/>']
-    for power in range(math.ceil(bottom), math.floor(top) + 1):
-        y = at(intensity, 10.0**power)[1]
-        parts.append(
-            f'<path d="M46 {y:.1f}h4" stroke="currentColor"/><text x="44" y="{y + 3:.1f}" font-size="9" text-anchor="end" fill="currentColor">{10.0 ** (power - 9):g}</text>'
-        )
+    parts = [f'<path d="M{units(start)} 14V170H{units(start + 380)}" fill="none" stroke="{LINE}"/>']
+    heights = {power: at(intensity, 10.0**power)[1] for power in powers}
+    parts += [f'<path d="M{units(start - 4)} {y:.1f}h4" stroke="currentColor"/>' for y in heights.values()]
+    shown = [powers[n] for n in beside([(heights[power], LETTERS) for power in powers], 3)]
+    parts += [letters(start - 6, heights[power] + 4, numbers[power], "end") for power in shown]
     for power in range(math.ceil(left), math.floor(right) + 1):
         x = at(10.0**power, limits.flops)[0]
-        parts.append(
-            f'<path d="M{x:.1f} 162v4" stroke="currentColor"/><text x="{x:.1f}" y="174" font-size="9" text-anchor="middle" fill="currentColor">{10.0**power:g}</text>'
-        )
-    parts.append('<text x="54" y="12" font-size="10" fill="currentColor">GFLOP/s</text>')
+        parts.append(f'<path d="M{x:.1f} 170v4" stroke="currentColor"/>{letters(x, 185, f"{10.0**power:g}", "middle")}')
+    parts.append(letters(start + 4, 12, "GFLOP/s"))
     parts += [
         f'<path d="M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" stroke="currentColor" stroke-width="2"/>'
     ]
     for n, row in enumerate(rows):
         if row.gflops:
             x, y = at(intensity, row.gflops * 1e9)
-            parts.append(
-                f'<text data-roof="{escape(row.name)}" x="{x:.1f}" y="{y + 4:.1f}" font-size="12" text-anchor="middle" fill="currentColor">{MARKS[n % len(MARKS)]}</text>'
-            )
-    parts.append(
-        f'<text x="240" y="188" font-size="10" text-anchor="middle" fill="currentColor">operations per byte (here {intensity:.3g}; ridge {ridge:.3g})</text>'
-    )
-    parts.append(
-        f'<text x="{x2 - 4:.1f}" y="{y2 - 4:.1f}" font-size="10" text-anchor="end" fill="currentColor">{limits.flops / 1e9:.3g} GFLOP/s, {limits.bandwidth / 1e9:.3g} GB/s</text>'
-    )
+            parts.append(letters(x, y + 4, MARKS[n % len(MARKS)], "middle", {"roof": row.name}))
+    below = f"operations per byte (here {intensity:.3g}; ridge {ridge:.3g})"
+    parts.append(letters(start + 190, 201, below, "middle"))
+    parts.append(letters(x2 - 4, y2 - 5, f"{limits.flops / 1e9:.3g} GFLOP/s, {limits.bandwidth / 1e9:.3g} GB/s", "end"))
     label = (
         "roofline: "
         + "; ".join(f"{row.name} {row.gflops:.3g} GFLOP/s" for row in rows if row.gflops)
         + f"; limits: {limits.how}"
     )
-    return f'<div><svg data-chart="roofline" role="img" aria-label="{escape(label)}" width="440" height="194" viewBox="0 0 440 194" style="color:inherit">{"".join(parts)}</svg></div>'
+    return f"<div>{svg(start + 390, 207, ''.join(parts), label, {'chart': 'roofline'})}</div>"
 
 
 def sweep_svg(name: str, metric: str, series: Mapping[str, Sequence[tuple[int, Row]]]) -> str:
@@ -118,15 +123,22 @@ def sweep_svg(name: str, metric: str, series: Mapping[str, Sequence[tuple[int, R
     low, span = low - 0.05, max(high - low + 0.1, 0.1)
     left, right = math.log10(sizes[0]), math.log10(sizes[-1])
 
-    def at(x: float, y: float) -> tuple[float, float]:
-        return 64 + (math.log10(x) - left) / (right - left) * 400, 196 - (math.log10(y) - low) / span * 180
+    numbers = [(value, _number(value, metric)) for value in _round_numbers(low, low + span)]
+    start = max([40.0, *(wide(said) for _, said in numbers)]) + 8
 
-    parts = [_grid(low, span, metric)]
-    parts += [
-        f'<path d="M{at(x, 10**low)[0]:.1f} 196v4" stroke="currentColor"/>'
-        f'<text x="{at(x, 10**low)[0]:.1f}" y="210" font-size="9" text-anchor="middle" fill="currentColor">{x}</text>'
-        for x in _apart(sizes)
-    ]
+    def at(x: float, y: float) -> tuple[float, float]:
+        return start + (math.log10(x) - left) / (right - left) * 400, 200 - (math.log10(y) - low) / span * 180
+
+    parts = [_axes(start, metric)]
+    heights = [at(sizes[0], value)[1] for value, _ in numbers]
+    for n in beside([(y, LETTERS) for y in heights], 3):
+        grid = f'<path d="M{units(start)} {heights[n]:.1f}h400" stroke="{LINE}"/>'
+        parts.append(grid + letters(start - 4, heights[n] + 4, numbers[n][1], "end"))
+    places = [at(x, 10**low)[0] for x in sizes]
+    parts += [f'<path d="M{x:.1f} 200v4" stroke="currentColor"/>' for x in places]
+    ends_first = sorted(range(len(sizes)), key=lambda n: n not in (0, len(sizes) - 1))
+    labels = [(places[n], wide(str(sizes[n]))) for n in ends_first]
+    parts += [letters(labels[n][0], 215, str(sizes[ends_first[n]]), "middle") for n in beside(labels)]
     for n, (who, points) in enumerate(drawn.items()):
         if not points:
             continue
@@ -140,16 +152,15 @@ def sweep_svg(name: str, metric: str, series: Mapping[str, Sequence[tuple[int, R
         dash = f' stroke-dasharray="{_DASHES[n % len(_DASHES)]}"' if _DASHES[n % len(_DASHES)] else ""
         parts.append(f'<path data-sweep="{escape(who)}" data-count="{len(points)}" d="M{path}" fill="none" stroke="currentColor" stroke-width="1.6"{dash}/>')  # fmt: skip
         mark = MARKS[n % len(MARKS)]
-        parts += [f'<text x="{x:.1f}" y="{y + 4:.1f}" font-size="11" text-anchor="middle" fill="currentColor">{mark}</text>' for x, y in middle]  # fmt: skip
-        parts.append(
-            f'<text x="480" y="{24 + n * 16}" font-size="11" fill="currentColor">{mark} {escape(who[:22])}</text>'
-        )
-    parts.append(f'<text x="264" y="224" font-size="10" text-anchor="middle" fill="currentColor">{escape(name)}</text>')
+        parts += [letters(x, y + 4, mark, "middle") for x, y in middle]
+        parts.append(letters(start + 416, 28 + n * 18, f"{mark} {short(who, 22)}"))
+    parts.append(letters(start + 200, 230, name, "middle"))
     said = "; ".join(
         f"{who}: {', '.join(f'{x}: {_value(ends[1], metric)}' for x, ends in points)}" for who, points in drawn.items()
     )
     label = f"{METRICS[metric]} over {name}. {said}"
-    return f'<div><svg data-chart="sweep" role="img" aria-label="{escape(label)}" width="640" height="230" viewBox="0 0 640 230" style="color:inherit">{"".join(parts)}</svg></div>'
+    width = start + 424 + max(wide(f"{MARKS[0]} {short(who, 22)}") for who in drawn)
+    return f"<div>{svg(width, 236, ''.join(parts), label, {'chart': 'sweep'})}</div>"
 
 
 def _ends(row: Row, metric: str) -> tuple[float, float, float] | None:
@@ -160,26 +171,15 @@ def _ends(row: Row, metric: str) -> tuple[float, float, float] | None:
 
 
 def _value(value: float, metric: str) -> str:
-    return duration(value) if metric == "time" else f"{value:.3g} {METRICS[metric]}"
+    return duration(value) if metric == "time" else f"{_number(value, metric)} {METRICS[metric]}"
 
 
-def _apart(sizes: Sequence[int]) -> list[int]:
-    """At most eight of the sizes, evenly."""
-    step = -(-len(sizes) // 8)
-    return list(sizes[::step])
+def _number(value: float, metric: str) -> str:
+    """What stands beside an axis that tells the unit."""
+    return duration(value) if metric == "time" else f"{value:.3g}"
 
 
-def _grid(low: float, span: float, metric: str) -> str:
-    parts: list[str] = [
-        '<path d="M64 16V196H464" fill="none" stroke="currentColor"/>',
-        f'<text x="64" y="11" font-size="10" fill="currentColor">{METRICS[metric]}{" (line: median; band: p10 to p90)" if metric == "time" else ""}</text>',
-    ]
-    for exponent in range(math.floor(low), math.ceil(low + span) + 1):
-        for digit in (1,) if span > 3 else (1, 2, 5) if span > 0.8 else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9):
-            value = digit * 10.0**exponent
-            if low <= math.log10(value) <= low + span:
-                y = 196 - (math.log10(value) - low) / span * 180
-                parts.append(
-                    f'<path d="M64 {y:.1f}H464" stroke="{LINE}"/><text x="60" y="{y + 3:.1f}" font-size="9" text-anchor="end" fill="currentColor">{_value(value, metric)}</text>'
-                )
-    return "".join(parts)
+def _axes(start: float, metric: str) -> str:
+    name = METRICS[metric] + (" (line: median; band: p10 to p90)" if metric == "time" else "")
+    lines = f'<path d="M{units(start)} 20V200h400" fill="none" stroke="currentColor"/>'
+    return lines + letters(start, 12, name)

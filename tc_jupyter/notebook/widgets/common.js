@@ -1,6 +1,6 @@
 // What all views share: controls from a description, numbered requests (never more than one on its way), HTML made by Python.
 const STYLE = `
-.tcw { font-family: var(--jp-ui-font-family, system-ui, sans-serif); font-size: max(var(--jp-ui-font-size1, 13px), var(--jp-code-font-size, 13px));
+.tcw { font-family: var(--jp-ui-font-family, system-ui, sans-serif); ${FONT_SIZE};
   color: var(--jp-ui-font-color1, inherit); line-height: 1.45; max-width: 100%; overflow-x: auto; padding: 2px 4px; }
 .tcw-controls { display: flex; flex-wrap: wrap; gap: 4px 18px; align-items: center; margin: 2px 0 6px; }
 .tcw-controls label { display: inline-flex; gap: 6px; align-items: center; max-width: 100%; }

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (an element of a picture is one line)
 """In which order a schedule runs the points of a statement, and which block and thread of a GPU runs which point.
 
 Loops that are parallel, vectorised or bound to blocks and threads do not take turns: all their iterations have the same step.
@@ -10,9 +9,10 @@ different blocks with the same place inside have the same step.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from tc_jupyter.schedule.visits import Enumeration
 
 from .lattice import colour_of, runs
 from .picture import ACCENT, LINE, table, words
+from .svg import LEADING, letters, svg, wide
 
 Ints = NDArray[np.int64]
 _AT_ONCE = ("parallel", "vectorize", *GPU_AXES)
@@ -149,8 +150,12 @@ def _svg(found: Execution, time: int, said: str) -> str:
     height, width = (high - low for low, high in ends)
     if height * width > _MOST_CELLS:
         return words(f"{height} x {width} points are too many to draw one by one: choose smaller sizes")
-    step = min(36.0 if found.mapped else 28.0, 460 / width, 320 / height)
-    at = lambda c, r: (34 + c * step, 20 + r * step)  # noqa: E731
+    names = [*found.names[:2]] if len(found.names) > 1 else ["", *found.names[:1]]
+    right, down = (names[1], names[0]) if len(names) > 1 else ("", "")
+    title = f"{right} → {ends[1][0]} .. {ends[1][1] - 1}"
+    left = max(34.0, wide(f"{down} ↓") + 8)
+    step = min(40.0 if found.mapped else 28.0, 460 / width, 320 / height)
+    at = lambda c, r: (left + c * step, 20 + r * step)  # noqa: E731
     first = np.full(height * width, -1, np.int64)
     first[cell[::-1]] = np.arange(len(cell))[::-1]
     present = np.nonzero(first >= 0)[0]
@@ -171,17 +176,8 @@ def _svg(found: Execution, time: int, said: str) -> str:
         )
     )
     parts.append(f'<path data-now="{len(now)}" d="{ringed}" stroke="currentColor" stroke-width="2" fill="none"/>')
-    if found.mapped and step >= 22 and len(present) <= _MOST_LABELS:
-        for n in present.tolist():
-            x, y = at(n % width, n // width)
-            for line, (mark, values) in enumerate((("b", found.block[first[n]]), ("t", found.thread[first[n]]))):
-                text = f"{mark}{_said(values)}" if len(values) else ""
-                parts.append(f'<text x="{x + step / 2:.1f}" y="{y + step / 2 - 2 + 9 * line:.1f}" font-size="8" text-anchor="middle" fill="currentColor">{text}</text>')  # fmt: skip
-    elif found.mapped and found.block.shape[1]:
-        blocks, starts = np.unique(found.block[first[present]], axis=0, return_index=True)
-        for block, start in list(zip(blocks, starts.tolist(), strict=True))[:_MOST_BLOCKS]:
-            x, y = at(int(present[start]) % width, int(present[start]) // width)
-            parts.append(f'<text data-block="{_said(block)}" x="{x + 2:.1f}" y="{y + 8:.1f}" font-size="8" fill="currentColor">b{_said(block)}</text>')  # fmt: skip
+    if found.mapped:
+        parts += _mapped_labels(found, present, first[present], width, step, at)
     if not found.mapped and 1 < len(present) <= _MOST_LABELS:
         visited = present[np.argsort(first[present], kind="stable")]
         route = "L".join(
@@ -190,19 +186,50 @@ def _svg(found: Execution, time: int, said: str) -> str:
         parts.append(
             f'<path data-route="" d="M{route}" fill="none" stroke="currentColor" stroke-width="1" opacity=".6"/>'
         )
-    names = [*found.names[:2]] if len(found.names) > 1 else ["", *found.names[:1]]
-    right, down = (names[1], names[0]) if len(names) > 1 else ("", "")
-    parts.append(
-        f'<text x="34" y="12" font-size="11" fill="currentColor">{escape(right)} → {ends[1][0]} .. {ends[1][1] - 1}</text>'
-    )
+    parts.append(letters(left, 12, title))
     if down:
-        parts.append(f'<text x="2" y="32" font-size="11" fill="currentColor">{escape(down)} ↓</text>')
-    w, h = 40 + width * step, 26 + height * step
+        parts.append(letters(2, 34, f"{down} ↓"))
+    w, h = left + max(6 + width * step, wide(title)), 26 + height * step
     return (
-        f'<svg data-execution="{found.steps}" role="img" aria-label="{escape(said)}" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}" '
-        f'style="color:inherit">{"".join(parts)}</svg><div>outlined: runs now; '
+        f"{svg(w, h, ''.join(parts), said, {'execution': found.steps})}<div>outlined: runs now; "
         f"{'colour and b: block; t: thread' if found.mapped else 'filled: has run; line: order of the first runs'}</div>"
     )
+
+
+def _mapped_labels(
+    found: Execution, cells: Ints, points: Ints, width: int, step: float, at: Callable[[int, int], tuple[float, float]]
+) -> list[str]:
+    """Block and thread of every cell where they have a place, else the block where its cells begin and leave one."""
+    both = [
+        [f"{m}{_said(v)}" if len(v) else "" for m, v in zip("bt", _pair(found, p), strict=True)]
+        for p in points.tolist()
+    ]
+    places = [at(n % width, n // width) for n in cells.tolist()]
+    if step >= 2 * LEADING and len(cells) <= _MOST_LABELS and max(map(wide, chain(*both))) <= step - 2:
+        return [
+            letters(x + step / 2, y + step / 2 - 3 + LEADING * line, said, "middle")
+            for (x, y), lines in zip(places, both, strict=True)
+            for line, said in enumerate(lines)
+            if said
+        ]
+    if not found.block.shape[1]:
+        return []
+    blocks, starts = np.unique(found.block[points], axis=0, return_index=True)
+    taken: list[tuple[float, float, float]] = []
+    labels: list[str] = []
+    for block, start in list(zip(blocks, starts.tolist(), strict=True))[:_MOST_BLOCKS]:
+        (x, y), said = places[start], f"b{_said(block)}"
+        if all(
+            y - other >= LEADING or other - y >= LEADING or x >= end or x + wide(said) <= begin
+            for begin, end, other in taken
+        ):
+            taken.append((x, x + wide(said) + 4, y))
+            labels.append(letters(x + 2, y + 11, said, facts={"block": _said(block)}))
+    return labels
+
+
+def _pair(found: Execution, point: int) -> tuple[Ints, Ints]:
+    return found.block[point], found.thread[point]
 
 
 def _look(found: Execution, cell: int, point: int, done: set[int]) -> tuple[str, str]:

@@ -10,9 +10,10 @@ function enliven(body, view) {
   const numbers = (data.wide ? doubles : integers)(view.points); // of the elements: one access after the other, each in row-major order of the shown axes
   const readout = body.querySelector('[data-readout]');
   box.style.position = 'relative';
-  box.style.width = `${box.querySelector('svg')?.getAttribute('width') ?? layout.width}px`; // with arrows it is wider than the lattice
+  const em = units => `${units / layout.em}em`;
+  box.style.width = box.querySelector('svg')?.getAttribute('width') ?? em(layout.width); // with arrows it is wider than the lattice
   if (data.canvas) box.replaceChildren(paint(data, layout, numbers));
-  const cover = svgElement('svg', { width: layout.width, height: layout.height, viewBox: `0 0 ${layout.width} ${layout.height}`, 'aria-hidden': 'true' });
+  const cover = svgElement('svg', { width: em(layout.width), height: em(layout.height), viewBox: `0 0 ${layout.width} ${layout.height}`, 'aria-hidden': 'true' });
   cover.style.cssText = 'position:absolute;left:0;top:0;pointer-events:none;overflow:visible';
   const ring = svgElement('circle', { class: 'tcw-cursor', r: Math.max(3, layout.step * 0.48), fill: 'none', stroke: 'currentColor', 'stroke-width': 2, visibility: 'hidden' });
   cover.append(ring);
@@ -68,8 +69,8 @@ function enliven(body, view) {
     picture.append(lit);
   }
   function under(event) {
-    const bounds = box.getBoundingClientRect();
-    const x = event.clientX - bounds.left - layout.left, y = event.clientY - bounds.top - layout.top;
+    const bounds = box.getBoundingClientRect(), unit = parseFloat(getComputedStyle(box).fontSize) / layout.em;
+    const x = (event.clientX - bounds.left) / unit - layout.left, y = (event.clientY - bounds.top) / unit - layout.top;
     const pc = Math.floor(x / layout.panelWidth), pr = Math.floor(y / layout.panelHeight);
     const panel = pr * layout.across + pc;
     const c = Math.floor((x - pc * layout.panelWidth) / layout.step), r = Math.floor((y - pr * layout.panelHeight) / layout.step);
@@ -111,6 +112,7 @@ const GREY = 0x88888888;
 /** Many points: a block of pixels for each, in the colour of its element. */
 function paint(data, layout, numbers) {
   const canvas = element('canvas', { width: Math.ceil(layout.width), height: Math.ceil(layout.height), 'aria-hidden': 'true', 'data-points': data.count });
+  canvas.style.cssText = `display:block;width:${canvas.width / layout.em}em;height:${canvas.height / layout.em}em;image-rendering:pixelated`;
   const context = canvas.getContext('2d');
   const image = context.createImageData(canvas.width, canvas.height);
   const pixels = new Uint32Array(image.data.buffer);
@@ -132,13 +134,11 @@ function paint(data, layout, numbers) {
   return canvas;
 }
 
-/** Above and beside the points; as text of the page they have its colour, whatever the theme becomes. */
+/** Above the points; as text of the page they have its colour, whatever the theme becomes. */
 function axisNames(data, layout) {
-  const name = k => `${data.axes[k][0]} (${data.axes[k][1]}) ${data.axes[k][2]} .. ${data.axes[k][2] + data.axes[k][3] - 1} →`;
-  const made = [[0, `translate(${layout.left} 12)`], [1, `translate(14 ${layout.top + 4}) rotate(90)`]];
-  return made.slice(0, data.axes.length).map(([k, transform]) => {
-    const text = svgElement('text', { transform, 'font-size': 11, fill: 'currentColor' });
-    text.textContent = name(k);
+  return data.axes.slice(0, 2).map(([name, kind, low, extent], k) => {
+    const text = svgElement('text', { x: layout.left, y: layout.letters * (1 + 1.25 * k), 'font-size': layout.letters, fill: 'currentColor' });
+    text.textContent = `${name} (${kind}) ${low} .. ${low + extent - 1} ${'→↓'[k]}`;
     return text;
   });
 }

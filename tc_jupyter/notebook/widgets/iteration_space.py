@@ -54,6 +54,8 @@ from .picture import (
     words,
 )
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .svg import EM, LEADING, LETTERS, letters, svg, wide
+from .svg import units as _n
 
 _STATIC_POINTS = 400
 _LISTED = 24
@@ -251,7 +253,7 @@ class IterationSpace(Picture):
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
         lines = [f"iteration space of {space.text}" + (f"  at {sizes}" if sizes else "")]
         lines += [f"  {refused}"] if (refused := self._refusal()) else []
-        lines += [f"  {a.low} <= {a.name} < {a.high}  {a.kind}, {a.extent} values" for a in space.axes]
+        lines += [f"  {a.range}  {a.kind}, {a.extent} values" for a in space.axes]
         if space.fixed:
             lines.append(f"  shown, and counted below: the points with {_fixed(space)}")
         counted = self._counts(space)
@@ -306,7 +308,8 @@ class IterationSpace(Picture):
             parts.append(words(refused, "✗", BAD))
         empty = [axis for axis in space.axes if axis.extent == 0]
         for axis in empty:
-            parts.append(words(f"empty: no `{axis.name}` satisfies `{axis.low} <= {axis.name} < {axis.high}`", "∅"))
+            if axis.low == axis.high:  # of others the refusal says so
+                parts.append(words(f"empty: no `{axis.name}` satisfies `{axis.range}`", "∅"))
         if space.thinned:
             every = ", ".join(
                 f"every {_ordinal(s)} `{space.axes[n].name}`"
@@ -338,7 +341,7 @@ class IterationSpace(Picture):
         return _ARROWS if self.arrows else 0
 
     def _tables(self, space: Space) -> str:
-        ranges = [[code(a.name), a.kind, code(f"{a.low} <= {a.name} < {a.high}"), str(a.extent)] for a in space.axes]
+        ranges = [[code(a.name), a.kind, code(a.range), str(a.extent)] for a in space.axes]
         counts = [
             [code(text), str(count), str(times), escape(note)] for text, count, times, note in self._counts(space).rows
         ]
@@ -404,26 +407,49 @@ def _ordinal(number: int) -> str:
 
 
 class Layout:
-    """Where points are: `x` to the right, `y` down, one panel per value of the third axis, panels in rows."""
+    """Where points are: `x` to the right, `y` down, one panel per value of the third axis, panels in rows.
 
-    LEFT, TOP, GAP, WIDE = 46, 30, 26, 620
+    Above the points stand the name of the first axis, for each panel its value, and the numbers of the columns; the name of the second
+    axis and the numbers of the rows stand to the left.
+    """
+
+    GAP, WIDE = 26, 620
 
     def __init__(self, space: Space) -> None:
-        extents = [-(-space.axes[n].extent // s) for n, s in zip(space.shown, space.strides, strict=True)]
+        drawn = [space.axes[n] for n in space.shown]
+        extents = [-(-axis.extent // s) for axis, s in zip(drawn, space.strides, strict=True)]
         self.columns, self.rows, self.panels = [*extents, 1, 1, 1][:3]
         widest = max(self.columns, 1) if self.panels == 1 else max(self.columns, 1) * min(self.panels, 4)
-        self.step = max(min(24.0, (self.WIDE - 60) / widest, 460 / max(self.rows, 1)), 0.5)
-        width = self.columns * self.step + self.GAP
-        self.across = max(1, min(self.panels, int(self.WIDE // max(width, 1))))
-        self.panel_width, self.panel_height = width, self.rows * self.step + self.GAP
-        self.width = self.LEFT + self.across * width
-        self.height = self.TOP + -(-self.panels // self.across) * self.panel_height + 6
+        self.step = max(min(26.0, (self.WIDE - 60) / widest, 460 / max(self.rows, 1)), 0.5)
+        self.names = [f"{axis.name} ({axis.kind})" for axis in drawn]
+        numbers = [max(wide(str(axis.low)), wide(str(axis.high - 1))) for axis in drawn]
+        self.number = [*numbers, 0.0, 0.0][:2]
+        down = wide(f"{drawn[1].name} ↓") if len(drawn) > 1 else 0.0
+        self.left = max(46.0, self.number[1] + 10, down + 8 + max(0.0, self.number[0] - self.step) / 2)
+        titled = max([0.0, *(wide(self.panel_name(space, panel)) + 12 for panel in (0, self.panels - 1))])
+        self.panel_width = max(self.columns * self.step + max(self.GAP, self.number[1] + 12), titled)
+        self.across = max(1, min(self.panels, int(self.WIDE // max(self.panel_width, 1))))
+        lines = 1 + (self.panels > 1) if drawn else 0
+        self.top = 19 + LEADING * lines
+        self.panel_height = self.rows * self.step + 14 + LEADING * lines
+        ends = [f"{name} {axis.low} .. {axis.high - 1} →" for name, axis in zip(self.names, drawn[:2], strict=False)]
+        title = max([0.0, *(1.1 * wide(said) for said in ends)])
+        self.width = self.left + max(self.across * self.panel_width, title)
+        self.height = self.top + -(-self.panels // self.across) * self.panel_height + 6
+
+    @staticmethod
+    def panel_name(space: Space, panel: int) -> str:
+        """What stands above a panel: the value of the third axis."""
+        if len(space.shown) < 3:
+            return ""
+        axis = space.axes[space.shown[2]]
+        return f"{axis.name} = {axis.low + panel * space.strides[2]}"
 
     def origin(self, panel: int) -> tuple[float, float]:
         """Left upper corner of a panel."""
         return (
-            self.LEFT + (panel % self.across) * self.panel_width,
-            self.TOP + (panel // self.across) * self.panel_height,
+            self.left + (panel % self.across) * self.panel_width,
+            self.top + (panel // self.across) * self.panel_height,
         )
 
     def place(self, column: int, row: int, panel: int) -> tuple[float, float]:
@@ -434,7 +460,7 @@ class Layout:
     def data(self) -> dict[str, Any]:
         """For the script."""
         return {
-            "left": self.LEFT, "top": self.TOP, "step": self.step, "columns": self.columns, "rows": self.rows,
+            "em": EM, "letters": LETTERS, "left": self.left, "top": self.top, "step": self.step, "columns": self.columns, "rows": self.rows,
             "panels": self.panels, "across": self.across, "panelWidth": self.panel_width, "panelHeight": self.panel_height,
             "width": self.width, "height": self.height,
         }  # fmt: skip
@@ -460,22 +486,23 @@ def lattice_svg(space: Space, coloured: int, label: str, arrows: int = 0) -> str
     dots = f'<g data-dots="" {style}>{"".join(drawn[sum(n < 0 for n in groups) :])}</g>'
     dots += "".join(drawn[: sum(n < 0 for n in groups)])
     labels = ""
-    if len(places) <= _LABELLED and layout.step >= 18:
+    if len(places) <= _LABELLED and layout.step >= max(
+        LETTERS + 4, wide(str(numbers.max())) + 2 if len(numbers) else 0
+    ):
         labels = "".join(
-            f'<text x="{_n(x)}" y="{_n(y + 3)}">{number}</text>'
+            letters(x, y + 4, str(number), "middle")
             for (x, y), number in zip(places, numbers.tolist(), strict=True)
             if number >= 0
         )
-        labels = f'<g font-size="9" fill="#fff" stroke="#000" stroke-opacity=".7" stroke-width="2" style="paint-order:stroke" text-anchor="middle">{labels}</g>'
+        labels = (
+            f'<g fill="#fff" stroke="#000" stroke-opacity=".7" stroke-width="2" style="paint-order:stroke">{labels}</g>'
+        )
     inner = f"<title>{escape(label[:400])}</title>{_frame(space, layout)}{dots}{labels}"
     width, height = layout.width, layout.height
     if arrows:
         lines, width, height = _arrows(space, layout, places, arrows)
         inner += lines
-    return (
-        f'<svg role="img" aria-label="{escape(label)}" width="{_n(width)}" height="{_n(height)}" '
-        f'viewBox="0 0 {_n(width)} {_n(height)}" style="color:inherit;font-family:inherit">{inner}</svg>'
-    )
+    return svg(width, height, inner, label)
 
 
 def _mark(number: int, x: float, y: float, step: float) -> str:
@@ -510,20 +537,13 @@ def _frame(space: Space, layout: Layout) -> str:
             parts.append(
                 f'<path d="M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}" stroke="currentColor" fill="none" opacity=".55"{dash}/>'
             )
-        if len(drawn) > 2:
-            value = drawn[2].low + panel * space.strides[2]
-            parts.append(
-                f'<text x="{_n(x + layout.columns * layout.step + 2)}" y="{_n(y + 4)}" font-size="9">{escape(drawn[2].name)}={value}</text>'
-            )
+        parts.append(letters(x, y - 4 - LEADING, layout.panel_name(space, panel)) if len(drawn) > 2 else "")
         parts.append(_ticks(space, layout, x, y))
-    for number, axis in enumerate(drawn[:2]):
-        said = f"{axis.name} ({axis.kind})"
-        where = f'x="{layout.LEFT}" y="10"' if number == 0 else f'x="2" y="{layout.TOP - 8}"'
-        arrow = "→" if number == 0 else "↓"
-        parts.append(
-            f'<text {where} font-size="11" font-weight="bold">{escape(said if number == 0 else axis.name)} {arrow}</text>'
-        )
-    return f'<g fill="currentColor">{"".join(parts)}</g>'
+    if drawn:
+        parts.append(letters(layout.left, 12, f"{layout.names[0]} →", bold=True))
+    if len(drawn) > 1:
+        parts.append(letters(2, layout.top - 4, f"{drawn[1].name} ↓", bold=True))
+    return "".join(parts)
 
 
 def _ticks(space: Space, layout: Layout, x: float, y: float) -> str:
@@ -532,17 +552,14 @@ def _ticks(space: Space, layout: Layout, x: float, y: float) -> str:
         if number >= len(space.shown):
             break
         axis, stride = space.axes[space.shown[number]], space.strides[number]
-        every = max(1, -(-count * (24 if number == 0 else 12) // max(1, int(count * layout.step))))
+        every = max(1, math.ceil(((layout.number[0] + 5) if number == 0 else LEADING) / layout.step))
         for cell in range(0, count, every):
-            value = axis.low + cell * stride
+            value = str(axis.low + cell * stride)
             at = (cell + 0.5) * layout.step
-            place = (
-                f'x="{_n(x + at)}" y="{_n(y - 4)}" text-anchor="middle"'
-                if number == 0
-                else f'x="{_n(x - 4)}" y="{_n(y + at + 3)}" text-anchor="end"'
+            parts.append(
+                letters(x + at, y - 4, value, "middle") if number == 0 else letters(x - 4, y + at + 4, value, "end")
             )
-            parts.append(f"<text {place}>{value}</text>")
-    return f'<g font-size="9" opacity=".85">{"".join(parts)}</g>'
+    return f'<g opacity=".85">{"".join(parts)}</g>'
 
 
 def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], most: int) -> tuple[str, float, float]:
@@ -553,7 +570,7 @@ def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], mos
     tensor = space.tensors[reads[0].tensor]
     elements = sorted({int(n) for t in reads if t.tensor == tensor.name for n in t.numbers.tolist() if n >= 0})
     y, step = layout.height + 34, min(layout.step, (layout.WIDE - 60) / max(len(elements), 1))
-    at = {number: layout.LEFT + (place + 0.5) * step for place, number in enumerate(elements)}
+    at = {number: layout.left + (place + 0.5) * step for place, number in enumerate(elements)}
     lines = [
         f"M{_n(at[n])} {_n(y - 5)}L{_n(px)} {_n(py + layout.step * 0.38)}l-3 5m3 -5l3 5"
         for t in reads
@@ -566,8 +583,8 @@ def _arrows(space: Space, layout: Layout, places: list[tuple[float, float]], mos
     return (
         f'<path data-arrows="{min(len(lines), most)}" d="{"".join(lines[:most])}" stroke="currentColor" opacity=".55" '
         f'stroke-width="1" fill="none"/><path d="{cells}" fill="none" stroke="currentColor"/>'
-        f'<text x="{layout.LEFT}" y="{_n(y + 18)}" font-size="11" fill="currentColor">{escape(said)}</text>',
-        max(layout.width, layout.LEFT + step * len(elements) + 10, layout.LEFT + 6.2 * len(said)),
+        f"{letters(layout.left, y + 19, said)}",
+        max(layout.width, layout.left + step * len(elements) + 10, layout.left + wide(said)),
         y + 26,
     )
 
@@ -595,12 +612,11 @@ def tensor_svg(space: Space, box: TensorBox, coloured: int) -> str:
     origin = "" if not any(box.origin) else f", first element {box.element(0)}"
     said = f"{box.name} ({' × '.join(map(str, box.shape)) or 'scalar'}{origin})"
     folds = " rows: all dimensions but the last" if len(box.shape) > 2 else ""
-    shown = f"{_n(width + 2)}", f"{_n(height + 2)}"
+    facts = {"tensor": box.name, "step": step, "down": down, "columns": columns}
+    inner = f'{cells}<path d="{lines}" fill="none" stroke="{LINE}"/>'
     return (
         f'<div style="margin:0 0 8px"><div>{code(box.name)} <span style="{MUTED}">{escape(said[len(box.name) + 1 :])}{folds}</span></div>'
-        f'<svg data-tensor="{escape(box.name)}" data-step="{step}" data-down="{down}" data-columns="{columns}" role="img" aria-label="{escape(said)}" '
-        f'width="{shown[0]}" height="{shown[1]}" viewBox="-1 -1 {shown[0]} {shown[1]}" style="color:inherit">'
-        f'{cells}<path d="{lines}" fill="none" stroke="{LINE}"/></svg></div>'
+        f"{svg(width + 2, height + 2, inner, said, facts, corner=-1)}</div>"
     )
 
 
@@ -623,8 +639,3 @@ def _touched_cells(space: Space, box: TensorBox, coloured: int, columns: int, ce
         paths[fill] = f"{paths.get(fill, '')}M{_n(x)} {_n(y)}h{width}v{_n(cell[1])}h-{width}z"
     faint = "" if tinted else ' opacity=".18"'
     return "".join(f'<path fill="{fill}" d="{path}"{faint}/>' for fill, path in paths.items())
-
-
-def _n(value: float) -> str:
-    """A coordinate with one decimal at most."""
-    return f"{value:.1f}".removesuffix(".0")

@@ -49,6 +49,11 @@ class Axis:
         """How many values, 0 for an empty range."""
         return max(0, self.high - self.low)
 
+    @property
+    def range(self) -> str:
+        """`0 <= i < 8`; of a range that ends before it starts only that there is no value."""
+        return f"{self.low} <= {self.name} < {self.high}" if self.low <= self.high else f"no {self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class TensorBox:

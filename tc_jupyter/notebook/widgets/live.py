@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tc_jupyter.notebook.card import FONT_SIZE
+
 from .picture import Content, Picture, frame, one_line
 
 MIME = "application/vnd.tc-jupyter.v1+json"
@@ -43,7 +45,7 @@ VIEW_SCRIPTS = ("ranges", "iteration_space", "schedule", "code", "benchmark", "t
 
 def script_of(name: str) -> str:
     """The ES module of a view: what all views share, then its own part; for a card the parts of all views."""
-    common = (HERE / "common.js").read_text("utf-8")
+    common = f"const FONT_SIZE = {json.dumps(FONT_SIZE)};\n" + (HERE / "common.js").read_text("utf-8")
     if name != "card":
         return f"{common}\n{(HERE / f'{name}.js').read_text('utf-8')}"
     parts: list[str] = []

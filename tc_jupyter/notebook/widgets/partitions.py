@@ -6,7 +6,7 @@ Worked example: for `{ [0] -> 1.0; [i] -> a[i] | [1] <= [i] < [n] }` the first c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from math import prod
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tc_jupyter.compiler import FunctionAnalysis
-from tc_jupyter.diagnostics import CallError
+from tc_jupyter.diagnostics import CallError, Span
 from tc_jupyter.function import MOST_RANK, Function, OpenRanks, checked_rank
-from tc_jupyter.program import Partition, Statement
+from tc_jupyter.program import IndexVar, Partition, Statement, walk
 from tc_jupyter.program.sac_sizes import evaluate as int_of
 from tc_jupyter.ranges.partitions import PartitionBox, resolve
 from tc_jupyter.schedule.visits import evaluate
@@ -25,12 +25,15 @@ from tc_jupyter.schedule.visits import evaluate
 from .lattice import colour_of
 from .picture import BAD, LINE, Content, Control, Picture, as_integer, code, one_line, refused_number, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .svg import letters, svg
 
 _CELLS = 1_600
 _MOST_CHOSEN = 20_000
 """Positions of which the partition is found one by one."""
 Box = tuple[tuple[int, int], ...]
 _LISTED = 6
+_LABEL = 60
+"""Characters of a comprehension that stand over its picture."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -132,7 +135,7 @@ def partition_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> Mapp
     for statement in found.program.statements:
         chosen = [part for part in found.program.partitions if part.state == "chosen" and part.whole == statement.span]
         if chosen and statement.target not in boxes:
-            boxes |= {statement.target: own} if (own := _chosen_boxes(statement, chosen, numbers)) else {}
+            boxes |= {statement.target: own} if (own := _chosen_boxes(statement, chosen, numbers, {})) else {}
         if statement.target in found.program.results and statement.target not in boxes:
             ends = [
                 (index.lower, index.upper)
@@ -143,13 +146,45 @@ def partition_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> Mapp
             lower, upper = tuple(low for low, _ in ends), tuple(high for _, high in ends)
             text = " ".join(statement.text.split())
             boxes[statement.target] = (PartitionBox(statement.name, 0, "body", text, lower, upper, box),)
-    return boxes
+    return boxes | dict(_inner_boxes(found, numbers))
+
+
+def _inner_boxes(found: FunctionAnalysis, numbers: Mapping[str, int]) -> Iterator[tuple[str, tuple[PartitionBox, ...]]]:
+    """The boxes of comprehensions inside larger expressions, by a name for each; at the first values of the indices around."""
+    program = found.program
+    chosen = [part for part in program.partitions if part.state == "chosen"]
+    for whole in sorted({part.whole for part in chosen} - {statement.span for statement in program.statements}):
+        around = next((each for each in program.statements if _encloses(each.span, whole)), program.statements[-1])
+        parts = [part for part in chosen if part.whole == whole]
+        ranges = found.ranges.indices.get(around.name, ())
+        first = {each.index: each.lower.evaluate(numbers) for each in ranges if each.lower is not None}
+        names = {name: name.partition("'")[0] for part in parts for name in _names_in(part) if name not in part.axes}
+        given = {name: first[written] for name, written in names.items() if written in first}
+        boxes = _chosen_boxes(around, parts, numbers, given)
+        if boxes:
+            at = f", at {', '.join(f'{names[name]} = {value}' for name, value in given.items())}" if given else ""
+            text = " ".join(program.source.slice(whole).split())
+            shown = text if len(text) <= _LABEL else text[:_LABEL] + " ..."
+            yield f"{shown}{at}", boxes
+
+
+def _encloses(outer: Span, inner: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
+
+
+def _names_in(part: Partition) -> Iterator[str]:
+    parts = [end for ends in part.box for end in ends] + ([part.inside] if part.inside is not None else [])
+    return (node.name for each in parts for node in walk(each) if isinstance(node, IndexVar))
 
 
 def _chosen_boxes(
-    statement: Statement, parts: Sequence[Partition], numbers: Mapping[str, int]
+    statement: Statement, parts: Sequence[Partition], numbers: Mapping[str, int], around: Mapping[str, int]
 ) -> tuple[PartitionBox, ...]:
-    """Where each partition is the first that covers a position, position by position; nothing if there are too many."""
+    """Where each partition is the first that covers a position, position by position; nothing if there are too many.
+
+    Args:
+        around: values of the indices of comprehensions around it.
+    """
     parts = sorted(parts, key=lambda part: part.number)
     try:
         ends = [(int_of(low, numbers, numbers), int_of(high, numbers, numbers)) for low, high in parts[0].box]
@@ -161,7 +196,9 @@ def _chosen_boxes(
         owner = np.full(count, -1)
         for part in reversed(parts):
             assert part.inside is not None
-            roots = dict(zip(part.axes, places, strict=True))
+            roots = dict(zip(part.axes, places, strict=True)) | {
+                name: np.full(count, at) for name, at in around.items()
+            }
             owner[evaluate(part.inside, roots, numbers, count) != 0] = part.number
     except KeyError:  # it depends on an index of a comprehension around it
         return ()
@@ -251,13 +288,10 @@ def partitions_svg(boxes: Sequence[PartitionBox]) -> str:
         fill = "none" if number < 0 else colour_of(number * 3 + 1)
         cells.append(
             f'<rect data-partition="{number}" x="{x}" y="{y}" width="{step}" height="{step}" fill="{fill}" fill-opacity=".6" stroke="{LINE}"/>'
-            f'<text x="{x + step / 2:.0f}" y="{y + 15}" font-size="11" text-anchor="middle" fill="currentColor">{_letter(number)}</text>'
+            f"{letters(x + step / 2, y + 15.5, _letter(number), 'middle')}"
         )
     width, height = (c1 - c0) * step + 4, (r1 - r0) * step + 4
     counts = {number: sum(one == number for one in owner.values()) for number in sorted(set(owner.values()))}
     label = "; ".join(f"{_letter(number)}: {count} cells" for number, count in counts.items())
     at = f"<div>drawn at [.., .., {', '.join(map(str, middle))}]</div>" if middle else ""
-    return (
-        f'<svg role="img" aria-label="{escape(label)}" width="{width}" height="{height}" viewBox="-2 -2 {width} {height}" '
-        f'style="color:inherit">{"".join(cells)}</svg>{at}'
-    )
+    return svg(width, height, "".join(cells), label, corner=-2) + at

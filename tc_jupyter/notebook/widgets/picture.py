@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from tc_jupyter.diagnostics import CallError, CompileError
 from tc_jupyter.function import Function
-from tc_jupyter.notebook.card import FONT_SIZE
+from tc_jupyter.notebook.card import FONT_SIZE, cell
 
 LINE = "rgba(128,128,128,.45)"
 MUTED = "opacity:.78"
@@ -28,7 +28,7 @@ GOOD, BAD, NOTE = (f"color-mix(in srgb,{tone} 55%,currentColor)" for tone in ("#
 ACCENT = "var(--jp-brand-color1,#1976d2)"
 CODE = (
     "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,monospace);font-size:.93em;"
-    "background:none;color:inherit;border:0;padding:0;white-space:pre-wrap"
+    "background:none;color:inherit;border:0;padding:0;white-space:inherit;overflow-wrap:break-word"
 )
 _CELL = "padding:1px 14px 1px 0;text-align:left;border:0"
 STATIC_LIMIT = 60_000
@@ -109,7 +109,7 @@ def code(text: str) -> str:
 
 def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) -> str:
     """A table of plain texts with little markup, for many rows."""
-    cells = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
+    cells = "".join(f'<th scope="col" style="white-space:nowrap">{escape(h)}</th>' for h in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
     return (
         f'<table aria-label="{escape(label)}" style="font-size:inherit;width:auto;border-collapse:separate;border-spacing:10px 0"><thead><tr>{cells}</tr></thead>'
@@ -120,12 +120,10 @@ def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str) -> str:
     """A table of cells that are HTML already; `label` is read aloud."""
     cells = "".join(
-        f'<th scope="col" style="{_CELL};{MUTED};border-bottom:1px solid {LINE}">{escape(h)}</th>' for h in head
+        f'<th scope="col" style="{_CELL};{MUTED};border-bottom:1px solid {LINE};white-space:nowrap">{escape(h)}</th>'
+        for h in head
     )
-    body = "".join(
-        f'<tr style="background:none">{"".join(f"<td style={chr(34)}{_CELL}{chr(34)}>{c}</td>" for c in row)}</tr>'
-        for row in rows
-    )
+    body = "".join(f'<tr style="background:none">{"".join(cell(each, _CELL) for each in row)}</tr>' for row in rows)
     return (
         f'<table aria-label="{escape(label)}" style="border-collapse:collapse;border:0;margin:4px 0;font-size:inherit;'
         f'width:auto"><thead><tr style="background:none">{cells}</tr></thead><tbody>{body}</tbody></table>'

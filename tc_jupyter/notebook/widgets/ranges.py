@@ -39,6 +39,7 @@ from .picture import (
     words,
 )
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .svg import letters, svg, wide
 from .witness import failing, witness_svg
 
 _TRIALS: tuple[int, ...] = (0, 1, 2, 3, 5, 8, 13)
@@ -360,29 +361,29 @@ def boxes_svg(boxes: list[TensorBox]) -> str:
     right = max(origin[1] + shape[1] for _, origin, shape in ends)
     scale = min(18.0, 420 / max(right - left, 1))
     parts: list[str] = []
-    start = max(70.0, 8 + 7 * max(len(box.name) for box in drawn))
+    start = max(70.0, 8 + max(wide(box.name) for box in drawn))
     y, widest = 4.0, start + (right - left) * scale
     for box, origin, shape in ends:
         height = min(max(shape[0] * scale, 8), 110)
         x = start + (origin[1] - left) * scale
         width = max(shape[1] * scale, 1)
         said = f"{_tuple(box.origin)}{last_of(box)}"
-        widest = max(widest, x + 5.5 * len(said))
+        widest = max(widest, x + 3 + wide(said))
         dash = ' stroke-dasharray="4 3"' if box.kind == "input" else ""
         parts.append(
-            f'<text x="2" y="{y + 9:.1f}" font-size="11" fill="currentColor">{escape(box.name)}</text>'
+            f"{letters(2, y + 11, box.name)}"
             f'<rect data-box="{escape(box.name)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
             f'fill="{ACCENT}" fill-opacity=".13" stroke="currentColor"{dash}/>'
-            f'<text x="{x + 3:.1f}" y="{y + height + 10:.1f}" font-size="9" fill="currentColor">{said}</text>'
+            f"{letters(x + 3, y + height + 12, said)}"
         )
-        y += height + 16
+        y += height + 20
     label = "; ".join(f"{box.name} starts at {tuple(box.origin)} with shape {tuple(box.shape)}" for box in drawn)
     width = widest + 12
     more = "; of more than two dimensions the last two" if any(len(box.shape) > 2 for box in drawn) else ""
+    zero = f'<path d="M{start - left * scale:.1f} 0V{y:.1f}" stroke="{LINE}"/>'
     return (
-        f'<svg role="img" aria-label="{escape(label)}" width="{width:.0f}" height="{y:.0f}" viewBox="0 0 {width:.0f} {y:.0f}" '
-        f'style="color:inherit;margin:4px 0"><path d="M{start - left * scale:.1f} 0V{y:.1f}" stroke="{LINE}"/>'
-        f'{"".join(parts)}</svg><div style="{MUTED}">dashed: inputs; solid: computed; the vertical line is index 0{more}</div>'
+        f"{svg(width, y, zero + ''.join(parts), label, style='margin:4px 0')}"
+        f'<div style="{MUTED}">dashed: inputs; solid: computed; the vertical line is index 0{more}</div>'
     )
 
 

@@ -54,6 +54,7 @@ from .picture import (
     words,
 )
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .svg import LEADING, in_rows, letters, short, svg, wide
 
 ON_AXIS = ("split", "parallel", "vectorize", "unroll", "bind", "rfactor")
 TWO_AXES = ("fuse", "reorder", "tile")
@@ -466,7 +467,7 @@ def _box_text(bounds: Bounds, ends: tuple[Any, Any]) -> str:
 
     known = {name: constant(number) for name, number in bounds.sizes.items()}
     low, extent = (end.substitute(known) for end in ends)
-    return f"[{to_python(low)}, {to_python(low + extent)})"
+    return "empty" if extent.is_constant and extent.offset < 0 else f"[{to_python(low)}, {to_python(low + extent)})"
 
 
 def _relation(relation: Any) -> tuple[tuple[str, ...], str]:
@@ -491,7 +492,8 @@ def stage_graph_svg(schedule: Schedule) -> str:
     """Stages from left to right in program order, an arc for each read, a dashed arc for each attachment."""
     names = schedule.stages[:_MOST_STAGES]
     graph = schedule.graph
-    width = 96
+    shown = {name: f"{number} {short(name, 12)}" for number, name in enumerate(names, 1)}
+    width = max([96.0, *(wide(each) + 16 for each in shown.values())])
     parts: list[str] = []
     middle = {name: 12 + n * (width + 34) + width / 2 for n, name in enumerate(names)}
     arcs = any(
@@ -501,8 +503,8 @@ def stage_graph_svg(schedule: Schedule) -> str:
     )
     attached = any(graph.stage(name).attach.kind != "root" for name in names)
     y = 64 if arcs else 18
-    high = y + (54 if attached else 20)
     edges: list[str] = []
+    below: list[tuple[float, str]] = []
     for name in names:
         stage = graph.stage(name)
         for user in graph.consumers(graph.stages_on(stage.target)[0].name):
@@ -520,24 +522,20 @@ def stage_graph_svg(schedule: Schedule) -> str:
             parts.append(
                 f'<path d="M{a:.0f} {y + 14}Q{(a + b) / 2:.0f} {y + 46} {b:.0f} {y + 15}" fill="none" stroke="{ACCENT}" stroke-dasharray="4 3"/>'
             )
-            parts.append(
-                f'<text x="{(a + b) / 2:.0f}" y="{y + 44}" font-size="9" text-anchor="middle">{escape(f"{stage.attach.kind} {stage.attach.axis}")}</text>'
-            )
-    for number, name in enumerate(names):
+            below.append(((a + b) / 2, f"{stage.attach.kind} {stage.attach.axis}"))
+    placed = in_rows(below)
+    parts += [letters(x, y + 44 + row * LEADING, said, "middle") for x, row, said in placed]
+    high = y + (54 if attached else 20) + LEADING * max([0, *(row for _, row, _ in placed)])
+    for name in names:
         out = name in graph.outputs
         x = middle[name] - width / 2
         parts.append(
             f'<rect x="{x:.0f}" y="{y - 14}" width="{width}" height="28" rx="4" fill="{ACCENT}" fill-opacity=".12" stroke="currentColor" stroke-width="{2 if out else 1}"/>'
         )
-        parts.append(
-            f'<text x="{middle[name]:.0f}" y="{y + 4}" font-size="11" text-anchor="middle">{number + 1} {escape(name[:12])}</text>'
-        )
-    total = 24 + len(names) * (width + 34)
+        parts.append(letters(middle[name], y + 4, shown[name], "middle"))
+    total = max([24 + len(names) * (width + 34), *(x + wide(said) / 2 for x, _, said in placed)])
     label = f"stages {', '.join(names)}; {'; '.join(edges) or 'no stage reads another'}"
-    return (
-        f'<svg role="img" data-stages="{len(names)}" aria-label="{escape(label)}" width="{total}" height="{high}" viewBox="0 0 {total} {high}" '
-        f'style="color:inherit"><g fill="currentColor">{"".join(parts)}</g></svg>'
-    )
+    return svg(total, high, "".join(parts), label, {"stages": len(names)})
 
 
 def tvm_box(bounds: Bounds, stage: str, need: Need, visit: int) -> list[tuple[int, int]]:
@@ -634,8 +632,7 @@ def region_of(bounds: Bounds, stage: str, need: Need, visit: int) -> str:
     note = " (last two dimensions)" if need.elements.shape[1] > 2 else ""
     cut = f"; {_MOST_CELLS} cells are drawn" if len(exact) > _MOST_CELLS else ""
     return (
-        f'<svg role="img" aria-label="{label}" width="{width:.0f}" height="{height:.0f}" viewBox="-2 -2 {width:.0f} {height:.0f}" '
-        f'style="color:inherit">{inner}</svg><div>filled: needed exactly ({len(mine)}); solid: hull ({hull_count}); '
+        f"{svg(width, height, inner, label, corner=-2)}<div>filled: needed exactly ({len(mine)}); solid: hull ({hull_count}); "
         f"dashed: TVM ({tvm_count}){shade}{dotted}{note}{cut}</div>"
     )
 

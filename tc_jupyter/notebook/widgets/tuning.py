@@ -18,6 +18,7 @@ from .background import BackgroundPicture
 from .benchmark import random_arguments
 from .picture import ACCENT, BAD, LINE, Content, Control, code, table, words
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
+from .svg import letters, svg, units, wide
 
 _LISTED = 40
 
@@ -109,19 +110,18 @@ def progress_svg(log: TuningLog) -> str:
     right = max(trial.at for trial in log.trials) or 1.0
     top = max(trial.seconds or 0 for trial in timed) * 1.05
     dots, path, best = "", "", float("inf")
+    said = {part: duration(top * part) if part else "0" for part in (0, 0.5, 1)}
+    left = max(map(wide, said.values())) + 8
     for trial in timed:
-        x, y = 46 + trial.at / right * 420, 130 - (trial.seconds or 0) / top * 120
+        x, y = left + trial.at / right * 420, 130 - (trial.seconds or 0) / top * 120
         dots += f'<circle data-trial="" cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{ACCENT}"/>'
         best = y if not path else max(best, y)
         path += f"M{x:.1f} {best:.1f}" if not path else f"H{x:.1f}V{best:.1f}"
     marks = "".join(
-        f'<path d="M46 {130 - part * 120:.0f}H470" stroke="{LINE}"/><text x="42" y="{134 - part * 120:.0f}" font-size="9" '
-        f'text-anchor="end" fill="currentColor">{duration(top * part) if part else "0"}</text>'
-        for part in (0, 0.5, 1)
+        f'<path d="M{units(left)} {130 - part * 120:.0f}h424" stroke="{LINE}"/>'
+        f"{letters(left - 4, 134 - part * 120, label, 'end')}"
+        for part, label in said.items()
     )
     label = f"{len(timed)} candidates timed; best {duration(log.best.seconds or 0)}, default {duration(log.baseline)}"
-    return (
-        f'<svg role="img" aria-label="{label}" width="480" height="150" viewBox="0 0 480 150" style="color:inherit">'
-        f'{marks}{dots}<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
-        f'<text x="466" y="146" font-size="9" text-anchor="end" fill="currentColor">{duration(right)} of search</text></svg>'
-    )
+    inner = f'{marks}{dots}<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>'
+    return svg(left + 434, 152, inner + letters(left + 420, 148, f"{duration(right)} of search", "end"), label)

@@ -6,9 +6,8 @@ Worked example: for `C(i + j)` with `I = 3, J = 5, K = 4` the row of `C` has the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import product
 
 from tc_jupyter.diagnostics import Span
@@ -16,6 +15,7 @@ from tc_jupyter.ranges import IndexRange, Precondition
 
 from .picture import ACCENT, BAD, LINE
 from .sizes import SizeNames
+from .svg import LEADING, in_rows, letters, svg, wide
 
 _MOST = 80
 """Cells drawn one by one; longer rows are drawn as bars."""
@@ -109,7 +109,9 @@ def _row(reach: Reach) -> str:
     low, high = min(reach.low, reach.first), max(reach.high, reach.last)
     count = high - low + 1
     step = min(22.0, _WIDE / max(count, 1))
-    at = lambda place: 8 + (place - low) * step  # noqa: E731
+    ends = sorted({reach.first, reach.last, reach.low, reach.high})
+    left = max(8.0, max(map(wide, map(str, ends))) / 2 - step / 2)
+    at = lambda place: left + (place - low) * step  # noqa: E731
     parts: list[str] = []
     outside = [(reach.low, min(reach.high, reach.first - 1)), (max(reach.low, reach.last + 1), reach.high)]
     beyond = sum(max(0, b - a + 1) for a, b in outside)
@@ -134,22 +136,22 @@ def _row(reach: Reach) -> str:
         )
     parts.append(f'<path d="{cells}" fill="none" stroke="currentColor"/>')
     parts.append(f'<path data-outside="{beyond}" d="{crosses}" fill="none" stroke="{BAD}" stroke-width="2"/>')
-    for place in sorted({reach.first, reach.last, reach.low, reach.high}):
-        parts.append(
-            f'<text x="{at(place) + step / 2:.1f}" y="48" font-size="9" text-anchor="middle" fill="currentColor">{place}</text>'
-        )
+    numbers, bottom = _below((at(place) + step / 2, str(place)) for place in ends)
     dimension = f", dimension {reach.dimension}" if reach.dimension else ""
     has = f"has {reach.first} to {reach.last}" if reach.last >= reach.first else "has no element"
     said = (
         f"{reach.text} reaches {reach.low} to {reach.high} of {reach.tensor}{dimension}, which {has}: {beyond} outside"
     )
-    parts.append(f'<text x="8" y="11" font-size="11" fill="currentColor">{escape(said)}</text>')
-    width = max(16 + count * step, 7.0 * len(said))
-    return (
-        f'<div><svg data-witness="{escape(reach.text)}" role="img" aria-label="{escape(said)}" width="{width:.0f}" height="54" '
-        f'viewBox="0 0 {width:.0f} 54" style="color:inherit">'
-        f"{''.join(parts)}</svg></div>"
-    )
+    width = max(2 * left + count * step, 16 + wide(said))
+    inner = letters(8, 12, said) + "".join(parts) + numbers
+    return f"<div>{svg(width, bottom, inner, said, {'witness': reach.text})}</div>"
+
+
+def _below(labels: Iterable[tuple[float, str]]) -> tuple[str, float]:
+    """Texts below a row, one below the other where they would overlap; and where they end."""
+    placed = in_rows(labels)
+    shown = "".join(letters(x, 50 + row * LEADING, said, "middle") for x, row, said in placed)
+    return shown, 55 + LEADING * max(row for _, row, _ in placed)
 
 
 def _line(r: IndexRange, numbers: Mapping[str, int]) -> str:
@@ -162,15 +164,17 @@ def _line(r: IndexRange, numbers: Mapping[str, int]) -> str:
         return ""
     left, right = min(low, high) - 1, max(low, high) + 1
     step = min(40.0, _WIDE / max(right - left, 1))
-    x, y = 20 + (low - left) * step, 20 + (high - left) * step
+    ends = {low: f"{low} begin", high: f"{high} end"}
+    start = max(map(wide, ends.values())) / 2
+    x, y = start + (low - left) * step, start + (high - left) * step
     said = f"range of {r.index}: it would begin at {low} and end before {high}, which is {low - high} too early"
-    width = max(40 + (right - left) * step, 7.0 * len(said))
-    return (
-        f'<div><svg data-witness="{escape(r.index)}" role="img" aria-label="{escape(said)}" width="{width:.0f}" height="54" viewBox="0 0 {width:.0f} 54" '
-        f'style="color:inherit"><text x="8" y="11" font-size="11" fill="currentColor">{escape(said)}</text>'
-        f'<path d="M20 30H{20 + (right - left) * step:.1f}" stroke="{LINE}"/>'
+    width = max(2 * start + (right - left) * step, 16 + wide(said))
+    places, bottom = _below([(x, ends[low]), (y, ends[high])])
+    inner = (
+        f"{letters(8, 12, said)}"
+        f'<path d="M{start:.1f} 30h{(right - left) * step:.1f}" stroke="{LINE}"/>'
         f'<path d="M{x:.1f} 24v12M{y:.1f} 24v12" stroke="currentColor" stroke-width="2"/>'
         f'<path data-outside="{low - high}" d="M{x:.1f} 30H{y:.1f}l5 -4m-5 4l5 4" stroke="{BAD}" stroke-width="2" fill="none"/>'
-        f'<text x="{x:.1f}" y="48" font-size="9" text-anchor="middle" fill="currentColor">{low} begin</text>'
-        f'<text x="{y:.1f}" y="48" font-size="9" text-anchor="middle" fill="currentColor">{high} end</text></svg></div>'
+        f"{places}"
     )
+    return f"<div>{svg(width, bottom, inner, said, {'witness': r.index})}</div>"

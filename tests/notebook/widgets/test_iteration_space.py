@@ -11,6 +11,7 @@ import tc_jupyter as tc
 from tc_jupyter.notebook.widgets.iteration_space import IterationSpace
 from tc_jupyter.notebook.widgets.lattice import NOT_MADE, OUTSIDE, UNKNOWN, colour_of
 from tc_jupyter.notebook.widgets.sizes import example_sizes, size_names
+from tc_jupyter.notebook.widgets.svg import EM
 from tc_jupyter.notebook.widgets.views import view
 
 CONV = "def conv(float(N) B, float(K) W) -> (A) { A(i) +=! B(i + k) * W(k) }"
@@ -135,9 +136,11 @@ def test_no_picture_is_larger_than_a_page(sizes):
     assert data["layout"]["width"] <= 1_200
     assert data["layout"]["height"] <= 32_000
     assert 0 < data["count"] <= 1_000_000
-    heights = re.findall(r'<svg data-tensor[^>]* width="([\d.]+)" height="([\d.]+)"', picture.content(live=True).html)
+    heights = re.findall(
+        r'<svg data-tensor[^>]* width="([\d.]+)em" height="([\d.]+)em"', picture.content(live=True).html
+    )
     assert len(heights) == 2
-    assert all(float(w) <= 250 and float(h) <= 170 for w, h in heights)
+    assert all(float(w) <= 250 / EM and float(h) <= 170 / EM for w, h in heights)
 
 
 def test_eight_axes_and_thirty_statements():

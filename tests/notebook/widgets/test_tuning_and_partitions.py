@@ -201,3 +201,40 @@ def test_boxes_that_touch_are_one_and_what_is_empty_says_no_more():
     boxes = [((0, 1), (0, 2)), ((1, 3), (0, 2)), ((0, 3), (2, 3)), ((5, 6), (0, 3))]
     assert joined(boxes) == [((0, 3), (0, 3)), ((5, 6), (0, 3))]
     assert joined([]) == []
+
+
+STEPS = "{ [i] -> a[i] | [0] <= [i] < [8] step [2]; [i] -> 0 | [i] < [8] }"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"int[.] f(int[.] a) {{ return a + {STEPS}; }}", ""),
+        (f"int[.] f(int[.] a) {{ y = {STEPS}; return 2 * y; }}", ""),
+        (f"int f(int[.] a) {{ return sum({STEPS}); }}", ""),
+        (f"int[.] f(int[.] a) {{ return {{ [i] -> a[i] | [i] < [8] }} ++ {STEPS}; }}", ""),
+        (
+            f"int[.,.] f(int[.] a) {{ return {{ [j] -> {STEPS.replace('[0]', '[j]')} | [j] < [3] }}; }}",
+            ", at j = 0",
+        ),
+    ],
+)
+def test_partitions_with_a_step_inside_an_expression_are_drawn(text, said):
+    content = Partitions(sac(text), a_0=8).content()
+    assert "chosen element by element" not in content.text
+    (line,) = (line for line in content.text.splitlines() if ": A [i] -> a[i] | [" in line)
+    assert line.split(": A ")[0].endswith(f" ...{said}")
+    assert line.endswith("computed: [0, 1); [2, 3); [4, 5); [6, 7)")
+    assert content.html.count('data-partition="1"') >= 4
+
+
+def test_views_show_no_range_that_ends_before_it_starts():
+    f = tc.compile(
+        "def f(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }", target="interpreter", allow=["TC322"]
+    ).f
+    for name in ("ranges", "iteration_space", "schedule", "partitions"):
+        content = view(f, name, N=3, K=5).picture.content()
+        assert "0:-1" not in content.text + content.html, name
+        assert "[0, -1)" not in content.text + content.html, name
+        assert content.text.count("0 <= i < -1") == (name != "partitions"), name  # the refusal
+    assert "no i  output, 0 values" in view(f, "iteration_space", N=3, K=5).picture.content().text
