@@ -1775,6 +1775,8 @@ class Run:
                 try:
                     if s.target in waiting:
                         self.begin(*waiting.pop(s.target), now, declared, given)
+                    elif s.target not in self.tensors and self.is_literal(now.value) and later and now.places:
+                        raise Unclear("a literal whose type a later statement says, on a left side with expressions")
                     elif s.target not in self.tensors and self.is_literal(now.value) and later:
                         waiting[s.target] = now, len(self.log)
                         self.log.append(None)

@@ -370,9 +370,8 @@ def _alone(
     tests: list[Expr] = []
     inside = {each.var for each in nest.loops[depth - 1 :]}
     for number in range(depth - 1, len(nest.loops)):
-        if not _runs(nest, number, around):
-            if any(_mentions(nest.loops[number].extent, var) for var in inside):
-                return None
+        is_rest = any(_mentions(nest.loops[number].extent, var) for var in inside)  # of a split: the other loop says it
+        if not is_rest and not _runs(nest, number, around):
             tests.append(Binary("<", int64(0), nest.loops[number].extent, DType.BOOL))
     (low, high), end = limits_of(here), _sum(loop.min, loop.extent)
     if not (isinstance(loop.min, Const) and loop.min.value <= low):

@@ -30,7 +30,7 @@ from .expr import (
     walk,
 )
 from .functions import FUNCTIONS, Function
-from .left_sides import condition_of, decided_by_data, keeps, with_condition
+from .left_sides import condition_of, decided_by_data, keeps, places, with_condition
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
@@ -95,6 +95,7 @@ __all__ = [
     "may_wrap",
     "negated",
     "on_data",
+    "places",
     "points_of",
     "positions",
     "rebuild",

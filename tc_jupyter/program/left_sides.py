@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 
-from .conditions import identity_of
+from .conditions import conjuncts, identity_of, points_of
 from .expr import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
 from .program import Statement
 
@@ -53,6 +53,30 @@ def kept(statement: Statement, dtype: DType) -> Expr:
     """The element of the target at the present point."""
     indices = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
     return Read(statement.target, indices, dtype, statement.span)
+
+
+def places(statement: Statement) -> list[tuple[str, Expr]]:
+    """The output indices that the points of a statement of a schedule decide, and what each is equal to."""
+    outputs = {index.name for index in statement.output_indices}
+    points = {index.name for index in statement.reduction_indices}
+    found = (_decided(condition, outputs, points) for condition in _conditions(statement))
+    return [each for each in found if each is not None]
+
+
+def _conditions(statement: Statement) -> tuple[Expr, ...]:
+    if keeps(statement) and isinstance(statement.value, Select):
+        return conjuncts(statement.value.condition)
+    return () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
+
+
+def _decided(condition: Expr, outputs: set[str], points: set[str]) -> tuple[str, Expr] | None:
+    if not isinstance(condition, Binary) or condition.op != "==":
+        return None
+    for here, other in ((condition.left, condition.right), (condition.right, condition.left)):
+        names = {node.name for node in walk(other) if isinstance(node, IndexVar)}
+        if isinstance(here, IndexVar) and here.name in outputs and names & points and not names & outputs:
+            return here.name, other
+    return None
 
 
 def decided_by_data(subscript: Expr) -> bool:
@@ -125,4 +149,4 @@ def _binary(op: str, left: Expr, right: Expr) -> Expr:
     return Binary(op, left, right, INT64)
 
 
-__all__ = ["condition_of", "decided_by_data", "keeps", "kept", "largest", "with_condition"]
+__all__ = ["condition_of", "decided_by_data", "keeps", "kept", "largest", "places", "with_condition"]

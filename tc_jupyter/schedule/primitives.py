@@ -26,6 +26,7 @@ from tc_jupyter.program import (
     factors_of,
     keeps,
     keeps_values,
+    places,
     rewrite,
     walk,
 )
@@ -566,12 +567,12 @@ def _decides_reads(graph: StageGraph, user: Stage, tensor: str | None = None) ->
         reads = (node for expr in exprs for node in walk(expr) if isinstance(node, Read) and node.indices)
         return any(graph.storage_name(read.tensor) != tensor and not _is_inside(graph, user, read) for read in reads)
 
+    if any(decided(place) for _, place in places(user.statement)):
+        return True  # so is where its points go
     for node in walk(user.statement.value):
         match node:
             case Read():
                 found = any(map(decided, node.indices))
-            case Select() if node is user.statement.value and keeps(user.statement):
-                found = decided(node.condition)  # whether they are unique is looked at before
             case Select():
                 found = decided(node.condition) and leaves(node.then, node.otherwise)
             case Binary(op="&&" | "||"):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import prod
 
-from tc_jupyter.program import Binary, Expr, IndexVar, Read, Select, Statement, conjuncts, keeps, points_of, walk
+from tc_jupyter.program import Read, Statement, keeps, places, walk
 from tc_jupyter.ranges import IndexRange, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
@@ -40,36 +40,12 @@ MANY = 1 << 20
 
 def placed(statement: Statement) -> tuple[str, ...]:
     """The output indices that points decide: those of `at` and `b` in `X(i) == at && i + j == b ? v : 0`."""
-    return tuple(dict.fromkeys(name for name, _ in _places(statement)))
+    return tuple(dict.fromkeys(name for name, _ in places(statement)))
 
 
 def placed_by_data(statement: Statement) -> bool:
     """Whether elements decide where points go."""
-    return any(isinstance(node, Read) and node.indices for _, place in _places(statement) for node in walk(place))
-
-
-def _places(statement: Statement) -> list[tuple[str, Expr]]:
-    """The output indices that points decide, and what each is equal to."""
-    outputs = {index.name for index in statement.output_indices}
-    points = {index.name for index in statement.reduction_indices}
-    found = (_decided(condition, outputs, points) for condition in _conditions(statement))
-    return [each for each in found if each is not None]
-
-
-def _conditions(statement: Statement) -> tuple[Expr, ...]:
-    if keeps(statement) and isinstance(statement.value, Select):
-        return conjuncts(statement.value.condition)
-    return () if statement.operator in ("=", "fold") else points_of(statement.value, statement.operator)[0]
-
-
-def _decided(condition: Expr, outputs: set[str], points: set[str]) -> tuple[str, Expr] | None:
-    if not isinstance(condition, Binary) or condition.op != "==":
-        return None
-    for here, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        names = {node.name for node in walk(other) if isinstance(node, IndexVar)}
-        if isinstance(here, IndexVar) and here.name in outputs and names & points and not names & outputs:
-            return here.name, other
-    return None
+    return any(isinstance(node, Read) and node.indices for _, place in places(statement) for node in walk(place))
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
@@ -175,9 +151,9 @@ def _along_rows(schedule: Schedule, name: str, rows: list[str], target: Target) 
 
 def _gathered(schedule: Schedule, stage: Stage, points: list[str], outputs: list[str]) -> Schedule:
     """Where indices say which element a point goes to: each element looks for its points if one of the indices follows from it."""
-    places = [from_expr(place).linear_in(point) for _, place in _places(stage.statement) for point in points[-1:]]
-    weights = [split[0] for split in places if split is not None]
-    if len(weights) < len(places) or not any(abs(each.offset) == 1 for each in weights if each.is_constant):
+    splits = [from_expr(place).linear_in(point) for _, place in places(stage.statement) for point in points[-1:]]
+    weights = [split[0] for split in splits if split is not None]
+    if len(weights) < len(splits) or not any(abs(each.offset) == 1 for each in weights if each.is_constant):
         return schedule
     return schedule.reorder(stage.name, *outputs, *points).parallel(stage.name, outputs[0])
 
