@@ -148,3 +148,11 @@ def test_plain_c_shares_no_element():
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed):
     judge(*drawn_left_sides(seed))
+
+
+def test_sums_of_halves_with_an_extent_of_a_scalar():
+    """The sums are kept in memory whose size a scalar says."""
+    text = "def f(half(N) X, int64 s) -> (Y) { Y(2*j + 1) min=! X(i) where j in min(s, N):N }"
+    for engine in ("cpu", "interpreter"):
+        found = tc.compile(text, target=engine).f(np.arange(5, dtype=np.float16), 3)
+        assert found.tolist() == [0, np.inf, 0]
