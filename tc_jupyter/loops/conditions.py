@@ -44,6 +44,7 @@ from tc_jupyter.program import (
     points_of,
     walk,
 )
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import from_expr, interval, nonnegative
 
 from .ir import Block, Check, For, If, Kernel, Stmt, Store
@@ -256,7 +257,7 @@ def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
     found: list[int] = []
     for number, guard in enumerate(nest.guards):
         parts = (guard.condition, *guard.values) if isinstance(guard, Check) else (guard.condition,)
-        used = [n + 1 for n, loop in enumerate(nest.loops) if any(_mentions(part, loop.var) for part in parts)]
+        used = [n + 1 for n, loop in enumerate(nest.loops) if any(loop.var in index_names(part) for part in parts)]
         depth = max(fixed, *used, 0)
         before = list(zip(nest.guards[:number], found, strict=True))
         if nest.zeros and not _picks(guard.condition, nest):
@@ -370,7 +371,7 @@ def _alone(
     tests: list[Expr] = []
     inside = {each.var for each in nest.loops[depth - 1 :]}
     for number in range(depth - 1, len(nest.loops)):
-        is_rest = any(_mentions(nest.loops[number].extent, var) for var in inside)  # of a split: the other loop says it
+        is_rest = bool(inside & index_names(nest.loops[number].extent))  # of a split: the other loop says it
         if not is_rest and not _runs(nest, number, around):
             tests.append(Binary("<", int64(0), nest.loops[number].extent, DType.BOOL))
     (low, high), end = limits_of(here), _sum(loop.min, loop.extent)
@@ -387,7 +388,7 @@ def _element(loop: For, condition: Expr, zeros: bool) -> Expr | None:
         return None
     for side, other in ((condition.left, condition.right), (condition.right, condition.left)):
         if side == IndexVar(loop.var) and (zeros or _has_read(other)):
-            return other if not _mentions(other, loop.var) and _is_position(other) else None
+            return other if loop.var not in index_names(other) and _is_position(other) else None
     here, last = (None if zeros else _ends(condition, loop.var)) or (None, None)
     if here is None or last is None or not _has_read(here):
         return None
@@ -429,9 +430,9 @@ def _ends(condition: Expr, var: str) -> _Ends | None:
     if not isinstance(condition, Binary) or condition.op not in _TURNED:
         return None
     op, left, right = condition.op, condition.left, condition.right
-    if _mentions(right, var):
+    if var in index_names(right):
         op, left, right = _TURNED[op], right, left
-    if not _mentions(left, var) or _mentions(right, var) or _has_read(left) or not _is_position(right):
+    if var not in index_names(left) or var in index_names(right) or _has_read(left) or not _is_position(right):
         return None
     limit = _within_reach(right)
     behind = _sum(limit, int64(1))
@@ -448,12 +449,12 @@ def _solved(side: Expr, ends: _Ends, var: str) -> tuple[Expr, _Ends | None]:
     """The operand that has the variable, and between which of its values the side is between `ends`; `None` if it is not known."""
     first, last = ends
     match side:
-        case Binary(op="+", left=a, right=b) if _mentions(a, var) != _mentions(b, var):
-            inner, moved = (a, b) if _mentions(a, var) else (b, a)
+        case Binary(op="+", left=a, right=b) if (var in index_names(a)) != (var in index_names(b)):
+            inner, moved = (a, b) if var in index_names(a) else (b, a)
             return inner, _each(ends, lambda end: _binary("-", end, moved))
-        case Binary(op="-", left=a, right=b) if not _mentions(b, var):
+        case Binary(op="-", left=a, right=b) if var not in index_names(b):
             return a, _each(ends, lambda end: _sum(end, b))
-        case Binary(op="-", left=a, right=b) if not _mentions(a, var):
+        case Binary(op="-", left=a, right=b) if var not in index_names(a):
             ends = _each((last, first), lambda end: _binary("-", a, end))
             return b, _each(ends, lambda end: _sum(end, int64(1)))
         case Binary(op="//", left=a, right=Const(value=by)) if int(by) > 0 and not any(map(_has_any_read, ends)):
@@ -545,10 +546,6 @@ def _binary(op: str, left: Expr, right: Expr) -> Expr:
 
 def _sum(left: Expr, right: Expr) -> Expr:
     return simplify_expr(_binary("+", left, right))
-
-
-def _mentions(expr: Expr, var: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == var for node in walk(expr))
 
 
 def _has_read(expr: Expr) -> bool:

@@ -711,7 +711,7 @@ def device_empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
         return cupy.empty(shape, storage_dtype(dtype))
 
 
-def _wrapped(
+def wrapped(
     address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, device: str, owner: object
 ) -> Any:
     """Memory of any library as a CuPy array with these strides (bytes)."""
@@ -733,19 +733,7 @@ def device_copy(
     """
     cupy = _cupy()
     with cupy.cuda.Device(int(device.removeprefix("cuda:"))):
-        return cupy.ascontiguousarray(_wrapped(address, shape, strides, dtype, device, owner)).copy()
-
-
-def device_extremes(view: ArrayView, region: tuple[slice, ...]) -> tuple[float, float] | None:
-    """The smallest and the largest element of a part of an array on the GPU, found there; `None` where there is no element."""
-    assert view.dtype is not None
-    with on_device_of(view):
-        array = _wrapped(view.address, view.shape, view.strides, view.dtype, view.device, view.owner)
-        part = array[region]
-        if part.size == 0:
-            return None
-        low, high = part.min(), part.max()  # both are launched before the first is waited for
-        return low.item(), high.item()
+        return cupy.ascontiguousarray(wrapped(address, shape, strides, dtype, device, owner)).copy()
 
 
 def device_copy_into(target: ArrayView, source: ArrayView) -> None:
@@ -753,8 +741,8 @@ def device_copy_into(target: ArrayView, source: ArrayView) -> None:
     assert target.dtype is not None
     cupy = _cupy()
     with cupy.cuda.Device(int(target.device.removeprefix("cuda:"))):
-        into = _wrapped(target.address, target.shape, target.strides, target.dtype, target.device, target.owner)
-        into[...] = _wrapped(source.address, source.shape, source.strides, target.dtype, source.device, source.owner)
+        into = wrapped(target.address, target.shape, target.strides, target.dtype, target.device, target.owner)
+        into[...] = wrapped(source.address, source.shape, source.strides, target.dtype, source.device, source.owner)
 
 
 def read_element(view: ArrayView) -> Number:

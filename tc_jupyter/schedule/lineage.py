@@ -78,8 +78,20 @@ def lineage(stage: Stage, domain: Domain, variable: Callable[[str], str]) -> Lin
             relative[relation.outer] = floor_div(fused, inner)
             relative[relation.inner] = mod(fused, inner)
     values = {axis: value + domain[axis][0] if axis in domain else value for axis, value in relative.items()}
-    constraints += [(value.substitute(values), limit) for value, limit in stage.limits]
+    firsts = {variable(leaf): constant(0) for leaf in _within_tiles(stage)}
+    constraints += [(value.substitute(values).substitute(firsts), limit) for value, limit in stage.limits]
     return Lineage(values, extents, factors, tuple(constraints), leaves)
+
+
+def _within_tiles(stage: Stage) -> set[str]:
+    """The loops inside the tiles of a reduction that are computed whole: there is such a tile where there is its first point."""
+    inside: set[str] = set()
+    for relation in stage.relations if stage.storage.whole else ():
+        if isinstance(relation, Split) and stage.kind(relation.parent) == "reduction":
+            inside.add(relation.inner)
+        if inside & set(parents_of(relation)):
+            inside |= set(children_of(relation))
+    return inside & set(stage.leaves)
 
 
 def _whole(parts: SizeExpr) -> SizeExpr:

@@ -7,8 +7,10 @@ primitives, so a user can print it (`Schedule.to_python`), change it and apply i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
-from tc_jupyter.program import Expr, IndexVar, Program, Statement, walk
+from tc_jupyter.program import Expr, IndexVar, Program, Statement
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import IndexRange, Ranges, from_expr
 
 from .inline import without_inlined
@@ -100,6 +102,10 @@ LONGEST_STRIDED = 512
 """Rows of up to so many elements, along which the window of a convolution goes in wider steps, are kept as they are for its tiles.
 Measured with AVX-512, one thread, over oneDNN: 3 x 3 in steps of 2, 64 channels of 112 x 112 to 64 1.66 and 1.02, 3 channels of
 113 x 113 to 20, which fill no tile, 6.7 and 0.63."""
+FEW_RESULTS = 1 << 21
+"""So many results of a sum, in tiles or alone, fill every GPU, and no sum is shared: sizes above `LARGE` do not count."""
+ANY_LARGE = 1 << 22
+"""Typical of sizes that do not count on a GPU."""
 SMALL = 8
 """Windows of up to this size are constants of the code."""
 _SHORT = 48
@@ -117,9 +123,10 @@ def size_class(
     in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`) and sizes of 1 in reductions: a matrix of one
     column is a vector. Typical values are kept for sizes of results of reductions, up to a factor of two below 64 (on a CPU also
     whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a row, since its tiles have to
-    fit, in steps of two or more up to `LONGEST_STRIDED`); above, only whether they are multiples of 64, and on a CPU whether they
-    are few. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and where it reduces rows, that they are
-    short; of elements whose values it computes apart (`pixels`), that they are few. Of targets whose elements data
+    fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are multiples of 64 and whether
+    they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two above; of others those above
+    64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and where it reduces rows, that
+    they are short; of elements whose values it computes apart (`pixels`), that they are few. Of targets whose elements data
     chooses it is kept whether there are many for each point. Other programs without reductions have one class.
 
     Args:
@@ -137,6 +144,7 @@ def size_class(
     short: set[str] = set()
     few: set[str] = set()
     many: set[str] = set()
+    counted: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
         if kind == "cpu" and statement.computed:
@@ -153,6 +161,8 @@ def size_class(
                     if sizes.get(name, LARGE) <= pixels.FEW
                 }
             continue
+        if kind == "cuda" and _has_few_results(list(found.values()), sizes):
+            counted.update(*map(_names, found.values()))
         for name, index in found.items():
             names = _names(index)
             single |= {name for name in names if kind == "cpu" and sizes.get(name) == 1}
@@ -182,34 +192,19 @@ def size_class(
             return scatter.MANY
         if name in few:
             return pixels.FEW
+        if kind == "cuda" and value > slid.get(name, 0):
+            return _power_above(value) if name in counted or value <= LARGE else ANY_LARGE
         if name not in shaped:
             return _SHORT if name in short else _whole(value)
-        return value if value <= slid.get(name, 0) else _typical(value, kind)
+        return value if value <= slid.get(name, 0) else _typical(value)
 
-    wanted = (shaped | turned | short | few) - fixed
+    wanted = (shaped | turned | short | few | counted) - fixed
     return constants, tuple((name, typical(name, value)) for name, value in known if name in wanted)
 
 
 def _names(index: IndexRange) -> frozenset[str]:
     """The sizes that the length of a range depends on."""
     return frozenset() if index.lower is None or index.upper is None else frozenset((index.upper - index.lower).names)
-
-
-def has_classes(program: Program) -> bool:
-    """Whether the class of a call depends on its sizes."""
-    return any(statement.reduction_indices or _turns(statement) for statement in program.statements)
-
-
-def few_sizes(program: Program, ranges: Ranges) -> Mapping[str, int]:
-    """Sizes that the class of a call depends on only up to a number, with that number, in programs without `has_classes`."""
-    return {
-        size: pixels.FEW
-        for statement in program.statements
-        if pixels.needs_values_apart(statement)
-        for index in ranges.indices[statement.name]
-        if index.index in _last_indices(statement) | _places(statement)
-        for size in _names(index)
-    }
 
 
 def _places(statement: Statement) -> set[str]:
@@ -223,7 +218,9 @@ def _turns(statement: Statement) -> bool:
     if statement.reduction_indices or len(statement.output_indices) < 2:
         return False
     last = statement.output_indices[-1].name
-    moving = [[_mentions(subscript, last) for subscript in read.indices] for read in statement.reads() if read.indices]
+    moving = [
+        [last in index_names(subscript) for subscript in read.indices] for read in statement.reads() if read.indices
+    ]
     return any(any(others) and not end for *others, end in moving)
 
 
@@ -238,7 +235,7 @@ def _last_indices(statement: Statement) -> set[str]:
 
 def _reduces_rows(statement: Statement, index: str) -> bool:
     """Whether a reduction runs along rows of what it reads, the same ones in all reads."""
-    places = {read.indices for read in statement.reads() if any(_mentions(each, index) for each in read.indices)}
+    places = {read.indices for read in statement.reads() if any(index in index_names(each) for each in read.indices)}
     return len(places) == 1 and all(_is_index(last, index) for *_, last in places)
 
 
@@ -247,17 +244,15 @@ def _is_pixel(statement: Statement, index: str) -> bool:
     if not statement.output_indices:
         return False
     row = statement.output_indices[-1].name
-    found = [read.indices for read in statement.reads() if any(_mentions(each, row) for each in read.indices)]
+    found = [read.indices for read in statement.reads() if any(row in index_names(each) for each in read.indices)]
     ends = [where[-2:] for where in found if len(where) > 1]
-    return len(ends) == len(found) > 0 and all(_mentions(place, row) and _is_index(last, index) for place, last in ends)
+    return len(ends) == len(found) > 0 and all(
+        row in index_names(place) and _is_index(last, index) for place, last in ends
+    )
 
 
 def _is_index(subscript: Expr, index: str) -> bool:
     return isinstance(subscript, IndexVar) and subscript.name == index
-
-
-def _mentions(subscript: Expr, index: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == index for node in walk(subscript))
 
 
 def _whole(value: int) -> int:
@@ -317,7 +312,7 @@ def _is_window(statement: Statement, index: str) -> bool:
     """Whether a subscript combines `index` with another index."""
     for read in statement.reads():
         for subscript in read.indices:
-            names = {node.name for node in walk(subscript) if isinstance(node, IndexVar)}
+            names = index_names(subscript)
             if index in names and len(names) > 1:
                 return True
     return False
@@ -328,22 +323,34 @@ def _is_strided(statement: Statement, index: str) -> bool:
     if statement.output_indices[-1].name != index:
         return False
     reads = [read.indices for read in statement.reads() if read.indices]
-    beside = [where for where in reads if not any(_mentions(each, index) for each in where)]
+    beside = [where for where in reads if not any(index in index_names(each) for each in where)]
     steps = {step_of(from_expr(where[-1]), index) for where in reads}
     return bool(beside) and not steps <= {None, 0, 1}
 
 
-def _typical(value: int, kind: str) -> int:
-    """A value of the same class: a power of two, which on a CPU stands from 16 on for itself only; above 64 it is 4096 for
+def _has_few_results(indices: Sequence[IndexRange], sizes: Mapping[str, int]) -> bool:
+    """Whether a sum has results, but not so many that they fill every GPU."""
+    results = [index for index in indices if index.kind == "output"]
+    lengths = [index.upper - index.lower for index in results if index.lower is not None and index.upper is not None]
+    known = [length.evaluate(sizes) for length in lengths if length.names <= sizes.keys()]
+    return len(known) == len(results) > 0 and prod(known) <= FEW_RESULTS
+
+
+def _power_above(value: int) -> int:
+    """A power of two, at least 4."""
+    return max(4, 1 << max(0, value - 1).bit_length())
+
+
+def _typical(value: int) -> int:
+    """A value of the same class on a CPU: a power of two, which from 16 on stands for itself only; above 64 it is 4096 for
     multiples of 64, and 4095.
 
-    On a CPU 24 and 56 stand for the other multiples of 8, the rows of a register tile, and 15, 31 and 63 for the rest; 256 and
-    255 for lengths of short rows, and few of them.
+    24 and 56 stand for the other multiples of 8, the rows of a register tile, and 15, 31 and 63 for the rest; 256 and 255 for
+    lengths of short rows, and few of them.
     """
     if value > LARGE:
-        few = kind == "cpu" and value <= contraction.FEW_ROWS
-        return (contraction.FEW_ROWS if few else 4096) - (value % 64 != 0)
-    whole = max(4, 1 << max(0, value - 1).bit_length())
-    if kind != "cpu" or whole <= 8 or value == whole:
+        return (contraction.FEW_ROWS if value <= contraction.FEW_ROWS else 4096) - (value % 64 != 0)
+    whole = _power_above(value)
+    if whole <= 8 or value == whole:
         return whole
     return whole - (8 if value % 8 == 0 else 1)

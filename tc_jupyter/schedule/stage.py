@@ -77,9 +77,10 @@ class Storage:
     """Where the elements of a stage live.
 
     Attributes:
-        scope: `auto` (`global` at root, `local` at an attach point), `global` (one copy, which all blocks and tasks see), `shared`
-            (one copy per GPU block), `local` (per task or thread), `register`, `threads` (one array spread over the threads of a
-            block: the first entry of `layout` is the tile that runs over `threadIdx.x`).
+        scope: `auto` (`global` at root, `local` at an attach point), `global` (one copy, which all blocks and tasks see; a stage
+            at root that says so computes all of it, whatever is read), `shared` (one copy per GPU block), `local` (per task or
+            thread), `register`, `threads` (one array spread over the threads of a block: the first entry of `layout` is the tile
+            that runs over `threadIdx.x`).
         layout: order of dimensions in memory with tiles: entry `(dimension, tile)`; tile 0 is the rest of the dimension, a
             positive tile its innermost part. `((1, 0), (0, 0), (1, 16))` stores `[j//16][i][j%16]`. Of several tiles of a
             dimension the last is the innermost: `((1, 32), (1, 0), (1, 4))` is `[j//4%32][j//128][j%4]`. `None`: row-major.
@@ -306,10 +307,11 @@ class StageGraph:
         return any(self.position(user.name) < last for user in self.consumers(family[0].name))
 
     def computes_all(self, name: str) -> bool:
-        """Whether a stage computes every element, whatever is read: results, and stages whose loops others share."""
+        """Whether a stage computes every element, whatever is read: results, stages that share loops, and those that say so."""
         stage = self.stage(name)
         shared = any(each.name in self._shared for each in self.stages_on(stage.target))
-        return name in self.outputs or stage.attach.kind == "with" or shared or self.is_interleaved(name)
+        says_so = stage.attach.kind == "root" and stage.storage.scope == "global"
+        return name in self.outputs or stage.attach.kind == "with" or shared or says_so or self.is_interleaved(name)
 
     def runs_in(self, name: str) -> str:
         """The stage at root in whose loops a stage runs: itself, or the end of its attach path."""

@@ -5,12 +5,15 @@ layout has tiles of just the length that the sum is split by, another one: the l
 whole tiles has loops of constant length, and matrix steps have no tail.
 
 Worked example: `C(i,j) +=! A.cache(i,k) * B.cache(k,j)` with `k` split by 4, and both copies in tiles of 4 along `k`: of 13 steps
-the last tile holds one and three zeros, and `C` adds 16 products.
+the last tile holds one and three zeros, and `C` adds 16 products. A part of a sum (`rfactor`) of `64*p + k < K`, whose 64 steps are
+whole tiles, adds nothing of the next part, and what the last part adds beyond `K` is zero.
 """
 
 from __future__ import annotations
 
 from tc_jupyter.program import Binary, Cast, Expr, IndexVar, Read, Statement, walk
+from tc_jupyter.program.integers import index_names
+from tc_jupyter.ranges import from_expr
 
 from .stage import IterVar, Split, Stage, StageGraph
 
@@ -35,8 +38,8 @@ def adds_zeros(graph: StageGraph, stage: Stage) -> bool:
 
 def _is_zero_behind(graph: StageGraph, stage: Stage, read: Read, inner: set[str]) -> bool:
     """Whether a factor is zero beyond the end of each of these reductions."""
-    names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
-    if not inner <= names or not all(_ends_with(graph, read, stage.root(axis)) for axis in inner):
+    names = {name for index in read.indices for name in index_names(index)}
+    if not inner <= names or not all(_ends_with(graph, stage, read, stage.root(axis)) for axis in inner):
         return False
     return _is_filled_up(graph, read.tensor) or all(
         _has_whole_tiles(graph, read, axis, _factors_of(stage, axis)) for axis in inner
@@ -62,12 +65,24 @@ def _has_whole_tiles(graph: StageGraph, read: Read, axis: str, factors: set[int 
     return inside and same and all({split.outer, split.inner} <= set(copy.leaves) for split in splits)
 
 
-def _ends_with(graph: StageGraph, read: Read, axis: IterVar) -> bool:
+def _ends_with(graph: StageGraph, stage: Stage, read: Read, axis: IterVar) -> bool:
     """Whether the range of an index ends where the tensor does: a copy holds zeros beyond, and no element that is left out."""
-    places = [number for number, index in enumerate(read.indices) if index == IndexVar(axis.name)]
-    mentions = [index for index in read.indices if any(n == IndexVar(axis.name) for n in walk(index))]
-    ends = [graph.boxes[read.tensor].bounds[number][1] for number in places]
-    return len(mentions) == len(places) and ends == [axis.dom[1]]
+    mentions = [
+        (from_expr(index), graph.boxes[read.tensor].bounds[number][1])
+        for number, index in enumerate(read.indices)
+        if any(node == IndexVar(axis.name) for node in walk(index))
+    ]
+    if len(mentions) != 1:
+        return False
+    (place, end), alone = mentions[0], from_expr(IndexVar(axis.name))
+    return axis.dom[1] == end if place == alone else (place, end) in stage.limits and _has_whole_parts(stage, axis)
+
+
+def _has_whole_parts(stage: Stage, axis: IterVar) -> bool:
+    """Whether a part of a sum is so many whole tiles that only what lies beyond the whole sum is added to it."""
+    length = axis.dom[1] - axis.dom[0]
+    factors = _factors_of(stage, axis.name)
+    return length.is_constant and all(factor is not None and length.constant % factor == 0 for factor in factors)
 
 
 def _is_filled_up(graph: StageGraph, tensor: str) -> bool:

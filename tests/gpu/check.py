@@ -5,6 +5,7 @@ written after every row, and rows that a file already holds are not measured aga
 (compute-sanitizer, PyTorch, llvmlite) is named and left out.
 
     python tests/gpu/check.py --seconds 540 --json results.json --jobs 12
+    python tests/gpu/check.py --seconds 280 --stages timings,parity --only "MLP1,C3 of,in parts"
     python tests/gpu/check.py --dry-run        # needs NVRTC only
 
 Exit status: 0 everything agreed, 1 something differed or failed, 2 there is no GPU.
@@ -16,6 +17,7 @@ import argparse
 import contextlib
 import datetime
 import json
+import math
 import os
 import platform
 import shutil
@@ -23,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,12 +47,15 @@ from tests.running import number  # noqa: E402
 
 EXTENTS = (1, 31, 32, 33, 127, 128, 129, 211)
 """Below, at and above the edges of tiles, and a prime."""
+MOST_POINTS = 1 << 26
+"""Typical sizes of a template with more points are left out: the other engine takes seconds for them."""
 SMALL = (1, 33)
 BATCHES, DRAWS = 48, 40
 """Seeds of random programs, and how many programs hypothesis draws for each."""
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 QUIET = tuple(f"TC{code}" for code in (231, 232, 234, 235, 237, *range(321, 331)))
 Row = dict[str, Any]
+Measured = tuple[str, Callable[[], Row]]
 
 
 def main() -> int:
@@ -60,6 +65,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 1) - 4)))
     parser.add_argument("--compiled", action="store_true", help="time torch.compile too")
+    parser.add_argument("--stages", default=",".join(STAGES), help="which stages, in this order: timings,parity")
+    parser.add_argument("--only", default="", help="rows of parity and timings whose name has one of these: MLP1,C3 of")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--stage", choices=[*STAGES, "small"], default=None, help=argparse.SUPPRESS)
     parser.add_argument("--share", type=int, default=None, help=argparse.SUPPRESS)
@@ -75,8 +82,12 @@ def main() -> int:
         return _small()
     if options.stage is not None:
         share = None if options.share is None else Share(options.share, options.jobs)
-        return run_stage(options.stage, file, options.seconds, share, options.compiled)
-    return run_all(file, options.seconds, options.jobs, options.compiled)
+        return run_stage(options.stage, file, options.seconds, share, options.compiled, _words(options.only))
+    stages = _words(options.stages)
+    unknown = [stage for stage in stages if stage not in STAGES]
+    if unknown:
+        parser.error(f"no stage {', '.join(unknown)}: there are {', '.join(STAGES)}")
+    return run_all(file, options.seconds, options.jobs, options.compiled, stages, options.only)
 
 
 @dataclass(frozen=True)
@@ -95,23 +106,31 @@ class Share:
         return file.with_suffix(f".{self.first}.json")
 
 
-def run_all(file: Path, seconds: float, jobs: int = 1, compiled: bool = False) -> int:
-    """Every stage in processes of its own, while time is left; then the table.
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def run_all(
+    file: Path, seconds: float, jobs: int = 1, compiled: bool = False, stages: Iterable[str] = (), only: str = ""
+) -> int:
+    """Stages in processes of their own, while time is left; then the table.
 
     Args:
         jobs: how many processes share a stage that times nothing.
         compiled: time `torch.compile` too.
+        stages: which, and in which order; all if empty.
+        only: parts of the names of the rows of `parity` and `timings` that are wanted, with commas; all if empty.
     """
     end = time.monotonic() + seconds
     file.parent.mkdir(parents=True, exist_ok=True)
-    for stage in STAGES:
+    for stage in stages or STAGES:
         left = end - time.monotonic()
         if left < 5:
             print(f"{stage}: no time left")
             continue
         shares = [Share(first, jobs) for first in range(jobs)] if stage in SHARED else []
         command = [sys.executable, __file__, "--stage", stage, "--json", str(file), "--seconds", str(left)]
-        command += ["--jobs", str(jobs)] + ["--compiled"] * compiled
+        command += ["--jobs", str(jobs), "--only", only] + ["--compiled"] * compiled
         commands = [[*command, "--share", str(share.first)] for share in shares] or [command]
         started = [subprocess.Popen(each) for each in commands]
         status = [_status(process, end + 30) for process in started]
@@ -146,14 +165,26 @@ def _collect(file: Path, shares: list[Share]) -> None:
         share.file(file).unlink(missing_ok=True)
 
 
-def run_stage(name: str, file: Path, seconds: float, share: Share | None = None, compiled: bool = False) -> int:
-    """The rows of one stage that the file does not hold yet, or a share of them; written one by one."""
+def run_stage(
+    name: str,
+    file: Path,
+    seconds: float,
+    share: Share | None = None,
+    compiled: bool = False,
+    only: Iterable[str] = (),
+) -> int:
+    """The rows of one stage that the file does not hold yet, or a share of them; written one by one.
+
+    Args:
+        only: parts of the names of rows: those of `parity` and `timings` that have none of them are left out, and the others come
+            in the order of the parts.
+    """
     end = time.monotonic() + seconds
     known = {(row["stage"], row["name"]) for row in _read(file) if row.get("ok") is not False}
     target = file if share is None else share.file(file)
     rows = _read(target)
     failed = False
-    for place, (label, measure) in enumerate(STAGES[name](compiled)):
+    for place, (label, measure) in enumerate(_wanted(STAGES[name](compiled), only if name in NAMED else ())):
         if (name, label) in known or not (share is None or share.has(place)):
             continue
         if time.monotonic() > end:
@@ -172,6 +203,13 @@ def run_stage(name: str, file: Path, seconds: float, share: Share | None = None,
             print(f"{name}: the context of this process is lost; call gpu-check again to go on")
             break
     return int(failed)
+
+
+def _wanted(rows: Iterable[Measured], only: Iterable[str]) -> Iterable[Measured]:
+    """The rows whose names have one of some parts, in the order of these; all rows if there are none."""
+    every = list(rows)
+    found = {label: measure for part in only for label, measure in every if part in label}
+    return list(found.items()) if tuple(only) else every
 
 
 def _poisoned() -> bool:
@@ -217,8 +255,11 @@ def parity(compiled: bool = False) -> Iterator[tuple[str, Callable[[], Row]]]:
     for name, case in CASES.items():
         letters = sorted({letter for sizes in case.sizes for letter in sizes})
         labels: dict[str, dict[str, int]] = {}
-        for extent in EXTENTS if letters else (1,):
-            sizes = {letter: _extent(letter, extent, len(letters)) for letter in letters}
+        rows = [{letter: _extent(letter, each, len(letters)) for letter in letters} for each in EXTENTS if letters]
+        typical = {letter: case.typical.get(letter, 64) for letter in letters}
+        if case.typical and math.prod(typical.values()) <= MOST_POINTS:
+            rows.append({letter: value - 3 if value > 64 else value for letter, value in typical.items()})
+        for sizes in rows or [{}]:
             labels[" ".join((name, *(f"{letter}={value}" for letter, value in sizes.items())))] = sizes
         for label, sizes in labels.items():
             yield label, lambda name=name, sizes=sizes: compare(CASES[name].text, sizes)
@@ -300,6 +341,8 @@ STAGES: dict[str, Callable[[bool], Iterator[tuple[str, Callable[[], Row]]]]] = {
     "timings": timings,
     "sanitizer": sanitizer,
 }
+NAMED = ("parity", "timings")
+"""Stages of which `--only` chooses rows."""
 SHARED = ("parity", "programs", "sanitizer")
 """Stages that time nothing: several processes share them."""
 
@@ -313,7 +356,7 @@ def _extent(letter: str, extent: int, letters: int) -> int:
         return 1 if extent == 1 else 3
     if letters > 4:
         return max(4, min(extent, 20))
-    return min(extent, 9) if letter in "B" else extent
+    return min(extent, 9 if letter in "B" else 129 if letters == 4 else extent)
 
 
 def arguments_for(text: str, sizes: dict[str, int], seed: int = 0) -> dict[str, Any]:

@@ -58,7 +58,10 @@ HARMLESS = (
     (r"^\s*if \(threadIdx\.\w == 0\) \{", "all threads hold the value that one of them stores"),
     (r".*_mine = .* \? ", "sums of rows that do not exist are not stored"),
     (r"^\s*if \(\w+ == 0 \|\| \w+ >= \d+\) \{", "a window is filled again with the elements that it has kept"),
-    (r"^\s*if \(.*\) \{\n\s*\w+(\[\w+\])+ = -?[0-9.]+f?;", "a register that nothing reads is given a start value"),
+    (
+        r"^\s*if \(.*\) \{\n(\s*#pragma unroll\n\s*for .*\n)?\s*\w+(\[\w+\])+ = -?[0-9.]+f?;",
+        "a register that nothing reads is given a start value",
+    ),
     (
         r"\s*for \(int d1_inner = 0; d1_inner < 4; (.*\n){1,4}.*\(2 \* h \+ 2 \* \(R / 2\) - r\)",
         "a window that moves by two leaves out every second column of the copy",

@@ -91,3 +91,28 @@ def test_parity_covers_every_template_at_the_edges_of_tiles():
 def test_every_workload_of_the_suite_is_a_program():
     for workload in bench.workloads("gpu"):
         assert program_of(workload.text) is not None, workload.name
+
+
+def test_only_some_rows_in_the_order_of_the_words(monkeypatch, tmp_path):
+    """Rows of stages that cannot be chosen by name are all run."""
+    calls: list[str] = []
+
+    def rows(compiled):
+        for name in ("product N=1", "softmax N=1", "product N=2"):
+            yield name, lambda name=name: calls.append(name) or {"ok": True}
+
+    monkeypatch.setattr(check, "_poisoned", lambda: False)
+    monkeypatch.setitem(check.STAGES, "parity", rows)
+    monkeypatch.setitem(check.STAGES, "programs", rows)
+    check.run_stage("parity", tmp_path / "one.json", 60.0, only=("softmax", "N=2"))
+    assert calls == ["softmax N=1", "product N=2"]
+    check.run_stage("programs", tmp_path / "two.json", 60.0, only=("softmax",))
+    assert len(calls) == 5
+
+
+def test_stages_that_do_not_exist(monkeypatch, capsys):
+    monkeypatch.setattr(check, "gpu_available", lambda: True)
+    monkeypatch.setattr("sys.argv", ["check.py", "--json", "none.json", "--stages", "timing"])
+    with pytest.raises(SystemExit):
+        check.main()
+    assert "no stage timing" in capsys.readouterr().err

@@ -40,6 +40,7 @@ from tc_jupyter.loops import (
     walk_statements,
 )
 from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import from_expr
 
 from . import helpers
@@ -478,7 +479,7 @@ def _is_independent(loop: For) -> bool:
 
 
 def _moves(subscript: Expr, var: str, inner: set[str], plain: bool) -> bool:
-    names = {node.name for node in walk(subscript) if isinstance(node, IndexVar)}
+    names = index_names(subscript)
     if var not in names or plain:
         return var in names
     if names & inner or any(isinstance(node, Read) and node.indices for node in walk(subscript)):

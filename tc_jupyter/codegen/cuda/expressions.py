@@ -308,6 +308,7 @@ def position(buffer: Buffer, indices: tuple[Expr, ...], scope: Scope) -> Text:
         ]
         terms = [_product(index(expr, scope), stride) for expr, stride in zip(indices, strides, strict=True)]
         return _sum([term for term in terms if term.text != "0"])
+    buffer, indices = in_one_dimension(buffer, indices)
     first = index(indices[0], scope)
     if len(indices) == 1:
         return first
@@ -318,6 +319,25 @@ def position(buffer: Buffer, indices: tuple[Expr, ...], scope: Scope) -> Text:
     if buffer.swizzle is not None:
         last = _swizzle(buffer, index(indices[-2], scope), last)
     return _sum([_product(total, pitch), last])
+
+
+def in_one_dimension(buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
+    """Dimensions along which one fused loop runs, as one: `X[n, f // W, f % W]` of `X[N, H, W]` is `X[n, f]` of `X[N, H*W]`."""
+    if buffer.strided or buffer.pad or buffer.swizzle is not None:
+        return buffer, indices
+    extents, places = list(buffer.shape[:1]), list(indices[:1])
+    for extent, place in zip(buffer.shape[1:], indices[1:], strict=True):
+        match places[-1], place:
+            case Binary(op="//", left=fused, right=row), Binary(op="%", left=same, right=again) if (
+                fused == same and row == again == extent
+            ):
+                extents[-1], places[-1] = Binary("*", extents[-1], extent, DType.INT64), fused
+            case _:
+                extents.append(extent)
+                places.append(place)
+    if len(places) == len(indices):
+        return buffer, indices
+    return replace(buffer, shape=tuple(extents)), tuple(places)
 
 
 def _is_small(buffer: Buffer) -> bool:

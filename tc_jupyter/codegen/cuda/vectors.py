@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from math import gcd
 
 from tc_jupyter.loops import Buffer, For, Store
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rewrite, walk
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rewrite
+from tc_jupyter.program.integers import index_names
 
-from .expressions import Scope, divisor, padded, position
+from .expressions import Scope, divisor, in_one_dimension, padded, position
 from .literals import C_TYPES
 
 
@@ -127,15 +128,17 @@ def _access(read: Read, loop: For, total: int, scope: Scope) -> Access | None:
     place = scope.places.get(read.tensor)
     if place is None or not read.indices or place.private or place.buffer.strided:
         return None
-    *outer, last = read.indices
-    if any(_mentions(expr, loop.var) for expr in outer) or steps_of(last, loop.var) != 1:
+    buffer, indices = (
+        (place.buffer, read.indices) if place.dimensional else in_one_dimension(place.buffer, read.indices)
+    )
+    *outer, last = indices
+    if any(loop.var in index_names(expr) for expr in outer) or steps_of(last, loop.var) != 1:
         return None
 
     def at_start(expr: Expr) -> Expr | None:
         return loop.min if isinstance(expr, IndexVar) and expr.name == loop.var else None
 
-    first = tuple(_folded(rewrite(expr, at_start)) for expr in read.indices)
-    buffer = place.buffer
+    first = tuple(_folded(rewrite(expr, at_start)) for expr in indices)
     multiple = _flat_divisor(buffer, first, scope)
     width = min(16 // buffer.dtype.bytes, total)
     while width > 1 and (
@@ -143,10 +146,6 @@ def _access(read: Read, loop: For, total: int, scope: Scope) -> Access | None:
     ):
         width -= 1
     return Access(Read(read.tensor, first, read.dtype), buffer, total, width) if width > 1 and buffer.align else None
-
-
-def _mentions(expr: Expr, var: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == var for node in walk(expr))
 
 
 def steps_of(expr: Expr, var: str) -> int | None:
@@ -161,7 +160,7 @@ def steps_of(expr: Expr, var: str) -> int | None:
             inner = steps_of(other, var)
             return None if inner is None else inner * int(number)
         case _:
-            return None if _mentions(expr, var) else 0
+            return None if var in index_names(expr) else 0
 
 
 def _folded(expr: Expr) -> Expr:

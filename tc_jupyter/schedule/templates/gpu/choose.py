@@ -38,28 +38,11 @@ def for_gpu(schedule: Schedule, target: Target, sizes: Sizes, most: Sizes) -> Sc
 
 
 def _product(schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:
-    """A product's schedule, of parts of its sum where that is long and the result small; `None` for what is no product."""
+    """A product's schedule; `None` for what is no product."""
     schedule = product.with_names(schedule, name)
-    found = _tried(tensor_cores.default, schedule, name, target, sizes)
-    if found is not None:
-        return found
-    found = _tried(thin.default, schedule, name, target, sizes)
-    if found is not None:
-        return found
-    parts = _split_long(schedule, name, sizes)
-    if parts is not None:
-        whole, partial = parts
-        found = _tried(product.default, whole, partial, target, sizes)
-        if found is not None:
-            return _tried(pointwise.default, found, name, target, sizes) or found
-    return _tried(product.default, schedule, name, target, sizes)
-
-
-def _split_long(schedule: Schedule, name: str, sizes: Sizes) -> tuple[Schedule, str] | None:
-    try:
-        return product.split_long(schedule, name, sizes)
-    except CompileError:
-        return None
+    templates: tuple[Template, ...] = (tensor_cores.default, thin.default, product.default)
+    found = (_tried(template, schedule, name, target, sizes) for template in templates)
+    return next((each for each in found if each is not None), None)
 
 
 def _tried(template: Template, schedule: Schedule, name: str, target: Target, sizes: Sizes) -> Schedule | None:

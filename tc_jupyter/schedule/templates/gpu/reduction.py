@@ -5,27 +5,31 @@
       for k.outer: S.rf += f(256*k.outer + k.inner)
     S = sum of S.rf over the threads       # shuffles
 
-A reduction to one number, or along columns, is split into chunks first: a kernel makes a partial result per chunk, a second one
-combines them. The chunks do not depend on the device, so results are reproducible.
+Loops along dimensions that lie side by side in memory become one first, which is read in vectors. How many threads share a row, and
+whether blocks have parts of it that a second kernel combines, says `filling`. A reduction to one number has parts of fixed length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tc_jupyter.ranges import from_expr
+from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.ranges import constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
-from tc_jupyter.schedule.stage import Stage
+from tc_jupyter.schedule.stage import Stage, constant_extent
 from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added, step_of
 
-from . import pointwise
+from . import filling, side_by_side
+from .side_by_side import is_sum
 
 THREADS = 256
 CHUNK = THREADS * 32
 """Elements of a partial result: 32 loads per thread."""
-COLUMN_CHUNK = 256
-"""Rows of a partial result of column sums."""
+BLOCKS = (256, 1024)
+"""Threads of a block that share a long row."""
+VECTOR_BYTES = 16
 WARP = 32
 WARP_ROWS = 8
 SHORT = 256
@@ -34,24 +38,29 @@ SHORT = 256
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     """The schedule of a reduction at root; `None` for other statements and for reductions that are not read in a row."""
-    del target
     stage = schedule.graph.stage(name)
-    if not is_reduction(stage) or any(root.kind == "output" and root.name in _moving(stage) for root in stage.roots):
-        return _columns(schedule, name) if is_reduction(stage) else None
-    inner = stage.statement.reduction_indices[-1].name
+    if not is_sum(stage) or lies_across(stage):
+        return side_by_side.default(schedule, name, target, sizes)
     if not stage.statement.output_indices:
         return _to_one(schedule, name)
-    if not reads_in_a_row(stage, inner):
-        return None
-    threads = threads_of(stage, sizes)
-    schedule = across_threads(schedule, name, inner, threads)
-    return bind_rows(schedule, name, [root.name for root in stage.roots if root.kind == "output"], threads)
-
-
-def is_reduction(stage: Stage) -> bool:
-    """Whether threads may share the reduction: its operator has an identity."""
-    statement = stage.statement
-    return bool(statement.reduction_indices) and statement.combine is None and statement.operator != "="
+    if not reads_in_a_row(stage, stage.statement.reduction_indices[-1].name):
+        return side_by_side.default(schedule, name, target, sizes)
+    rows = [root.name for root in stage.roots if root.kind == "output"]
+    share, lanes = shares_of(stage, target, sizes), lanes_of(stage)
+    schedule, index = in_one_loop(schedule, name)
+    outer = next(leaf for leaf in schedule.leaves(name) if schedule.graph.stage(name).kind(leaf) == "reduction")
+    length = share.length
+    if outer != index and length is not None:  # a part is some steps of the outermost loop
+        steps = filling.extents(stage, "reduction", sizes)
+        length = max(1, length * steps[outer] // filling.steps_of(stage, sizes))
+        length = length if length < steps[outer] else None
+    if length is None:
+        return bind_rows(across_threads(schedule, name, index, share.threads, lanes), name, rows, share.threads)
+    schedule, part = filling.in_parts(schedule, name, outer, length)
+    index = f"{index}.inner" if outer == index else index
+    schedule = across_threads(schedule, part, index, share.threads, lanes)
+    schedule = bind_rows(schedule, part, [f"{outer}.outer", *rows], share.threads)
+    return side_by_side.summed(schedule, name, epilogue_of(schedule, name), target, sizes)
 
 
 def reads_in_a_row(stage: Stage, index: str) -> bool:
@@ -60,21 +69,59 @@ def reads_in_a_row(stage: Stage, index: str) -> bool:
     return any(step_of(from_expr(read.indices[-1]), index) == 1 for read in reads)
 
 
-def _moving(stage: Stage) -> set[str]:
-    """Indices along which some read is contiguous."""
-    names = [root.name for root in stage.roots]
-    return {name for name in names if reads_in_a_row(stage, name)}
+def lies_across(stage: Stage) -> bool:
+    """Whether something that the reduction moves along lies contiguous along the results: rows that are gathered, columns."""
+    sums = {IndexVar(index.name) for index in stage.statement.reduction_indices}
+    outputs = [index.name for index in stage.statement.output_indices]
+    moved = [
+        read for read in stage.statement.reads() if any(node in sums for index in read.indices for node in walk(index))
+    ]
+    return any(step_of(from_expr(read.indices[-1]), index) == 1 for read in moved for index in outputs)
 
 
-def threads_of(stage: Stage, sizes: Mapping[str, int]) -> int:
-    """Threads that share a row: a warp if it is known to be short, else a block."""
+def shares_of(stage: Stage, target: Target, sizes: Mapping[str, int]) -> filling.Shares:
+    """Threads that share a row: a warp if it is known to be short, else a block, of more threads where there are few rows."""
     root = stage.root(stage.statement.reduction_indices[-1].name)
-    extent = root.dom[1] - root.dom[0]
-    try:
-        length = extent.evaluate(dict(sizes))
-    except KeyError:
-        return THREADS
-    return WARP if length <= SHORT else THREADS
+    if not (root.dom[1] - root.dom[0]).names <= sizes.keys():
+        return filling.Shares(THREADS, None)
+    steps = filling.steps_of(stage, sizes)
+    if steps <= SHORT:
+        return filling.Shares(WARP, None)
+    sums = filling.Sums(filling.results_of(stage, sizes), steps, filling.bytes_of_step(stage))
+    return filling.shares(sums, target, lambda count: count in BLOCKS)
+
+
+def in_one_loop(schedule: Schedule, name: str) -> tuple[Schedule, str]:
+    """As many of the last reduction loops as run along dimensions side by side in memory, as one; also that loop."""
+    stage = schedule.graph.stage(name)
+    names = [index.name for index in stage.statement.reduction_indices]
+    runs = (names[first:] for first in range(len(names)) if lies_in_a_row(schedule, stage, names[first:]))
+    return fused(schedule, name, next(runs, names[-1:]))
+
+
+def fused(schedule: Schedule, name: str, names: list[str]) -> tuple[Schedule, str]:
+    """Neighbouring loops as one; also that loop."""
+    loop = names[0]
+    for inner in names[1:]:
+        schedule, loop = schedule.fuse(name, loop, inner), f"{loop}.{inner}.fused"
+    return schedule, loop
+
+
+def lies_in_a_row(schedule: Schedule, stage: Stage, names: list[str]) -> bool:
+    """Whether every access that these indices move is at all of them, as whole dimensions side by side."""
+    boxes, wanted = schedule.graph.boxes, tuple(IndexVar(name) for name in names)
+    ranges = [stage.root(name).dom for name in names]
+    outputs = tuple(IndexVar(index.name) for index in stage.statement.output_indices)
+    accesses = [(read.tensor, read.indices) for read in stage.statement.reads() if read.indices]
+    for tensor, indices in (*accesses, (stage.target, outputs)):
+        moved = [place for place, index in enumerate(indices) if any(node in wanted for node in walk(index))]
+        if not moved:
+            continue
+        first, bounds = moved[0], boxes[schedule.graph.storage_name(tensor)].bounds
+        whole = [bounds[place] == dom for place, dom in zip(moved[1:], ranges[1:], strict=False)]
+        if indices[first : first + len(names)] != wanted or len(moved) != len(names) or not all(whole):
+            return False
+    return all(low == constant(0) for low, _ in ranges)
 
 
 def _shareable(length: int) -> int:
@@ -82,25 +129,42 @@ def _shareable(length: int) -> int:
     return length // 32 * 32 if length >= 32 else 1 << max(0, length.bit_length() - 1)
 
 
-def across_threads(schedule: Schedule, name: str, index: str, threads: int) -> Schedule:
-    """`threads` threads with partial results of the loop over `index`; every `threads`-th element is one thread's.
+def across_threads(schedule: Schedule, name: str, index: str, threads: int, lanes: int = 1) -> Schedule:
+    """`threads` threads with partial results of the loop over `index`; every `threads`-th vector is one thread's.
 
     Raises:
         CompileError: TC410, the loop is too short to be shared.
     """
     stage = schedule.graph.stage(name)
-    length = stage.root(index).dom[1] - stage.root(index).dom[0]
-    if length.is_constant:
-        threads = min(threads, _shareable(length.constant))
-    others = [root.name for root in stage.roots if root.kind == "reduction" and root.name != index]
-    before = schedule.split(name, index, threads)
-    schedule = before.rfactor(name, f"{index}.inner")
+    length = constant_extent(stage, index)
+    threads = threads if length is None else min(threads, _shareable(length))
+    others = [leaf for leaf in stage.leaves if stage.kind(leaf) == "reduction" and leaf != index]
+    before, thread = schedule.split(name, index, threads * lanes), f"{index}.inner"
+    if lanes > 1:
+        before, thread = before.split(name, thread, lanes), f"{thread}.outer"
+    schedule = before.rfactor(name, thread)
     partial = added(before, schedule)
-    outputs = [leaf for leaf in schedule.leaves(name) if leaf != f"{index}.inner"]
-    schedule = schedule.reorder(name, *outputs, f"{index}.inner")
-    schedule = schedule.bind(name, f"{index}.inner", "threadIdx.x").compute_at(partial, name, f"{index}.inner")
-    rest = [leaf for leaf in schedule.leaves(partial) if leaf not in (*others, f"{index}.outer")]
-    return schedule.reorder(partial, *rest, *others, f"{index}.outer").storage(partial, "local")
+    outputs = [leaf for leaf in schedule.leaves(name) if leaf != thread]
+    schedule = schedule.reorder(name, *outputs, thread)
+    schedule = schedule.bind(name, thread, "threadIdx.x").compute_at(partial, name, thread)
+    along = [f"{index}.outer", *([f"{index}.inner.inner"] if lanes > 1 else [])]
+    rest = [leaf for leaf in schedule.leaves(partial) if leaf not in (*others, *along)]
+    schedule = schedule.reorder(partial, *rest, *others, *along).storage(partial, "local")
+    return schedule.vectorize(partial, along[-1]) if lanes > 1 else schedule
+
+
+def lanes_of(stage: Stage) -> int:
+    """Elements of a vector along a row, if all that is read along it begins with the row, which may have any length."""
+    last = IndexVar(stage.statement.reduction_indices[-1].name)
+    reads = [read for read in stage.statement.reads() if any(last in walk(index) for index in read.indices)]
+    plain = all(read.indices[-1] == last and _mentions_once(read, last) for read in reads)
+    if not reads or not plain or constant_extent(stage, last.name) is not None:
+        return 1
+    return max(1, VECTOR_BYTES // max(read.dtype.bytes for read in reads))
+
+
+def _mentions_once(read: Read, index: IndexVar) -> bool:
+    return sum(node == index for place in read.indices for node in walk(place)) == 1
 
 
 def bind_rows(schedule: Schedule, name: str, rows: list[str], threads: int) -> Schedule:
@@ -122,32 +186,16 @@ def bind_rows(schedule: Schedule, name: str, rows: list[str], threads: int) -> S
 
 def _to_one(schedule: Schedule, name: str) -> Schedule:
     """Partial results of chunks by blocks, combined by one block."""
-    reductions = [index.name for index in schedule.graph.stage(name).statement.reduction_indices]
-    first = reductions[0]
-    if len(reductions) == 1:
-        schedule = schedule.split(name, first, CHUNK)
-        leaf, inner = f"{first}.outer", f"{first}.inner"
+    stage = schedule.graph.stage(name)
+    reductions = [index.name for index in stage.statement.reduction_indices]
+    lanes = lanes_of(stage)
+    schedule, index = in_one_loop(schedule, name)
+    if schedule.leaves(name) == (index,):
+        schedule = schedule.split(name, index, CHUNK)
+        leaf, inner = f"{index}.outer", f"{index}.inner"
     else:
-        leaf, inner = first, reductions[-1]
+        leaf, inner = reductions[0], index
     before, schedule = schedule, schedule.rfactor(name, leaf)
     partial = added(before, schedule)
-    schedule = across_threads(schedule, partial, inner, THREADS).bind(partial, leaf, "blockIdx.x")
+    schedule = across_threads(schedule, partial, inner, THREADS, lanes).bind(partial, leaf, "blockIdx.x")
     return across_threads(schedule, name, leaf, THREADS)
-
-
-def _columns(schedule: Schedule, name: str) -> Schedule | None:
-    """Sums over rows of a matrix that is read once: partial results of chunks of rows, threads along the columns."""
-    stage = schedule.graph.stage(name)
-    outputs = {root.name for root in stage.roots if root.kind == "output"}
-    reads = [read for read in stage.statement.reads() if len(read.indices) >= len(stage.roots)]
-    if len(stage.statement.reduction_indices) != 1 or not reads or not outputs:
-        return None
-    index = stage.statement.reduction_indices[0].name
-    if stage.root(index).dom[1].is_constant:
-        return None
-    before = schedule.split(name, index, COLUMN_CHUNK)
-    schedule = before.rfactor(name, f"{index}.outer")
-    partial = added(before, schedule)
-    target = Target("cuda")
-    schedule = pointwise.default(schedule, partial, target, {}) or schedule
-    return pointwise.default(schedule, name, target, {})

@@ -22,7 +22,19 @@ from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
 
 from . import kept_rows, pointwise
-from .reduction import WARP, across_threads, bind_rows, is_reduction, reads_in_a_row, threads_of
+from .reduction import (
+    WARP,
+    across_threads,
+    bind_rows,
+    fused,
+    in_one_loop,
+    lanes_of,
+    lies_across,
+    lies_in_a_row,
+    reads_in_a_row,
+    shares_of,
+)
+from .side_by_side import is_sum
 
 
 def default(
@@ -33,7 +45,6 @@ def default(
     Args:
         most: sizes that no call exceeds.
     """
-    del target
     user = schedule.graph.stage(name)
     if user.statement.operator != "=":
         return None
@@ -48,15 +59,14 @@ def default(
             return _kept(schedule, name, members, outputs[:depth], kept)
         except CompileError:
             pass
-    threads = max(threads_of(schedule.graph.stage(member), sizes) for member in members if _sums(schedule, member))
-    try:
-        return _scheduled(schedule, name, members, outputs[:depth], outputs[depth:], threads)
-    except CompileError:
-        return None
+    shares = [shares_of(schedule.graph.stage(member), target, sizes) for member in members if _sums(schedule, member)]
+    if any(share.length is not None for share in shares):
+        return None  # several blocks share a row
+    return _scheduled(schedule, name, members, outputs[:depth], outputs[depth:], max(share.threads for share in shares))
 
 
 def _sums(schedule: Schedule, member: str) -> bool:
-    return is_reduction(schedule.graph.stage(member))
+    return is_sum(schedule.graph.stage(member))
 
 
 def _members(schedule: Schedule, user: Stage) -> list[str]:
@@ -76,9 +86,11 @@ def _members(schedule: Schedule, user: Stage) -> list[str]:
             continue
         if len(graph.stages_on(stage.target)) != 1 or not all(_same_row(stage, each, rank) for each in users):
             continue
-        if is_reduction(stage) and not reads_in_a_row(stage, stage.statement.reduction_indices[-1].name):
+        if is_sum(stage) and (
+            lies_across(stage) or not reads_in_a_row(stage, stage.statement.reduction_indices[-1].name)
+        ):
             continue
-        if not is_reduction(stage) and stage.statement.reduction_indices:
+        if not is_sum(stage) and stage.statement.reduction_indices:
             continue
         found.append(stage.name)
         depth = rank
@@ -101,11 +113,14 @@ def _scheduled(
 ) -> Schedule:
     for member in members:
         if _sums(schedule, member):
-            index = schedule.graph.stage(member).statement.reduction_indices[-1].name
-            schedule = across_threads(schedule, member, index, threads)
+            lanes = lanes_of(schedule.graph.stage(member))
+            schedule, index = in_one_loop(schedule, member)
+            schedule = across_threads(schedule, member, index, threads, lanes)
     if columns:
-        last = columns[-1]
-        lanes = pointwise.lanes_of(schedule, schedule.graph.stage(name), last)
+        user = schedule.graph.stage(name)
+        lanes, last = pointwise.lanes_of(schedule, user, columns[-1]), columns[-1]
+        if lies_in_a_row(schedule, user, columns):
+            schedule, last = fused(schedule, name, columns)
         schedule = schedule.split(name, last, threads * lanes)
         thread = f"{last}.inner"
         if lanes > 1:

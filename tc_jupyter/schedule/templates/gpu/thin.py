@@ -19,15 +19,16 @@ from tc_jupyter.ranges import from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
+from tc_jupyter.schedule.templates.contraction import epilogue_of
 from tc_jupyter.schedule.templates.streaming import added, step_of
 
+from . import filling, side_by_side
 from .product import FEWEST, extent_of, roles_of
-from .reduction import WARP, bind_rows
+from .reduction import THREADS, WARP, WARP_ROWS, bind_rows
 
 
 def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, int]) -> Schedule | None:
     """The schedule of a product with few rows or columns; `None` for others."""
-    del target
     stage = schedule.graph.stage(name)
     roles = roles_of(stage)
     if roles is None or len(stage.statement.reduction_indices) != 1:
@@ -38,7 +39,17 @@ def default(schedule: Schedule, name: str, target: Target, sizes: Mapping[str, i
     length, operand = lengths[few], _operand(stage, long, few, roles.inner)
     if length is None or length > FEWEST or not operand:
         return None
-    return _scheduled(schedule, name, long, few, roles.inner, operand, max(1, length))
+    rows = filling.results_of(stage, sizes) // max(1, length)
+    steps = filling.extents(stage, "reduction", sizes)[roles.inner]
+    counts = (WARP,) if rows >= WARP_ROWS * target.multiprocessors else (WARP, THREADS)
+    sums = filling.Sums(rows, steps, filling.bytes_of_step(stage))
+    share = filling.shares(sums, target, lambda count: count in counts)
+    if share.length is None:
+        return _scheduled(schedule, name, long, few, roles.inner, operand, max(1, length), share.threads)
+    schedule, part = filling.in_parts(schedule, name, roles.inner, share.length)
+    inner = f"{roles.inner}.inner"
+    schedule = _scheduled(schedule, part, long, few, inner, operand, max(1, length), share.threads)
+    return side_by_side.summed(schedule, name, epilogue_of(schedule, name), target, sizes)
 
 
 def _operand(stage: Stage, long: str, few: str, inner: str) -> str:
@@ -55,21 +66,23 @@ def _operand(stage: Stage, long: str, few: str, inner: str) -> str:
     return found[0] if len(found) == len(longs) == 1 else ""
 
 
-def _scheduled(schedule: Schedule, name: str, long: str, few: str, inner: str, operand: str, count: int) -> Schedule:
+def _scheduled(
+    schedule: Schedule, name: str, long: str, few: str, inner: str, operand: str, count: int, threads: int
+) -> Schedule:
     stage = schedule.graph.stage(name)
     outputs = [index.name for index in stage.statement.output_indices]
     rest = [index for index in outputs if index not in (long, few)]
     thread = f"{inner}.inner"
-    before = schedule.split(name, inner, WARP)
+    before = schedule.split(name, inner, threads)
     schedule = before.rfactor(name, thread)
     partial = added(before, schedule)
     schedule = schedule.split(name, few, count)
     schedule = schedule.reorder(name, *rest, long, f"{few}.outer", f"{few}.inner", thread)
     schedule = schedule.unroll(name, f"{few}.inner").bind(name, thread, "threadIdx.x")
-    schedule = bind_rows(schedule, name, [*rest, long], WARP)
+    schedule = bind_rows(schedule, name, [*rest, long], threads)
     schedule = schedule.compute_at(partial, name, f"{few}.outer")
     rank = schedule.graph.program.tensor(partial).rank
-    schedule = schedule.storage(partial, "threads", layout=((0, WARP), *((d, 0) for d in range(rank))))
+    schedule = schedule.storage(partial, "threads", layout=((0, threads), *((d, 0) for d in range(rank))))
     schedule = schedule.split(partial, few, count)
     leaves = (thread, *rest, long, f"{few}.outer", f"{inner}.outer", f"{few}.inner")
     schedule = schedule.reorder(partial, *leaves).unroll(partial, f"{few}.inner").bind(partial, thread, "threadIdx.x")
