@@ -105,6 +105,9 @@ class Statement:
     ranges: dict = field(default_factory=dict)
     lets: dict = field(default_factory=dict)
     exists: list = field(default_factory=list)
+    places: dict = field(default_factory=dict)
+    """Subscripts of the left side that are no indices, by the names (`@0`) that stand for them in `left`."""
+    unique: bool = False
     at: object = None
     extreme: tuple | None = None
 
@@ -273,14 +276,18 @@ class Parser:
                 targets.append(self.next())
             self.need("=")
             return CallDef(targets, *self.callee())
-        target, left = self.target()
+        target, left, places = self.target()
         extreme = None
         if self.take(","):
-            extreme, (target, left) = (target, left), self.target()
+            if places:
+                raise Rejected("TC223")
+            extreme, (target, left, places) = (target, left), self.target()
         op = self.next()
         value = self.expression()
         fresh = op == "=" or op.endswith("!")
-        statement = Statement(target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, extreme=extreme)
+        statement = Statement(
+            target, left, op.rstrip("!").rstrip("=") or "=", fresh, value, places=places, extreme=extreme
+        )
         if statement.op in POSITIONS and self.take("at"):
             statement.at = self.expression()
         if self.take("where"):
@@ -290,13 +297,18 @@ class Parser:
         return statement
 
     def target(self):
-        name, left = self.next(), None
+        name, left, places = self.next(), None, {}
         if self.take("("):
             left = []
             while not self.take(")"):
-                left.append(self.next())
+                subscript = self.expression()
+                if isinstance(subscript, Name) and subscript.name not in left:
+                    left.append(subscript.name)
+                else:
+                    left.append(f"@{len(left)}")
+                    places[left[-1]] = subscript
                 self.take(",")
-        return name, left
+        return name, left, places
 
     def callee(self):
         name, args = self.next(), []
@@ -307,6 +319,9 @@ class Parser:
         return name, args
 
     def clause(self, statement):
+        if self.take("unique"):
+            statement.unique = True
+            return
         if self.take("exists"):
             statement.exists.append(self.primary())
             return
@@ -953,6 +968,8 @@ class Run:
         self.sizes, self.tensors, self.scalars = {}, {}, {}
         self.adopted = {}
         """Types that literals take from the next statement on their target."""
+        self.unwritten = {}
+        """Places of tensors that statements with `=` have not written so far."""
         self.log = []
         """Ranges of every statement that was run, in order."""
         self.unsure = False
@@ -1134,13 +1151,16 @@ class Run:
     def ranges_of(self, s):
         """The range of every index of a statement, by the rounds."""
         where = {name: tuple(self.whole(end) for end in ends) for name, ends in s.ranges.items()}
-        order = list(dict.fromkeys([*s.left, *(n for e in (s.value, *s.exists) for n in self.in_order(e))]))
-        if s.op == "=" and s.fresh and [n for n in order if n not in s.left]:
+        plain = [name for name in s.left if name not in s.places]
+        inside = [*s.places.values(), s.value, *s.exists]
+        order = list(dict.fromkeys([*plain, *(n for e in inside for n in self.in_order(e))]))
+        placed = {n for e in s.places.values() for n in self.in_order(e)}
+        if s.op == "=" and s.fresh and [n for n in order if n not in plain and n not in placed]:
             raise Rejected("TC204")
         if set(where) - set(order):
             raise Rejected("TC307")
         found = {name: where[name] for name in order if name in where}
-        sides = [side for e in (s.value, *s.exists) for side in self.sides(e, ())]
+        sides = [side for e in inside for side in self.sides(e, ())]
         open_ = [name for name in order if name not in found]
         limits_, looked, aside = {}, set(), True
         while open_:
@@ -1172,7 +1192,93 @@ class Run:
             raise Unclear("a window over a border")
         if open_:
             raise Rejected("TC301 TC302 TC303 TC309")
-        return {name: found[name] for name in order}
+        found |= {name: self.placed_range(s, number, found) for number, name in enumerate(s.left) if name in s.places}
+        return {name: found[name] for name in [*s.left, *(n for n in order if n not in s.left)]}
+
+    def placed_range(self, s, number, found):
+        """The range of a dimension whose subscript is an expression: of the target, stated, of a small type, or what indices reach."""
+        if s.target in self.tensors:
+            return self.tensors[s.target].box[number]
+        stated = next((r.dims[number] for r in self.one.results if r.name == s.target and r.dims), None)
+        if isinstance(stated, Dimension):
+            return self.end(stated.low) if stated.box else 0, self.end(stated.high)
+        if isinstance(stated, int):
+            return 0, stated
+        if stated in self.sizes:
+            return 0, self.sizes[stated]
+        if stated in self.scalars:
+            return 0, int(self.scalars[stated].values[0])
+        e = s.places[s.left[number]]
+        if self.has_data(e):
+            return 0, self.most(e) + 1
+        points = [dict(zip(found, at, strict=True)) for at in itertools.product(*(range(*found[n]) for n in found))]
+        if not points:
+            raise Unclear("what no point reaches")
+        values = [self.whole_at(e, env) for env in points]
+        low, high = min(values), max(values) + 1
+        own = self.residue(e)
+        others = [
+            o for o in self.one.statements if isinstance(o, Statement) and o.target == s.target and len(o.places) > 0
+        ]
+        found_ = [self.residue(o.places[o.left[number]]) for o in others if o.left[number] in o.places]
+        if own is not None and {r for c, r in filter(None, found_) if c == own[0]} == set(range(own[0])):
+            return low - own[1], high - 1 - own[1] + own[0]
+        return low, high
+
+    def residue(self, e):
+        """Factor and remainder of `2*i + 1`."""
+        names = list(dict.fromkeys(self.in_order(e)))
+        others = (isinstance(n, Extent) or (isinstance(n, Name) and n.name not in names) for n in walk(e))
+        if len(names) != 1 or self.has_data(e) or any(others):
+            return None
+        zero, one, two = (self.whole_at(e, {names[0]: n}) for n in (0, 1, 2))
+        factor = one - zero
+        return (factor, zero % factor) if factor > 1 and two - one == factor else None
+
+    def whole_at(self, e, env):
+        """A subscript at a point, as a number that does not wrap."""
+        return self.compile_left(e)(env)
+
+    def compile_left(self, e):
+        """A subscript of the left side, a whole number; truth values are 0 and 1."""
+        kind = self.type_of(e).dtype
+        code = self.compiled(e, "") if kind == "bool" else self.compile_subscript(e)
+
+        def at(env):
+            value, error = code(env)
+            if error:
+                raise Unclear("a subscript that rounding may move")
+            return int(value)
+
+        return at
+
+    def most(self, e):
+        """The largest value of a subscript whatever the data."""
+        match e:
+            case Apply(name="min", args=args):
+                ends = [self.most(a) for a in args if self.is_limited(a)]
+                if not ends:
+                    raise Rejected("TC315")
+                return min(ends)
+            case Apply(name="max", args=args):
+                return max(self.most(a) for a in args)
+            case Binary(op="%", right=right) if not self.has_data(right) and not self.indices_in(right):
+                return self.whole(right) - 1
+            case Apply(name=name) if name in self.tensors:
+                kind = self.tensors[name].dtype
+                if kind not in ("uint8", "uint16", "bool"):
+                    raise Rejected("TC315")
+                return {"uint8": 255, "uint16": 65535, "bool": 1}[kind]
+        if self.has_data(e) or self.indices_in(e):
+            raise Unclear("how large a subscript can be")
+        return self.whole(e)
+
+    def is_limited(self, e):
+        try:
+            self.most(e)
+        except Rejected:
+            return False
+        return True
 
     def in_order(self, e):
         return [n.name for n in walk(e) if isinstance(n, Name) and self.is_index(n.name)]
@@ -1826,6 +1932,8 @@ class Run:
                 try:
                     if s.target in waiting:
                         self.begin(*waiting.pop(s.target), now, declared, given)
+                    elif s.target not in self.tensors and self.is_literal(now.value) and later and now.places:
+                        raise Unclear("a literal whose type a later statement says, on a left side with expressions")
                     elif s.target not in self.tensors and self.is_literal(now.value) and later:
                         waiting[s.target] = now, len(self.log)
                         self.log.append(None)
@@ -1837,6 +1945,8 @@ class Run:
                 except Refused as reason:
                     reason.temporary = s.target not in declared
                     raise
+        if any(self.unwritten.values()):
+            raise Refused("unwritten")
         return {r.name: self.result(r) for r in self.one.results}
 
     def state_ranges(self, s, result):
@@ -1887,13 +1997,17 @@ class Run:
         at = None if s.at is None else replaced(s.at, lets)
         if s.op in TRUTHS:
             return self.of_truth(s, replaced(s.value, lets), ranges, exists)
+        places = {name: replaced(e, lets) for name, e in s.places.items()}
+        if any(name in lets for name in s.left or []):
+            raise Unclear("a let on the left")
+        value = replaced(s.value, lets)
         return Statement(
-            s.target, s.left or [], s.op, s.fresh, replaced(s.value, lets), ranges, {}, exists, at, s.extreme
+            s.target, s.left or [], s.op, s.fresh, value, ranges, {}, exists, places, s.unique, at, s.extreme
         )
 
     def of_truth(self, s, value, ranges, exists):
         left = s.left or []
-        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists)
+        found = Statement(s.target, left, TRUTHS[s.op], True, value, ranges, {}, exists, s.places)
         if self.type_of(value).dtype != "bool":
             raise Rejected("TC212")
         return found
@@ -1941,7 +2055,8 @@ class Run:
         array = self.tensors[r.name]
         for dim, (low, high) in zip(r.dims or (), array.box, strict=bool(r.dims)):
             if not isinstance(dim, Dimension):
-                fits = high - low == (dim if isinstance(dim, int) else self.sizes.setdefault(dim, high - low))
+                number = int(self.scalars[dim].values[0]) if dim in self.scalars else dim
+                fits = high - low == (number if isinstance(number, int) else self.sizes.setdefault(dim, high - low))
             elif not dim.box:
                 fits = high - low == self.end(dim.high)
             elif isinstance(dim.high, Name) and self.is_index(dim.high.name):
@@ -1956,8 +2071,8 @@ class Run:
     def statement(self, s, declared, given, place=None):
         if s.target in self.tensors and len(s.left) != len(self.tensors[s.target].shape):
             raise Rejected("TC202")
-        for e in (s.value, *s.exists):
-            self.check_divisors(e, "")
+        for e in (*s.places.values(), s.value, *s.exists):
+            self.check_divisors(e, "index" if e in s.places.values() else "")
         ranges = self.ranges_of(s)
         if place is None:
             self.log.append((s.target, ranges))
@@ -1971,6 +2086,9 @@ class Run:
         points = math.prod(high - low for low, high in ranges.values())
         if points > MOST_POINTS:
             raise Unclear("too many points")
+        if s.places:
+            self.place_points(s, target, ranges)
+            return
         if points:
             for name, (low, high) in zip(s.left, target.box, strict=True):
                 if ranges[name][0] < low or ranges[name][1] > high:
@@ -1987,15 +2105,49 @@ class Run:
                     e(env)
                 terms.append(value(env))
             place = target.place(left)
-            assert place is not None
+            if place is None:
+                raise Unclear("an element outside of the target onto which nothing is combined")
             if not s.fresh:
                 terms.append((target.values[place], target.errors[place]))
             kind = computed(target.dtype)
             found = terms[0] if s.op == "=" else combine(s.op, terms, kind)
+            self.unwritten.get(s.target, set()).discard(place)
             target.values[place], target.errors[place] = convert(*found, kind, target.dtype)
+
+    def place_points(self, s, target, ranges):
+        """A statement whose left side says at each point which element is meant; points in order."""
+        value, extra = self.stored(s, target), [self.compiled(e, "") for e in s.exists]
+        places = {name: self.compile_left(e) for name, e in s.places.items()}
+        names = [name for name in ranges if name not in s.places]
+        terms, kind = {}, computed(target.dtype)
+        for point in itertools.product(*(range(*ranges[name]) for name in names)):
+            env = dict(zip(names, point, strict=True))
+            left = tuple(places[name](env) if name in places else env[name] for name in s.left)
+            place = target.place(left)
+            if place is None:
+                raise Refused("outside")
+            for e in extra:
+                e(env)
+            terms.setdefault(place, []).append(value(env))
+        if s.op == "=" and any(len(each) > 1 for each in terms.values()):
+            raise Refused("twice")
+        if s.op != "=" and s.fresh:
+            box = [ranges[name] if name not in s.places else target.box[k] for k, name in enumerate(s.left)]
+            for left in itertools.product(*(range(*each) for each in box)):
+                if (place := target.place(left)) is None:
+                    raise Refused("outside")
+                terms.setdefault(place, [])
+        for place, found in terms.items():
+            if not s.fresh:
+                found.append((target.values[place], target.errors[place]))
+            new = found[0] if s.op == "=" else combine(s.op, found, kind)
+            target.values[place], target.errors[place] = convert(*new, kind, target.dtype)
+            self.unwritten.get(s.target, set()).discard(place)
 
     def position(self, s, declared, given):
         """`P(n) argmax=! X(n, m)`: the least position at which the extreme value is attained, that of the first NaN if there is one."""
+        if s.places:
+            raise Rejected("TC501")
         name, left = s.extreme or (None, s.left)
         if (left or []) != s.left:
             raise Rejected("TC223")
@@ -2095,6 +2247,8 @@ class Run:
                 new.values = [identity(s.op, dtype)] * math.prod(shape)
             self.tensors[s.target] = new
             self.dims[s.target] = [None] * len(shape)
+            if s.op == "=" and s.places:
+                self.unwritten[s.target] = set(range(math.prod(shape)))
             # a read of the target was no index before
             self.types, self.code = {}, {}
         return self.tensors[s.target]

@@ -41,9 +41,12 @@ NUMPY = {"bfloat16": ml_dtypes.bfloat16}
 class Maker:
     """Draws the text of one def."""
 
-    def __init__(self, random, helpers=()):
+    def __init__(self, random, helpers=(), left_sides=False):
         self.random = random
         self.helpers = helpers
+        self.left_sides = left_sides
+        self.typed = {}
+        """Types and dimensions that results state because nothing else says how many elements they have."""
         self.parameters, self.sizes, self.scalars, self.flags = [], [], [], []
         self.tensors = {}
         """Rank of every tensor; what is known of the extents stands in `dims`."""
@@ -76,7 +79,7 @@ class Maker:
             self.parameter(name, dtype, dims)
         if not self.sizes:
             self.parameter("D", usual, [sizes[0]])
-        if self.chance(45):
+        if self.left_sides or self.chance(45):
             self.parameter("Id", self.pick(*INTEGERS), [self.pick(*sizes)])
         if self.chance(15):
             self.parameter("P", self.pick("int32", "int64"), [self.pick(*sizes), self.pick(*sizes, "2")])
@@ -369,6 +372,55 @@ class Maker:
             self.made.append(made)
         self.lets = []
 
+    def placed(self, number):
+        """A statement whose left side has subscripts that are expressions, on a new tensor or on one that is there."""
+        rank = self.pick(1, 1, 1, 2, 2, 3)
+        name = f"T{number}"
+        if self.made and self.chance(35):
+            name = self.pick(*self.made)
+            rank = self.tensors[name]
+            if not rank:
+                return self.statement(number)
+        points = list(NAMES[:3])
+        self.lets = []
+        value = self.value(points[: self.pick(1, 2)], self.pick(0, 0, 1, 2))
+        left = [self.place(name, d, points) for d in range(rank)]
+        if name not in self.made and any(e is None for e in left):
+            self.typed[name] = (
+                self.pick("int32", "int64", "float", "double"),
+                [self.pick("3", "8", self.pick(*self.sizes)) for _ in left],
+            )
+        left = [f"Id({self.pick(*points)})" if e is None else e for e in left]
+        used = list(dict.fromkeys(re.findall(r"\b[ijklm]\b", " ".join([*left, value]))))
+        op = self.pick("+=!", "+=!", "+=!", "max=!", "min=!", "*=!", "+=", "max=", "min=", "=", "=")
+        clauses = self.clauses(used, value, self.chance(50))
+        if op == "=" and self.chance(60):
+            clauses.append("unique")
+        self.lines.append(self.line(name, left, op, value, clauses))
+        if name not in self.made:
+            self.tensors[name], self.dims[name] = rank, [None] * rank
+            self.made.append(name)
+
+    def place(self, name, dimension, points):
+        """One subscript of a left side; `None` for an element of any size."""
+        i, j, c = self.pick(*points), self.pick(*points), self.pick(2, 3)
+        n = self.pick(*self.sizes)
+        kind = self.random.randint(0, 15)
+        if kind < 3:
+            return i
+        if kind == 3:
+            return None
+        if kind == 4 and "Ok" in self.tensors:
+            return f"Ok({i})"
+        if kind == 5 and name in self.made:
+            return self.pick(
+                "0", f"{name}.{dimension} - 1", f"{name}.{dimension} - 1 - {i}", f"Id({i}) % {name}.{dimension}"
+            )
+        return self.pick(
+            f"Id({i}) % {c + 2}", f"Id({i}) % {c + 2}", f"(Id({i}) + {j}) % {c}", f"min(max(Id({i}), 0), {c})", f"Id({i}) % ({n} + 1)",
+            f"{c}*{i}", f"2*{i} + 1", f"{i} + {j}", f"{i} + {c}", f"{n} - 1 - {i}", f"{i}/2", f"{i}*{n} + {j}", str(c - 2),
+        )  # fmt: skip
+
     def line(self, name, left, op, value, clauses):
         target = f"{name}({', '.join(left)})" if left else name
         return f"{target} {op} {value}{' where ' + ', '.join(clauses) if clauses else ''}"
@@ -426,7 +478,9 @@ class Maker:
     def definition(self, name, statements):
         self.signature()
         for number in range(statements):
-            if self.made and self.chance(14):
+            if self.left_sides and self.chance(70):
+                self.placed(number)
+            elif self.made and self.chance(14):
                 self.update()
             elif self.helpers and self.chance(50):
                 self.call()
@@ -434,7 +488,7 @@ class Maker:
                 self.statement(number)
         if not self.made:
             self.statement(9)
-        results = [t for t in self.made if self.chance(40)]
+        results = [t for t in self.made if t in self.typed or self.chance(40)]
         if self.made[-1] not in results:
             results.append(self.made[-1])
         self.results = results
@@ -445,6 +499,9 @@ class Maker:
 
     def stated(self, name):
         """A result, now and then with a type and names of its extents."""
+        if name in self.typed:
+            dtype, dims = self.typed[name]
+            return f"{dtype}({', '.join(dims)}) {name}"
         if not self.chance(5):
             return name
         dtype = self.pick("double", "float", "int64", "int32")
@@ -474,6 +531,11 @@ def cell(random):
             helpers.append(helper)
     text.append(Maker(random, tuple(helpers)).definition("f", random.randint(1, 4)))
     return "\n".join(text)
+
+
+def cell_of_left_sides(random):
+    """The text of a cell with a def `f` whose statements have expressions on the left."""
+    return Maker(random, left_sides=True).definition("f", random.randint(1, 3))
 
 
 def cell_sizes(random):
@@ -563,6 +625,12 @@ def with_formulas(random, text):
             head = head[:place] + random.choice(forms) + head[place + len(name) :]
             names.remove(name)
     return before + head + body
+
+
+def drawn_left_sides(seed):
+    """The same for a cell with expressions on the left."""
+    random = Random(seed)
+    return cell_of_left_sides(random), cell_sizes(random), seed
 
 
 # arguments
@@ -804,6 +872,7 @@ def same_ranges(function, expected, sizes, arguments, one, note):
     for s, (_, ranges) in zip(statements, expected.log, strict=True):
         here = {r.index: (r.lower.evaluate(known), r.upper.evaluate(known)) for r in function.ranges.indices[s.name]}
         for name, limits in ranges.items():
+            name = s.output_indices[int(name[1:])].name if name.startswith("@") else name  # a dimension, not an index
             if name not in here and f"{s.target}.sum" in known_ranges:
                 continue  # the logarithm of a sum that other statements made
             assert here[name] == limits, f"range of {name} in {s.name}: {here[name]}, not {limits}\n{note}"

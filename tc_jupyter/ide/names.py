@@ -160,9 +160,11 @@ class _TcDef:
 
     def comprehension(self, statement: tree.Comprehension) -> None:
         lets = frozenset(clause.name.name for clause in statement.clauses if isinstance(clause, tree.Let))
-        self.own(statement.target, introduces=True)
-        for index in statement.indices or ():
-            self.expression(index, lets)
+        targets = [(statement.target, statement.indices), *([statement.extreme] if statement.extreme else [])]
+        for target, indices in targets:
+            self.own(target, introduces=True)
+            for index in indices or ():
+                self.expression(index, lets)
         if self.is_call(statement):
             assert isinstance(statement.value, tree.Apply)
             self.call(statement.value.function)
@@ -170,6 +172,8 @@ class _TcDef:
                 self.expression(argument, lets)
         else:
             self.expression(statement.value, lets)
+        if statement.at is not None:
+            self.expression(statement.at, lets)
         for clause in statement.clauses:
             self.clause(clause, lets)
 
@@ -184,6 +188,8 @@ class _TcDef:
                 self.expression(clause.value, lets)
             case tree.Exists():
                 self.expression(clause.value, lets)
+            case tree.Unique():
+                pass
 
     def is_call(self, statement: tree.Comprehension) -> bool:
         """Whether `Y = g(X)` calls a def."""

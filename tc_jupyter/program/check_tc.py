@@ -6,6 +6,7 @@ operator `+`, output index `i` and reduction index `j`. With `=` instead of `+=!
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 from collections import Counter
@@ -25,6 +26,7 @@ from .extents import difference, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
 from .functions import TC_FUNCTIONS
 from .inline import Passed, inline_call
+from .left_sides import decided_by_data, largest
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
 from .tc_expressions import RECURRENCE_HELP, ExpressionChecker, LetInfo, StatementNames, letters
@@ -571,8 +573,8 @@ class _DefChecker:
         """`P(n) argmax=! X(n, m)` and `L(n) lse=! X(n, m)`, as statements on plain operators."""
         told = {(item.code, item.span) for item in self.scope.diagnostics}
         count = len(self.scope.diagnostics)
-        found = self.positions_found(node) if node.operator in extremes.OPERATORS else self.logarithm_found(node)
-        if not found:
+        find = self.positions_found if node.operator in extremes.OPERATORS else self.logarithm_found
+        if not (self.has_plain_left(node) and find(node)):
             self.unknown_tensor(node.target.name, node.target.span)
             if node.extreme is not None:
                 self.unknown_tensor(node.extreme[0].name, node.extreme[0].span)
@@ -580,6 +582,15 @@ class _DefChecker:
             if (item.code, item.span) in told or item.code is codes.PLAIN_UPDATE:
                 self.scope.diagnostics.remove(item)
             told.add((item.code, item.span))
+
+    def has_plain_left(self, node: tree.Comprehension) -> bool:
+        """Whether the left side has indices alone, as these operators need it."""
+        computed = next((index for index in node.indices or () if not isinstance(index, tree.Name)), None)
+        if computed is not None:
+            message = f"the left side of `{node.operator}` has plain indices only"
+            help = "combine the values with `max=!`, `min=!` or `+=!` first, and read them in statements of their own"
+            self.scope.report(codes.UNSUPPORTED, computed.span, message, help=help)
+        return computed is None
 
     def positions_found(self, node: tree.Comprehension) -> bool:
         """Whether the statements have a meaning."""
@@ -983,7 +994,10 @@ class _DefChecker:
 
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
     """Where a statement reads a tensor."""
-    values = [statement.value, *(clause.value for clause in statement.clauses if not isinstance(clause, tree.Where))]
+    values = [
+        statement.value,
+        *(clause.value for clause in statement.clauses if isinstance(clause, tree.Let | tree.Exists)),
+    ]
     found: list[Span] = []
     for item in (item for value in values for item in tree.walk(value)):
         read = item.function if isinstance(item, tree.Apply) else item
@@ -1026,6 +1040,10 @@ class _StatementChecker:
         written = node.operator.rstrip("!").removesuffix("=") or "="
         self.operator = _LOGICAL_OPERATORS.get(written, written)
         self.initialize = node.operator.endswith("!")
+        self.left_nodes: dict[
+            int, tree.Expression
+        ] = {}  # by dimension, subscripts of the left side that are no indices
+        self.computed: dict[int, Expr | None] = {}
 
     def check(self) -> None:
         """Report what is wrong; add the statement to the draft if it has a meaning."""
@@ -1033,6 +1051,7 @@ class _StatementChecker:
         target = self.target()
         self.left()
         self.lets()
+        self.computed = {k: self.expressions.left_subscript(index) for k, index in self.left_nodes.items()}
         value = self.expressions.value(self.node.value)
         self.whole_arrays(count)
         exists = [self.exists(clause) for clause in self.node.clauses if isinstance(clause, tree.Exists)]
@@ -1044,7 +1063,8 @@ class _StatementChecker:
         if self.node.operator.removesuffix("=!") in _LOGICAL_OPERATORS:
             self.of_truth(value)
         whole = not any(item.is_error for item in self.scope.diagnostics[count:])
-        if value is None or not target or not whole or any(item is None for item in exists):
+        known = None not in self.computed.values()
+        if value is None or not target or not whole or not known or any(item is None for item in exists):
             is_known = not self.names.foreign and not self.names.whole and self.node.target.name not in self.owner.told
             if target and self.operator == "=" and is_known:
                 self.operator_fits(self.written_indices(), False, False)
@@ -1157,28 +1177,24 @@ class _StatementChecker:
 
     def left(self) -> None:
         names: list[str] = []
-        for index in self.node.indices or ():
-            if not isinstance(index, tree.Name):
-                self.left_expression(index)
-            elif index.name in names:
-                help = (
-                    "name each index once; a diagonal is `Y(i, j) = i == j ? X(i) : 0`, and `Y(i) = X(i, i)` reads one"
-                )
-                message = f"`{index.name}` stands twice on the left side"
-                self.scope.report(codes.DUPLICATE_NAME, index.span, message, help=help)
+        lets = {clause.name.name for clause in self.node.clauses if isinstance(clause, tree.Let)}
+        for number, index in enumerate(self.node.indices or ()):
+            if not isinstance(index, tree.Name) or index.name in {*names, *lets} or self.is_number(index):
+                self.left_nodes[number] = index
             elif self.left_name(index):
                 names.append(index.name)
                 self.names.counts[index.name] = 1
         self.names.left = tuple(names)
 
-    def left_expression(self, node: tree.Expression) -> None:
-        help = (
-            "the left side has plain index names; the range of one is given with `where i in a:b`. "
-            "A statement gathers (`X(I(i))` on the right), it does not scatter"
-        )
-        self.scope.report(codes.UNSUPPORTED, node.span, "an index on the left side is a name", help=help)
-        names = (item.name for item in tree.walk(node) if isinstance(item, tree.Name))
-        self.names.mistaken |= set(names)
+    def is_number(self, name: tree.Name) -> bool:
+        """Whether a name on the left side is that of an integer, and so of one element."""
+        info = self.scope.tensors.get(name.name)
+        return info is not None and info.rank == 0 and info.dtype is not None and info.dtype.is_integer and info.written
+
+    @property
+    def rank(self) -> int:
+        """The number of subscripts on the left side."""
+        return len(self.node.indices or ())
 
     def left_name(self, index: tree.Name) -> bool:
         """Whether a left-side index has a name that is free."""
@@ -1191,6 +1207,78 @@ class _StatementChecker:
             self.names.mistaken.add(index.name)
             return False
         return True
+
+    @property
+    def subscripts(self) -> tuple[Expr, ...]:
+        """The subscripts of the left side that are no indices."""
+        return tuple(expr for expr in self.computed.values() if expr is not None)
+
+    def left_side(self) -> tuple[tuple[str, ...], tuple[Expr, ...]]:
+        """The output index of each dimension, and its subscript; one that is no index gives its dimension an index of its own."""
+        words = set(re.findall(r"\w+", self.scope.source.text))
+        free = (name for number in itertools.count(1) if (name := f"at{number}" if number > 1 else "at") not in words)
+        plain, names, subscripts = iter(self.names.left), list[str](), list[Expr]()
+        for number, span in enumerate(self.left_spans()):
+            computed = self.computed.get(number)
+            names.append(next(plain) if computed is None else next(free))
+            subscripts.append(IndexVar(names[-1], span) if computed is None else computed)
+        return tuple(names), tuple(subscripts)
+
+    def left_place(self) -> Span:
+        """The place of the left side."""
+        start = self.node.span.start
+        return Span(start, start + len(self.scope.source.slice(Span(start, self.node.operator_span.start)).rstrip()))
+
+    def left_spans(self) -> tuple[Span, ...]:
+        return tuple(index.span for index in self.node.indices or ())
+
+    def extents(self, first: bool, dtype: DType) -> dict[str, tuple[Expr, Expr]] | None:
+        """The range of the index that each computed dimension has, where it is stated or data would have to decide; else it is
+        left to inference, or known from an earlier statement. `None` after a message.
+        """
+        found: dict[str, tuple[Expr, Expr]] = {}
+        names, subscripts = self.left_side()
+        for number in self.computed if first else ():
+            stated = self.stated(number)
+            subscript = subscripts[number]
+            if stated is None and decided_by_data(subscript):
+                last = largest(subscript)
+                stated = None if last is None else Binary("+", last, Const(1, INT64), INT64)
+                if stated is None:
+                    self.how_many(number, dtype)
+                    return None
+            if stated is not None:
+                starts = self.owner.starts.get(self.node.target.name, ())
+                start = starts[number] if number < len(starts) else None
+                found[names[number]] = (Const(0, INT64), stated) if start is None else (start, sum_of(start, stated))
+        return found
+
+    def stated(self, number: int) -> Expr | None:
+        """The extent of a dimension as the result list states it."""
+        name = self.node.target.name
+        declared = self.owner.declared.get(name)
+        if declared is None or number >= len(declared[1]):
+            return None
+        dim = declared[1][number]
+        owner = self.scope.result_sizes.get(dim.name) if isinstance(dim, Size) else None
+        own = isinstance(dim, Size) and dim.name == f"{name}.{number}"
+        return None if own or (owner is not None and owner[:2] == (name, number)) else dim
+
+    def how_many(self, number: int, dtype: DType) -> None:
+        """TC315: values of data would decide how large the target is."""
+        name, index = self.node.target.name, self.left_nodes[number]
+        text = self.scope.source.slice(index.span)
+        result = next((each for each in self.owner.node.results if each.name.name == name), None)
+        fix = None
+        if result is not None and result.type is None and self.rank == 1:
+            fix = Fix("state 256 bins", (Edit(result.span, f"{dtype.value}(256) {name}"),))
+        dims = ", ".join("256" if k == number else "..." for k in range(self.rank))
+        help = (
+            f"state it in the result list, as in `-> ({dtype.value}({dims}) {name})`, or limit the values, as in `{text} % 256`; "
+            "a subscript of `uint8`, `uint16` or `bool` needs neither"
+        )
+        message = f"how many bins? the values of `{text}` would decide how large `{name}` is"
+        self.scope.report(codes.HOW_MANY_BINS, index.span, message, help=help, fix=fix)
 
     # clauses
 
@@ -1300,7 +1388,7 @@ class _StatementChecker:
         info = self.scope.tensors[name]
         first = not info.written
         reduction = self.reduction_indices(value, exists)
-        inside = self.in_subscripts((value.expr, *exists)) | bounds.keys()
+        inside = self.in_subscripts((value.expr, *exists, *self.subscripts)) | bounds.keys()
         unknown = name in self.owner.broken_targets and not inside >= set(left)  # a range is in what could not be read
         if unknown or self.is_element(reduction):
             info.dtype = info.rank = None
@@ -1333,7 +1421,16 @@ class _StatementChecker:
         if first:
             bounds |= self.stated_bounds(bounds)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
-        indices = tuple(Index(item, "output", bounds.get(item), self.left_span(item)) for item in left)
+        extents = self.extents(first, dtype)
+        if extents is None:
+            self.owner.unknown_tensor(name, self.node.target.span)
+            self.written()
+            return
+        names, subscripts = self.left_side()
+        ranges = {**bounds, **extents}
+        indices = tuple(
+            Index(item, "output", ranges.get(item), span) for item, span in zip(names, self.left_spans(), strict=True)
+        )
         indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
         statement = Statement(
             self.owner.draft.name_of(name),
@@ -1346,6 +1443,9 @@ class _StatementChecker:
             exists,
             self.scope.source.slice(self.node.span),
             self.node.span,
+            left=subscripts if self.computed else (),
+            unique=any(isinstance(clause, tree.Unique) for clause in self.node.clauses),
+            left_span=self.left_place(),
             needs_points=self.node.at is not None,
         )
         self.owner.draft.statements.append(statement)
@@ -1459,7 +1559,7 @@ class _StatementChecker:
     def reduction_indices(self, value: Typed, exists: tuple[Expr, ...]) -> dict[str, Span]:
         """Indices that are not on the left, in order of first occurrence."""
         found: dict[str, Span] = {}
-        for expr in (settle(value).expr, *exists):
+        for expr in (*self.subscripts, settle(value).expr, *exists):
             for item in walk(expr):
                 if isinstance(item, IndexVar) and item.name not in self.names.left:
                     found.setdefault(item.name, item.span)
@@ -1475,13 +1575,15 @@ class _StatementChecker:
     def operator_fits(self, reduction: dict[str, Span], first: bool, is_result: bool) -> None:
         node, scope = self.node, self.scope
         place = node.operator_span
+        placed = {item.name for each in self.subscripts for item in walk(each) if isinstance(item, IndexVar)}
+        reduction = {name: span for name, span in reduction.items() if self.operator != "=" or name not in placed}
         if self.operator == "=" and reduction:
             shown = _listed([f"`{name}`" for name in reduction])
             labels = tuple(Label(span, f"`{name}` is not on the left") for name, span in reduction.items())
             fix = Fix("replace `=` by `+=!`", (Edit(place, "+=!"),))
             message = f"`=` does not combine the values over {shown}"
             scope.report(codes.REDUCTION_MISSING, place, message, "", labels, fix=fix)
-        elif self.initialize and not reduction:
+        elif self.initialize and not reduction and not self.computed:
             fix = Fix("replace it by `=`", (Edit(place, "="),))
             message = f"`{node.operator}` has nothing to combine: all indices are on the left"
             scope.report(codes.PLAIN_UPDATE, place, message, fix=fix)
@@ -1521,12 +1623,12 @@ class _StatementChecker:
     def own_reads(self, value: Typed, exists: tuple[Expr, ...], reduction: dict[str, Span]) -> None:
         """A statement may read its own target only at its own position, and not while it combines."""
         own = tuple(self.names.left)
-        for expr in (value.expr, *exists):
+        for expr in (value.expr, *exists, *self.subscripts):
             for item in walk(expr):
                 if not isinstance(item, Read) or item.tensor != self.node.target.name:
                     continue
                 at = tuple(index.name if isinstance(index, IndexVar) else "" for index in item.indices)
-                if at == own and not reduction and not self.initialize:
+                if at == own and not reduction and not self.initialize and not self.computed:
                     continue
                 why = "at other indices than it writes" if at != own else "while it combines values into it"
                 message = f"the statement reads its own target `{item.tensor}` {why}"
@@ -1552,8 +1654,8 @@ class _StatementChecker:
         if declared is not None:
             dtype, dims = declared
             self.narrows(value, own, dtype)
-            if len(dims) != len(self.names.left):
-                message = f"`{name}` is declared with {len(dims)} dimensions, but written with {len(self.names.left)}"
+            if len(dims) != self.rank:
+                message = f"`{name}` is declared with {len(dims)} dimensions, but written with {self.rank}"
                 self.scope.report(
                     codes.RESULT_TYPE,
                     node.target.span,
@@ -1561,7 +1663,7 @@ class _StatementChecker:
                     labels=(Label(self.owner.result_spans[name], "declared here"),),
                 )
                 dims = None
-        rank = len(self.names.left)
+        rank = self.rank
         info.dtype, info.rank = dtype, rank
         info.dims = tuple(Size(f"{name}.{k}", node.target.span) for k in range(rank))
         kind = "output" if info.kind == "result" else "temporary"

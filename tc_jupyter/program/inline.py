@@ -226,6 +226,8 @@ class _Copy:
             accumulate=statement.accumulate and not statement.initialize,
             value=self.expr(statement.value),
             exists=tuple(map(self.expr, statement.exists)),
+            left=tuple(map(self.expr, statement.left)),
+            left_span=self.span,
             span=self.span,
         )
 

@@ -844,12 +844,18 @@ class ExpressionChecker:
             codes.RANK_MISMATCH, node.span, message, labels=(Label(info.span, "declared here"),), help=help
         )
 
-    def _subscript(self, node: tree.Expression) -> Expr | None:
+    def left_subscript(self, node: tree.Expression) -> Expr | None:
+        """A subscript of the left side that is no index; `false` and `true` are 0 and 1 there."""
+        return self._subscript(node, truth=True)
+
+    def _subscript(self, node: tree.Expression, truth: bool = False) -> Expr | None:
         """An index expression, in exact 64-bit arithmetic."""
         typed = self.value(node)
         if typed is None:
             return None
         typed = settle(typed)
+        if typed.dtype is BOOL and truth:
+            return cast(typed.expr, INT64)
         if typed.dtype is BOOL:
             text = self.scope.source.slice(node.span)
             fix = Fix("cast it", (Edit(node.span, f"int32({text})"),))

@@ -139,9 +139,12 @@ class Bound:
 
 
 def accesses(statement: Statement, scope: Scope) -> tuple[Access, ...]:
-    """All accesses of the right side and of the `exists` clauses, in text order, without repetitions."""
+    """All accesses on both sides and of the `exists` clauses, in text order, without repetitions."""
     found: dict[tuple[str, tuple[SizeExpr, ...], tuple[tuple[Condition, bool], ...], bool], Access] = {}
-    places = [(statement.value, False), *((expr, True) for expr in statement.exists)]
+    places = [
+        *((expr, False) for expr in (*statement.left, statement.value)),
+        *((expr, True) for expr in statement.exists),
+    ]
     for expr, exists in places:
         for read, guards, within in _reads(expr, (), scope):
             index = _index(read, within)
@@ -202,11 +205,12 @@ def bounds_of(access: Access, box: Box) -> list[Bound]:
 
 
 def write_access(statement: Statement, scope: Scope) -> Access:
-    """The write of a later statement as an access to its target, so that "fits into the box" is a bound like others."""
-    variables = tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
-    read = Read(statement.target, variables, DType.INT64, statement.span)
-    index = tuple(from_expr(v, scope) for v in variables)
-    return Access(statement.target, index, read, span=statement.span, brackets=scope.brackets)
+    """What a statement writes as an access to its target, so that "fits into the box" is a bound like others."""
+    subscripts = statement.left or tuple(IndexVar(index.name, index.span) for index in statement.output_indices)
+    span = statement.left_span if statement.left else statement.span
+    read = Read(statement.target, subscripts, DType.INT64, span)
+    index = tuple(from_expr(subscript, scope) for subscript in subscripts)
+    return Access(statement.target, index, read, span=span, brackets=scope.brackets)
 
 
 def discharge(bound: Bound, where_box: IndexBox) -> bool:

@@ -19,7 +19,7 @@ from tc_jupyter.program import Expr, Program, Size, Statement, int64, walk
 from .accesses import Access, Bound
 from .convert import divided_by
 from .data import (
-    DataCheck,
+    AnyCheck,
     PointCheck,
     checks_at_zero,
     condition_numbers,
@@ -128,7 +128,7 @@ class Bind:
     text: str
     function: Callable[..., Any]
     failures: tuple[Failure, ...]
-    data: tuple[DataCheck | PointCheck, ...] = field(default=())
+    data: tuple[AnyCheck, ...] = field(default=())
     at_zero: Mapping[tuple[int, int], PointCheck] = field(default_factory=dict[tuple[int, int], PointCheck])
     fitting: tuple[str, ...] = ()
 
@@ -154,7 +154,7 @@ class Bind:
             dict(zip(self.tensors, origins, strict=True)),
         )
 
-    def checks(self, statement: str) -> tuple[DataCheck | PointCheck, ...]:
+    def checks(self, statement: str) -> tuple[AnyCheck, ...]:
         """The checks on data that belong to a statement."""
         return tuple(item for item in self.data if _statement_of(item) == statement)
 
@@ -169,7 +169,7 @@ class Bind:
         return _message(self, self.failures[number], values)
 
 
-def _statement_of(item: DataCheck | PointCheck) -> str:
+def _statement_of(item: AnyCheck) -> str:
     return item.statement
 
 
@@ -353,6 +353,8 @@ class _Writer:
     def checks_of(self, statement: Statement) -> list[str]:
         lines: list[str] = []
         for item in self.found.items:
+            if (extent := self.without_element(statement, item)) is not None:
+                lines.append(f"if {self.code(extent)} < 1: {self.fail(Failure('size', statement.name, item=item))}")
             if (
                 item.statement != statement.name
                 or item.subject in ("range", "number", "window", "points")
@@ -364,12 +366,22 @@ class _Writer:
                 lines.append(f"if {code}: {self.fail(Failure('size', statement.name, item=item))}")
         runs = [
             f"{self.code(r.upper)} > {self.code(r.lower)}"
-            for r in self.ranges.indices[statement.name]
+            for r in self.ranges.points(statement.name)
             if r.lower is not None and r.upper is not None and not nonnegative(r.upper - r.lower - 1)
         ]
         if lines and runs:
             return [f"if {' and '.join(runs)}:", *("    " + text for text in lines)]
         return lines
+
+    def without_element(self, statement: Statement, item: Precondition) -> SizeExpr | None:
+        """The extent of a dimension that every point writes to where its data says: without elements no kernel would look at it."""
+        bound = item.bound
+        if item.statement != statement.name or item.subject != "write" or item.kind != "POINTWISE" or bound is None:
+            return None
+        name = statement.output_indices[bound.dimension].name
+        if bound.side != "upper" or name not in {index.name for index, _ in statement.computed}:
+            return None
+        return self.ranges.range(statement.name, name).extent
 
     def condition_code(self, item: Precondition) -> str | None:
         """The code that is true when the precondition fails and sizes do not leave the access out."""
@@ -537,7 +549,7 @@ def _plain(mono: Monomial) -> bool:
 
 def _box_of(ranges: Ranges, statement: str, values: Mapping[str, int]) -> Point:
     box: dict[str, tuple[int, int]] = {}
-    for r in ranges.indices[statement]:
+    for r in ranges.points(statement):
         if r.lower is not None and r.upper is not None:
             box[r.index] = (r.lower.evaluate(values), r.upper.evaluate(values) - 1)
     return Point(values, box)

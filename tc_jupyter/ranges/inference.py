@@ -37,7 +37,7 @@ from tc_jupyter.syntax import elsewhere
 from .accesses import Access, Bound, accesses, as_written, bounds_of, discharge, write_access
 from .convert import Scope, from_expr
 from .display import range_text, to_python
-from .interval import Box, Limit, solve
+from .interval import Box, Limit, interval, solve
 from .size_expr import (
     ZERO,
     Atom,
@@ -182,6 +182,11 @@ class Ranges:
             if found.index == index:
                 return found
         raise KeyError(index)
+
+    def points(self, statement: str) -> tuple[IndexRange, ...]:
+        """The ranges of the indices that the points of a statement have: all but those of computed dimensions."""
+        computed = {item.name for item, _ in self.program.statement(statement).computed}
+        return tuple(found for found in self.indices[statement] if found.index not in computed)
 
     def is_complete(self, statement: str) -> bool:
         """Whether all ranges of the statement are known."""
@@ -350,7 +355,11 @@ class _Inference:
         target = self.tensors[statement.target]
         if target.box is not None and target.name not in self.boxes:
             self.give_box(target.name, target.box)
-        solver = _Rounds(statement, _index_scope(self.scope, statement), self.boxes, self.given.get(target.name))
+        others = [each for each in self.program.statements if each.target == statement.target and each.computed]
+        later = self.given.get(target.name)
+        solver = _Rounds(
+            statement, _index_scope(self.scope, statement), self.boxes, later, others if statement.computed else ()
+        )
         solver.run()
         self.diagnostics.extend(solver.diagnostics)
         self.report_unknown(statement, target)
@@ -358,6 +367,8 @@ class _Inference:
             outputs = solver.ranges[: len(statement.output_indices)]
             known = [(r.lower, r.upper) for r in outputs if r.lower is not None and r.upper is not None]
             self.set_box(statement.target, Box(tuple(known)))
+            if statement.computed:
+                solver.add_write(self.boxes[statement.target])
         elif statement.target in self.boxes and solver.is_complete:
             solver.add_write(self.boxes[statement.target])
         elif statement.target in self.waiting and solver.is_complete:
@@ -409,6 +420,15 @@ class _Inference:
                 )
 
 
+def _residue(e: SizeExpr) -> tuple[int, int] | None:
+    """Period and residue of `2*i + 1`: 2 and 1; `None` for what is no such number."""
+    names = e.indices
+    split = e.linear_in(next(iter(names))) if len(names) == 1 else None
+    if split is None or not split[0].is_constant or not split[1].is_constant or split[0].offset < 2:
+        return None
+    return split[0].offset, split[1].offset % split[0].offset
+
+
 def _unknown(statement: str, item: Index) -> IndexRange:
     return IndexRange(statement, item.name, None, None, item.kind, "open", exact=False, span=item.span)
 
@@ -425,8 +445,16 @@ class Window:
 class _Rounds:
     """Ranges of one statement: bounds, guards, rounds, then the range of the target."""
 
-    def __init__(self, statement: Statement, scope: Scope, boxes: Mapping[str, Box], later: Box | None) -> None:
+    def __init__(
+        self,
+        statement: Statement,
+        scope: Scope,
+        boxes: Mapping[str, Box],
+        later: Box | None,
+        others: Sequence[Statement] = (),
+    ) -> None:
         self.statement = statement
+        self.others = others
         self.later = later
         self.scope = scope
         self.boxes = boxes
@@ -469,6 +497,7 @@ class _Rounds:
                 fallback, number = True, number - 1
         self.take_windows(open_indices)
         self.take_target([name for name in open_indices if name not in self.found])
+        self.take_hull()
         self.finish_bounds()
         self.report()
 
@@ -594,6 +623,37 @@ class _Rounds:
                 self.box[item.name] = (lower, upper - 1)
             else:
                 self.found[item.name] = _unknown(self.statement.name, item)
+
+    def take_hull(self) -> None:
+        """Dimensions whose subscripts are expressions, of a target that nothing has written yet: all values of these."""
+        for item, subscript in self.statement.computed:
+            if self.found[item.name].lower is not None:
+                continue
+            e = from_expr(subscript, self.scope)
+            ends = interval(e, self.box)
+            if ends.lower is not None and ends.upper is not None and not ends.lower.indices | ends.upper.indices:
+                lower, upper = self.whole_period(item, e, ends.lower, ends.upper + 1)
+                self.found[item.name] = IndexRange(
+                    self.statement.name, item.name, lower, upper, item.kind, "inferred", 0, span=item.span
+                )
+                self.box[item.name] = (lower, upper - 1)
+
+    def whole_period(self, item: Index, e: SizeExpr, lower: SizeExpr, upper: SizeExpr) -> tuple[SizeExpr, SizeExpr]:
+        """The ends of `2*i`, rounded to `0` and `2*N` where statements on the target write `2*i` and `2*i + 1`."""
+        own = _residue(e)
+        if own is None:
+            return lower, upper
+        period, residue = own
+        number = self.statement.output_indices.index(item)
+        residues = {residue}
+        for other in self.others:
+            if len(other.left) > number and (
+                found := _residue(from_expr(other.left[number], _index_scope(self.scope, other)))
+            ):
+                residues |= {found[1]} if found[0] == period else set()
+        if len(residues) < period:
+            return lower, upper
+        return lower - residue, upper - 1 - residue + period
 
     def finish_bounds(self) -> None:
         """Mark the bounds that shaped a range; a limit of an index that stayed open shaped nothing."""

@@ -22,6 +22,7 @@ from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
 from .display import condition_text, solved, to_python
 from .inference import IndexRange, Ranges
 from .interval import IndexBox, extremes, interval
+from .left_sides import left_side_messages
 from .sets import Answer, IntegerSet, Unknown, decide
 from .size_expr import (
     Choice,
@@ -151,6 +152,7 @@ def preconditions(program: Program, ranges: Ranges) -> Preconditions:
         span = program.span
         checks, definitions, wrong = _equalities(program, ranges)
         diagnostics.extend(wrong)
+        diagnostics.extend(left_side_messages(program, ranges))
         diagnostics.extend(_origin_messages(program, ranges, narrowed))
         if not any(item.kind == "REFUTED" for item in items):
             diagnostics.extend(_unread_messages(program, ranges))
@@ -199,7 +201,8 @@ class _Checker:
         self.ranges = ranges
         self.found = ranges.indices[statement.name]
         self.box = index_limits(self.found)
-        self.facts = loop_facts(self.found)
+        # a dimension whose subscript is an expression is no loop: there are points, and so writes, also where it has no element
+        self.facts = loop_facts(ranges.points(statement.name))
         self.never_runs = any(nonnegative(-1 - fact) for fact in self.facts)
         self.diagnostics: list[Diagnostic] = []
         self.skipped = False
@@ -501,7 +504,7 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     access, span = bound.access, item.span
     e = access.index[bound.dimension]
     source = c_division(checker.ranges.program, access)
-    where = f"`{source or _in_the_text(access.text, access.read.span, checker.ranges)}`"
+    where = f"`{source or in_the_text(access.text, access.read.span, checker.ranges)}`"
     needs = "needs " + " and ".join(needed(other.bound, source) for other in items if other.bound is not None)
     text = " and ".join(dict.fromkeys(f"`{other.text}`" for other in items))
     labels = tuple(
@@ -533,7 +536,8 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     clamp = _clamp(checker.ranges, access, bound.dimension)
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
-        message = f"{where} reads where the values of `{tensor}` say: each call scans them for {text}"
+        does = "writes" if item.subject == "write" else "reads"
+        message = f"{where} {does} where the values of `{tensor}` say: each call scans them for {text}"
         return Diagnostic(codes.DATA_CHECKED, span, message, needs, (), clamp)
     message = f"{where} is checked at every point: whether it stays inside `{access.tensor}` is seen only in the data"
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
@@ -599,7 +603,7 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     if ranges.program.language != "sac":
         written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
-        inside = _in_the_text(written, place.span, ranges)
+        inside = in_the_text(written, place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
         return f"clamp it: `max(min({inside}, {as_written(last)}), {as_written(first)})`"
@@ -610,7 +614,7 @@ def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     return "clamp it with `max` and `min`"
 
 
-def _in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
+def in_the_text(shown: str, span: Span, ranges: Ranges) -> str:
     """What is shown of an expression, or its text where this is not in the language: floats in an index have types there."""
     program = ranges.program
     inside = program.span.start <= span.start < span.end <= program.span.end

@@ -26,6 +26,7 @@ from .templates import (
     reduction,
     residues,
     rows,
+    scatter,
     sharing,
     streaming,
     transposing,
@@ -67,12 +68,14 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
     schedule = windows.copied(prologues.computed_once(schedule, sizes))
     names = schedule.stages
     for name in names:
-        found = pixels.summed(schedule, name, target, sizes) or contraction.default(schedule, name, target, sizes)
+        found = scatter.default(schedule, name, target, sizes) or pixels.summed(schedule, name, target, sizes)
+        found = found or contraction.default(schedule, name, target, sizes)
         schedule = schedule if found is None else found
+    scattered = {name for name in schedule.stages if scatter.placed(schedule.graph.stage(name).statement)}
     schedule = rows.fuse_rows(schedule)
     for name in names:
         stage = schedule.graph.stage(name)
-        if stage.attach.kind == "root" and not stage.relations and not stage.annotations:
+        if stage.attach.kind == "root" and not stage.relations and not stage.annotations and name not in scattered:
             schedule = _root_on_cpu(schedule, name, target, sizes)
     return sharing.share_rows(partitions.fuse_boxes(schedule))
 
@@ -124,8 +127,8 @@ def size_class(
     row, since its tiles have to fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are
     multiples of 64 and whether they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two
     above; of others those above 64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and
-    where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Other
-    programs without reductions have one class.
+    where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Of targets
+    whose elements data chooses it is kept whether there are many for each point. Other programs without reductions have one class.
 
     Args:
         kind: of the device, as in `Target`.
@@ -141,9 +144,12 @@ def size_class(
     turned: set[str] = set()
     short: set[str] = set()
     few: set[str] = set()
+    many: set[str] = set()
     counted: set[str] = set()
     for statement in program.statements:
         found = {index.index: index for index in ranges.indices[statement.name]}
+        if kind == "cpu" and statement.computed:
+            many |= scatter.sizes_of_many(statement, found.values(), sizes)
         if not statement.reduction_indices:
             if kind == "cpu" and _turns(statement):
                 turned.update(*map(_names, found.values()))
@@ -185,6 +191,8 @@ def size_class(
     fixed = {name for name, _ in constants}
 
     def typical(name: str, value: int) -> int:
+        if name in many:
+            return scatter.MANY
         if name in few:
             return pixels.FEW
         if kind == "cuda" and value > slid.get(name, 0):

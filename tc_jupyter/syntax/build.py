@@ -32,6 +32,7 @@ from .tree import (
     Result,
     TypeName,
     Unary,
+    Unique,
     Where,
 )
 
@@ -205,6 +206,9 @@ class Build:
     def exists(self, parts: list[Any]) -> Exists:
         word, value = parts
         return Exists(value, word.span | value.span)
+
+    def unique(self, parts: list[Any]) -> Unique:
+        return Unique(parts[0].span)
 
 
 def number(token: Token) -> Number:

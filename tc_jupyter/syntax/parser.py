@@ -58,6 +58,7 @@ from .tree import (
     TcStatement,
     TypeName,
     Unary,
+    Unique,
     Unit,
     Where,
     depth,
@@ -639,6 +640,8 @@ class _CellParser:
                 return replace(clause, lower=self.unchain(clause.lower), upper=self.unchain(clause.upper))
             case Let() | Exists():
                 return replace(clause, value=self.unchain(clause.value))
+            case Unique():
+                return clause
 
     def unchain(self, node: Expression) -> Expression:
         match node:
@@ -737,6 +740,8 @@ def _expressions(node: Comprehension) -> list[Expression]:
                 parts += [clause.lower, clause.upper]
             case Let() | Exists():
                 parts.append(clause.value)
+            case Unique():
+                pass
     return parts
 
 

@@ -33,6 +33,7 @@ from .tree import (
     TcStatement,
     TypeName,
     Unary,
+    Unique,
     Unit,
     Where,
     ends,
@@ -110,6 +111,8 @@ def clause_text(clause: Clause) -> str:
             return f"{clause.name.name} = {expression_text(clause.value)}"
         case Exists():
             return f"exists {expression_text(clause.value)}"
+        case Unique():
+            return "unique"
     assert_never(clause)
 
 

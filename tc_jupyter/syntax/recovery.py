@@ -21,6 +21,7 @@ _HEADS = (
     "NUMBER",
     "IN",
     "EXISTS",
+    "UNIQUE",
     "WHERE",
 )  # the last ones start a statement only by mistake
 
@@ -212,7 +213,7 @@ def _ends(tokens: list[Token], i: int) -> bool:
     kind = tokens[i].type
     return (
         kind in ENDS_EXPRESSION
-        or kind == "ERROR"
+        or kind in ("ERROR", "UNIQUE")
         or (kind == "LSQB" and i > 0 and tokens[i - 1].type in ENDS_EXPRESSION)
     )
 

@@ -33,6 +33,7 @@ KEYWORDS: dict[str, str] = {
     "in": "IN",
     "exists": "EXISTS",
     "else": "ELSE",
+    "unique": "UNIQUE",
     "min": "MINMAX",
     "max": "MINMAX",
     "true": "NUMBER",
@@ -104,7 +105,9 @@ _PROSE = re.compile(r"\b([A-Za-z]+)[ \t]+(?=([A-Za-z]{2,})\b(?![ \t]*(?:[(\[=]|[
 _ASSIGNED = re.compile(r"\s*(?:\([^()]*\)\s*)?(?:[-+*/]|min|max)?=(?!=)")
 """What stands behind the target of a statement."""
 _WORD_ALONE = re.compile(r"[ \t]*([A-Za-z]{2,})[ \t.!?]*")
-_BETWEEN = frozenset({"where", "in", "exists", "if", "else", "and", "or", "not", "for", "min", "max", "return"})
+_BETWEEN = frozenset(
+    {"where", "in", "exists", "unique", "if", "else", "and", "or", "not", "for", "min", "max", "return"}
+)
 """Words between the operands of a statement, which make no prose of it."""
 _TYPOGRAPHIC = {
     "−": "-",

@@ -178,7 +178,14 @@ class Exists:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Clause: TypeAlias = Where | Let | Exists
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """`unique`: no two points of the statement have the same left side."""
+
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Clause: TypeAlias = Where | Let | Exists | Unique
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,8 +109,6 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
       return language === 'tc' ? lastMark(node, slice) : [];
     case 'Results':
       return node.getChild('Result') || node.getChild('⚠') ? [] : [{ from: node.from, to: node.to, code: 'TC210', message: 'a def has at least one result' }];
-    case 'Iterators':
-      return plainIndices(node);
     case 'Shape':
       return wholeDims(node, slice, 'TC154', 'an extent is `.` or an integer');
     case 'Return':
@@ -259,16 +257,6 @@ function pythonKeyword(node: SyntaxNode, slice: Slice): Problem[] {
   return PYTHON_KEYWORDS.has(name)
     ? [{ from: node.from, to: node.to, code: 'TC108', message: `\`${name}\` is a word of Python and cannot name a size` }]
     : [];
-}
-
-function plainIndices(node: SyntaxNode): Problem[] {
-  const found: Problem[] = [];
-  for (let child = node.firstChild; child; child = child.nextSibling) {
-    if (!child.type.isError && !['(', ')', ',', 'VariableName', 'Comment'].includes(child.name)) {
-      found.push({ from: child.from, to: child.to, code: 'TC501', message: 'the indices of a target are plain names' });
-    }
-  }
-  return found;
 }
 
 function wholeDims(node: SyntaxNode, slice: Slice, code: string, message: string): Problem[] {
