@@ -30,6 +30,7 @@ from tc_jupyter.program import (
     Size,
     Unary,
     int64,
+    walk,
 )
 
 from .launch import Range, bounds
@@ -105,6 +106,7 @@ class Scope:
         tile: inside loops over a tile of a fragment: variables of the row and the column, register of the element.
         block_threads: threads per block.
         repeated: inside a loop, so that what uses shared memory finds it in use by the round before.
+        quotients: divisions that have been done (`quotients.py`).
     """
 
     variables: dict[str, str]
@@ -119,6 +121,7 @@ class Scope:
     tile: tuple[str, str, str] | None = None
     block_threads: int = 1
     repeated: bool = False
+    quotients: dict[Expr, Text] = field(default_factory=dict[Expr, "Text"])
 
     @property
     def index_type(self) -> str:
@@ -151,6 +154,11 @@ def is_index(expr: Expr) -> bool:
         case Read() | Cast():
             return False
     assert_never(expr)
+
+
+def mentions(expr: Expr, var: str) -> bool:
+    """Whether an expression depends on an index."""
+    return any(isinstance(node, IndexVar) and node.name == var for node in walk(expr))
 
 
 def nonnegative(expr: Expr, scope: Scope) -> bool:
@@ -416,6 +424,8 @@ def _alike(left: Text, right: Text) -> tuple[Text, Text]:
 
 
 def _index_binary(expr: Binary, scope: Scope) -> Text:
+    if expr in scope.quotients:
+        return scope.quotients[expr]
     left, right = _index(expr.left, scope), _index(expr.right, scope)
     if not (left.wide or right.wide or is_narrow(expr, scope)):
         left = widened(left)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import gcd
 
 from tc_jupyter.loops import Buffer, For, Store
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rewrite, walk
+from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rewrite
 
-from .expressions import Scope, divisor, in_one_dimension, padded, position
+from .expressions import Scope, divisor, in_one_dimension, mentions, padded, position
 from .literals import C_TYPES
 
 
@@ -131,7 +131,7 @@ def _access(read: Read, loop: For, total: int, scope: Scope) -> Access | None:
         (place.buffer, read.indices) if place.dimensional else in_one_dimension(place.buffer, read.indices)
     )
     *outer, last = indices
-    if any(_mentions(expr, loop.var) for expr in outer) or steps_of(last, loop.var) != 1:
+    if any(mentions(expr, loop.var) for expr in outer) or steps_of(last, loop.var) != 1:
         return None
 
     def at_start(expr: Expr) -> Expr | None:
@@ -147,10 +147,6 @@ def _access(read: Read, loop: For, total: int, scope: Scope) -> Access | None:
     return Access(Read(read.tensor, first, read.dtype), buffer, total, width) if width > 1 and buffer.align else None
 
 
-def _mentions(expr: Expr, var: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == var for node in walk(expr))
-
-
 def steps_of(expr: Expr, var: str) -> int | None:
     """The coefficient of a variable in a sum; `None` if it stands elsewhere."""
     match expr:
@@ -163,7 +159,7 @@ def steps_of(expr: Expr, var: str) -> int | None:
             inner = steps_of(other, var)
             return None if inner is None else inner * int(number)
         case _:
-            return None if _mentions(expr, var) else 0
+            return None if mentions(expr, var) else 0
 
 
 def _folded(expr: Expr) -> Expr:
