@@ -23,7 +23,7 @@ from tc_jupyter.diagnostics.codes import ALL
 LARGEST = 1 << 24
 """Bytes of a file that is read."""
 
-KINDS = ("loops", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
+KINDS = ("loops", "passes", "c", "cuda", "llvm", "asm", "ptx", "sass", "rewrites")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

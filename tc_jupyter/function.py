@@ -59,7 +59,7 @@ if TYPE_CHECKING:  # a cell in `%%tc` pays neither for the other language nor fo
     from tc_jupyter.program.sac_rewrites import Rewrites
 
 CHECKS = ("all", "sizes", "none")
-SOURCE_KINDS = ("loops", "c", "cuda", "ptx", "sass", "llvm", "asm", "rewrites")
+SOURCE_KINDS = ("loops", "passes", "c", "cuda", "ptx", "sass", "llvm", "asm", "rewrites")
 TARGETS = (None, "cpu", "cuda", "interpreter")
 
 
@@ -525,7 +525,8 @@ class Function:
         """Generated text.
 
         Args:
-            kind: `loops`, `c` (plain C99, without any schedule), `cuda`, `ptx`, `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
+            kind: `loops`, `passes` (the loops after each rewrite for a CPU), `c` (plain C99, without any schedule), `cuda`, `ptx`,
+                `sass`, `llvm`, `asm`, or `rewrites` (`%%sac`).
             arrays: example arrays; the text is what a call with them runs. Without them it is for row-major arrays of any size.
             sizes: sizes by name, which mean row-major arrays of these sizes.
 
@@ -546,6 +547,8 @@ class Function:
         if kind == "loops":
             made = self._build(target_of(engine_of(self._options.target, "cpu")), arrays, sizes)
             return "\n\n".join(show_kernel(kernel) for kernel in made.kernels)
+        if kind == "passes":
+            return self._build(cpu.cpu_target(), arrays, sizes).passes()
         if kind in ("llvm", "asm"):
             made = self._build(cpu.cpu_target(), arrays, sizes)
             return "\n\n".join(cpu_text(source, kind, made.target) for source in made.shown())

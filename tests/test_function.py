@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
+from tc_jupyter.codegen.llvm.emit import PASSES
 from tc_jupyter.compiler.agreement import close
 from tc_jupyter.function import Options
 from tc_jupyter.runtime import nvrtc
@@ -592,14 +593,25 @@ def test_costs(module):
     assert module.softmax.cost(N=2, M=3).bytes == 48
 
 
-@pytest.mark.parametrize("kind", ["loops", "c", "llvm", "asm", "cuda"])
+@pytest.mark.parametrize("kind", ["loops", "passes", "c", "llvm", "asm", "cuda"])
 def test_sources(module, kind):
     if kind in ("llvm", "asm"):
         pytest.importorskip("llvmlite")
     text = module.mv.source(kind)
     assert "mv" in text
     strided = module.mv.source(kind, floats(4, 4).T, floats(4))
-    assert strided != text or kind in ("loops", "c")
+    assert strided != text or kind in ("loops", "passes", "c")
+
+
+def test_passes_have_names_and_reasons(module):
+    names = [name for name, _, _ in PASSES]
+    assert len(set(names)) == len(names)
+    lines = module.matmul.source("passes").splitlines()
+    headings = [line for line in lines if line.startswith("-- ")]
+    assert headings[0] == "-- lowered"
+    known = {f"-- {name}: {why}" for name, why, _ in PASSES}
+    assert set(headings[1:]) - {"-- lowered"} <= known
+    assert any(line.startswith("-- tasks: ") for line in headings)
 
 
 def test_sources_with_arrays_are_what_a_call_with_them_runs(module):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.codegen.cuda import emit_cuda
-from tc_jupyter.codegen.llvm import AlikePrinter, emit_as_twin
+from tc_jupyter.codegen.llvm import AlikePrinter, emit_as_twin, show_passes
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.loops import Kernel, PointCheck, lower, lower_later, simplify, with_points, without_empty_rounds
 from tc_jupyter.program import Program
@@ -60,6 +60,11 @@ class Build:
     kernels: tuple[Kernel, ...]
     sources: tuple[KernelSource, ...]
     scans: tuple[tuple[int, ...], ...] = ()
+
+    def passes(self) -> str:
+        """The loops for a CPU, as they are lowered and after each rewrite."""
+        exclusive = _exclusive(self.bounds.graph)
+        return "\n\n".join(show_passes(kernel, self.target, exclusive) for kernel in self.kernels)
 
     def shown(self) -> tuple[KernelSource, ...]:
         """The sources as people read them: every kernel with names of its own, printed now where another one's code runs."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from tc_jupyter.diagnostics import Diagnostic
@@ -57,7 +57,7 @@ class CallNumbers:
             return bound
         known = dict(sizes)
         if self._names:
-            values = {python_code(name): value for name, value in known.items()}
+            values = {_python_name(name): value for name, value in sizes.items()}
             known.update(zip(self._names, eval(self._extents, {"min": min, "max": max}, values), strict=True))
         return Numbers(known, bound.shapes, bound.origins)
 
@@ -67,8 +67,11 @@ class CallNumbers:
         """Run one check on data before its kernel."""
         hosts = _Hosts(tensors, scalars)
         if number >= len(self.items):
-            whole = all(numbers.sizes[name] for name in self.program.sizes)
-            return None if whole else check_data(self.at_zero[number - len(self.items)], hosts, numbers.sizes)
+            return (
+                None
+                if self._whole(numbers)
+                else check_data(self.at_zero[number - len(self.items)], hosts, numbers.sizes)
+            )
         item = self.items[number]
         if isinstance(item, DataCheck) and self._passes_on_device(item, numbers, tensors):
             return None
@@ -79,6 +82,25 @@ class CallNumbers:
         inner = (other for other in self.items if other.statement == item.statement and _is_inside(other, item))
         causes = (check_data(other, hosts, numbers.sizes) for other in sorted(inner, key=_reads_in))
         return next((cause for cause in causes if cause is not None), problem)
+
+    def _whole(self, numbers: Numbers) -> bool:
+        """Whether no size is 0."""
+        return all(numbers.sizes[name] for name in self.program.sizes)
+
+    def limits(
+        self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView]
+    ) -> tuple[tuple[str, int, int], ...] | None:
+        """The index tensor of a check with the smallest and largest element that it may have, if that is all it asks."""
+        if number >= len(self.items):
+            return () if self._whole(numbers) else None
+        item = self.items[number]
+        if not isinstance(item, DataCheck) or item.tensor not in tensors:
+            return None
+        if not item.is_active(numbers.sizes):
+            return ()
+        whole = tuple(slice(0, extent) for extent in tensors[item.tensor].shape)
+        limits = item.limits(numbers.sizes) if item.region_at(numbers.sizes) == whole else None
+        return None if limits is None else ((item.tensor, *limits),)
 
     def _passes_on_device(self, item: DataCheck, numbers: Numbers, tensors: Mapping[str, ArrayView]) -> bool:
         """On a GPU the extreme values are found there; only a failing scan brings the data over."""
@@ -131,6 +153,9 @@ class CallNumbers:
             for number, item in enumerate((*self.items, *self.at_zero))
             if number not in inside and item.statement in kernel.statements
         )
+
+
+_python_name = cache(python_code)
 
 
 def points_of(item: DataCheck | PointCheck) -> PointCheck:

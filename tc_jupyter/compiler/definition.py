@@ -12,15 +12,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 from tc_jupyter.codegen import KernelSource
 from tc_jupyter.diagnostics import Diagnostic, codes
-from tc_jupyter.program import DType, Expr, Program, Size, int64, rewrite
-from tc_jupyter.ranges import Name, Precondition, Ranges, SizeExpr, divided_by, from_expr, of_atom, to_python
+from tc_jupyter.program import Expr, Program, Size, int64, rewrite
+from tc_jupyter.ranges import Name, Ranges, SizeExpr, from_expr, of_atom, to_python
 from tc_jupyter.ranges.at_call import at_sizes
-from tc_jupyter.ranges.data import DataCheck
 from tc_jupyter.ranges.size_expr import Opaque
 from tc_jupyter.runtime import cpu, cuda, jit, nvrtc
 from tc_jupyter.runtime.arguments import (
@@ -32,10 +31,10 @@ from tc_jupyter.runtime.arguments import (
     read_outputs,
     signature_text,
 )
-from tc_jupyter.runtime.arrays import ArrayView, numpy_dtype
+from tc_jupyter.runtime.arrays import ArrayView
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.cubin import sass
-from tc_jupyter.runtime.fast_call import HIGH, LOW, FastCall, FastPlan, FastScan
+from tc_jupyter.runtime.dispatch import Dispatcher
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.kernel import (
     BoundKernel,
@@ -52,15 +51,12 @@ from tc_jupyter.runtime.kernel import (
 )
 from tc_jupyter.runtime.launch import CpuRunner, Runner, interpreter_runner, launch_info
 from tc_jupyter.runtime.recent import RecentCalls
-from tc_jupyter.runtime.repeated import MOST_REPEATED, Likeness, RepeatedCall, likeness, repeated
-from tc_jupyter.runtime.within import comparable
+from tc_jupyter.runtime.recipe import Found, Likeness, Recipe, likeness, recipe
 from tc_jupyter.schedule import (
     INTERPRETER,
     Schedule,
     Step,
     Target,
-    few_sizes,
-    has_classes,
     row_class,
     schedule_of,
     size_class,
@@ -74,6 +70,8 @@ from .plans import KernelPlan, keep, kept, made_runners, plan_key, plans_of, sto
 Verify = Callable[[Mapping[str, int], Mapping[str, Any]], Diagnostic | None]
 """More conditions of a call: sizes and scalars -> what is wrong with them."""
 
+_MOST_RECIPES = 256
+"""Calls that a function remembers; it forgets all when there are more."""
 _MOST_CLASSES = 256
 """Sizes of calls whose class is remembered."""
 
@@ -131,7 +129,8 @@ class Definition:
         self.recent = RecentCalls(tuple(dict.fromkeys(sizes)))
         self._ready: dict[tuple[str, Layout], BoundKernel] = {}
         self._classes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
-        self._repeated: dict[Likeness, RepeatedCall] = {}
+        self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)
+        self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
         self._lock = threading.Lock()
 
     @property
@@ -156,11 +155,8 @@ class Definition:
         """
         return read_inputs(self.program, self.parameters, self.positional(values, {}))
 
-    def call(self, values: Sequence[object], out: object, like: Likeness | None = None) -> Any:
-        """One call by the general path: any array library, any layout.
-
-        Args:
-            like: what calls have in common that may repeat this one.
+    def call(self, values: Sequence[object], out: object) -> Any:
+        """One call by the general path: any array library, any layout. Its recipe serves calls like it.
 
         Raises:
             CallError: the arguments do not fit.
@@ -181,11 +177,13 @@ class Definition:
             views, storage = bound.run(inputs, numbers, outputs, self.options.check)
         except (jit.Refused, nvrtc.BackendError) as error:
             raise call_error(error.diagnostic, self.program.source) from error
-        self._note(inputs.sizes)
+        noted = tuple([inputs.sizes[name] for name in self.recent.names])
+        if noted != self.recent.last:
+            self.recent.note(noted)
+        given: Sequence[Any] = out if isinstance(out, (tuple, list)) else () if out is None else (out,)
+        self._keep((*values, *given), out is not None, Found(bound, inputs, numbers, storage, noted))
         if out is not None:
             return out
-        if like is not None and self.verify is None:
-            self._remember(like, repeated(bound, inputs, numbers, storage, self.parameters, values))
         results = tuple(inputs.library.finish(view) for view in views)
         return results[0] if len(results) == 1 else results
 
@@ -197,7 +195,8 @@ class Definition:
         """
         # index arithmetic of the other engines is always 64 bits wide
         layout = layout_of(inputs, outputs, numbers.shapes, self.program, None if engine == "cuda" else True)
-        return self.sized(replace(layout, accumulate=bool(outputs) and self.accumulates), inputs.sizes, engine)
+        accumulate = bool(outputs) and self.accumulates
+        return self.sized(layout.strided, layout.index_bits, inputs.sizes, engine, accumulate)
 
     def layout_at(self, sizes: Mapping[str, int], numbers: Numbers, engine: str) -> Layout:
         """The layout class of a call with row-major arrays of these sizes.
@@ -207,7 +206,7 @@ class Definition:
         """
         shapes = {**self._input_shapes(sizes), **numbers.shapes}
         wide = engine != "cuda" or needs_wide_indices(shapes, sizes, self.program)
-        return self.sized(Layout(frozenset(), 64 if wide else 32), sizes, engine)
+        return self.sized(frozenset(), 64 if wide else 32, sizes, engine)
 
     def _input_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         return {
@@ -215,7 +214,9 @@ class Definition:
             for name in self.names
         }
 
-    def sized(self, layout: Layout, sizes: Mapping[str, int], engine: str) -> Layout:
+    def sized(
+        self, strided: frozenset[str], bits: int, sizes: Mapping[str, int], engine: str, accumulate: bool = False
+    ) -> Layout:
         """The layout class of a call with these sizes.
 
         Raises:
@@ -225,8 +226,8 @@ class Definition:
         if 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
-            return replace(layout, empty=True, constants=gone)
-        return replace(layout, constants=constants, hints=hints, most=self.most(sizes, engine))
+            return Layout(strided, bits, accumulate, constants=gone, empty=True)
+        return Layout(strided, bits, accumulate, constants, hints, most=self.most(sizes, engine))
 
     @cached_property
     def _shortening(self) -> frozenset[str]:
@@ -377,43 +378,19 @@ class Definition:
         return plans, runners
 
     def dispatcher(self, general: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """The function of positional arguments that a call runs: the short way where there is one, else `general`."""
+        """The function of positional arguments that a call runs; `general` is always right."""
         always = general or self.general
-        return self._short(lambda values: always(*values), False) or always
+        return self._dispatched(lambda values: always(*values), False)
 
     def general(self, *args: Any) -> Any:
-        """A call with positional arguments only: as an earlier one on a GPU that it repeats, else by the general path."""
-        like = likeness(args)
-        again = None if like is None else self._repeated.get(like)
-        if again is None:
-            return self.call(self.positional(args, {}), None, like)
-        try:
-            found = again(args, self.options.check)
-        except nvrtc.BackendError as error:
-            raise call_error(error.diagnostic, self.program.source) from error
-        except MemoryError:
-            return self.call(args, None)  # which says what does not fit
-        self._note(again.numbers.sizes)
-        return found
-
-    def _note(self, sizes: Mapping[str, int]) -> None:
-        values = tuple([sizes[name] for name in self.recent.names])
-        if values != self.recent.last:
-            self.recent.note(values)
-
-    def _remember(self, like: Likeness, call: RepeatedCall | None) -> None:
-        if len(self._repeated) >= MOST_REPEATED:
-            self._repeated.clear()
-        if call is not None:
-            self._repeated[like] = call
+        """A call with positional arguments only, by the general path."""
+        return self.call(self.positional(args, {}), None)
 
     def writer(self, general: Callable[[Sequence[Any], object], Any] | None = None) -> Callable[..., Any]:
         """As `dispatcher`, for calls with `out=`: a function of the positional arguments and that object, which it returns."""
         always = general or self.general_into
         read, written = len(self.parameters), len(self.program.results)
-        short = self._short(lambda values: always(values[:read], values[read:]), True)
-        if short is None:
-            return always
+        short = self._dispatched(lambda values: always(values[:read], values[read:]), True)
 
         def write(args: Sequence[Any], out: Any) -> Any:
             given: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
@@ -428,109 +405,37 @@ class Definition:
         """A call with positional arguments and `out=`, by the general path."""
         return self.call(self.positional(args, {}), out)
 
-    def _short(self, general: Callable[[tuple[Any, ...]], Any], into: bool) -> Callable[..., Any] | None:
-        """The short way of calls without or with arrays to write `into`, if this def has one."""
-        plan = self._fast_plan()
-        if plan is None or self.verify is not None or self.options.specialize:
-            return None
-        if self.options.target not in (None, "cpu"):
-            return None
-        return FastCall(plan, general, partial(self._fast_runners, into), into).function
+    def _dispatched(self, general: Callable[[tuple[Any, ...]], Any], into: bool) -> Callable[..., Any]:
+        results = tuple(self.program.tensor(name).dtype for name in self.program.results)
+        on_cpu = self.verify is None and self.options.target in (None, "cpu")
+        known = self._recipes[into]
+        return Dispatcher(self.parameters, results, known, general, self.recent, self._floats, on_cpu, into).function
 
-    def _fast_plan(self) -> FastPlan | None:
-        """What the short way needs; `None` for defs whose conditions are not plain comparisons of sizes."""
-        found, program = self.found, self.program
-        checked = (
-            [item for item in found.preconditions if item.kind != "PROVED"] if self.options.check != "none" else []
-        )
-        scans, conditions = self._fast_scans(), found.conditions
-        regions = [_region_text(item, program.sizes) for item in checked if item.kind == "SIZE_SET"]
-        if scans is None or None in regions or any(item.kind not in ("SIZE", "SIZE_SET", "DATA") for item in checked):
-            return None
-        if conditions.equalities or conditions.definitions:
-            return None
-        # that a size is not 0 is tested with the sizes, below
-        divisors = {to_python(divided_by(each)) for several in found.ranges.divisors.values() for each in several}
-        if not divisors <= set(program.sizes) or any(
-            parameter.dtype is DType.BFLOAT16 for parameter in self.parameters
-        ):
-            return None
-        boxes = found.ranges.boxes
-        extents = {name: to_python(value) for name, value in found.ranges.sizes.items() if "." in name}
-        results = [(name, program.tensor(name).dtype, _texts(boxes[name].shape)) for name in program.results]
-        if any(numpy_dtype(dtype) is None for _, dtype, _ in results):
-            return None
-        # a size of 0, and a loop without iterations, have code of their own
-        lengths = [*(text for _, _, shape in results for text in shape), *_texts(self._extents)]
-        present = [f"{text} > 0" for text in dict.fromkeys((*lengths, *program.sizes)) if not text.isdecimal()]
-        on_sizes = [item.text for item in checked if item.kind == "SIZE"]
-        fitting = self.numbers.numbers.fitting if self.options.check != "none" else ()
-        tests = tuple(dict.fromkeys([*on_sizes, *filter(None, regions), *present, *fitting]))
-        roots = {name: root_of(program, name) for name in program.results}
-        by_shape = self.by_class and has_classes(program)
-        few = few_sizes(program, found.ranges) if self.by_class and not by_shape else {}
-        places = {
-            dim: (k, axis, few[dim])
-            for k, parameter in enumerate(self.parameters)
-            for axis, dim in enumerate(parameter.dims)
-            if isinstance(dim, str) and dim in few
-        }
-        in_place = frozenset(
+    def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
+        """Remember what a call found, from the second one of its kind on."""
+        like, known = likeness(values, self._floats), self._recipes[into]
+        if like is None or self.verify is not None:
+            return
+        if like in known:
+            same = self._same_places if into else frozenset[tuple[str, str]]()
+            known[like] = recipe(found, self.parameters, values, same, self.options.check)
+        else:
+            if len(known) >= _MOST_RECIPES:
+                known.clear()
+            known[like] = None
+
+    @cached_property
+    def _same_places(self) -> frozenset[tuple[str, str]]:
+        """Pairs of a parameter and a result that may be the same array."""
+        program, boxes = self.program, self.found.ranges.boxes
+        return frozenset(
             (parameter.name, name)
             for parameter in self.parameters
             for name in program.results
             if parameter.rank
-            and same_position(program, parameter.name, roots[name])
+            and same_position(program, parameter.name, root_of(program, name))
             and not any(to_python(start) != "0" for start in boxes[name].origin)
         )
-        return FastPlan(
-            self.parameters,
-            extents,
-            tuple(results),
-            tests,
-            roots,
-            by_shape,
-            tuple(places.values()),
-            self.recent,
-            scans,
-            in_place,
-        )
-
-    def _fast_scans(self) -> tuple[FastScan, ...] | None:
-        """The scans of whole arguments; `None` if other data must be looked at."""
-        if self.options.check != "all":
-            return ()
-        dims = {parameter.name: parameter.dims for parameter in self.parameters if parameter.dtype.is_integer}
-        found: list[FastScan] = []
-        for item in self.numbers.items:
-            if not isinstance(item, DataCheck) or item.tensor not in dims or 0 in dims[item.tensor]:
-                return None
-            whole = [("0", str(dim)) for dim in dims[item.tensor]]
-            names = {name for condition in item.conditions for name in condition.names}
-            own = {f"min({item.tensor})": LOW, f"max({item.tensor})": HIGH}
-            if [(to_python(low), to_python(end)) for low, end in item.storage] != whole:
-                return None
-            if not names <= {*self.program.sizes, *own}:
-                return None
-            texts = [f"{to_python(condition)} >= 0" for condition in item.conditions]
-            for name, place in own.items():
-                texts = [text.replace(name, place) for text in texts]
-            found.append(FastScan(item.tensor, tuple(texts), _limits(item)))
-        return tuple(found)
-
-    def _fast_runners(self, into: bool, strided: frozenset[str], args: tuple[Any, ...]) -> Sequence[CpuRunner] | None:
-        """The runners of a layout class if it runs on the CPU engine and none of its kernels reports positions."""
-        if engine_of(self.options.target, "cpu") != "cpu":
-            return None
-        sizes = read_inputs(self.program, self.parameters, args[: len(self.parameters)]).sizes
-        constants, hints = self.size_class(sizes, "cpu")
-        if 0 in sizes.values() and (constants or hints or self._shortening):
-            return None  # it has code of its own
-        accumulate = into and self.accumulates
-        steps = self.ready("cpu", Layout(strided, 64, accumulate, constants, hints)).steps
-        runners = [step.run for step in steps if isinstance(step.run, CpuRunner)]
-        simple = len(runners) == len(steps) and not any(step.kernel.checks or step.kernel.most for step in steps)
-        return runners if simple else None
 
     def build(self, target: Target, layout: Layout = ROW_MAJOR, ahead: Callable[[str], object] | None = None) -> Build:
         """Every stage of the back half for a target, without loading anything; `ahead` as in `build`."""
@@ -567,47 +472,6 @@ def with_constants(program: Program, constants: Mapping[str, int]) -> Program:
 
     statements = tuple(replace(s, value=rewrite(s.value, rule)) for s in program.statements)
     return replace(program, statements=statements)
-
-
-def _region_text(item: Precondition, sizes: Sequence[str]) -> str | None:
-    """That sizes are not among those at which a condition fails; `None` if a search must say so."""
-    pieces = item.violations
-    if pieces is None or not all(e.names <= set(sizes) for piece in pieces for e, _ in piece):
-        return None
-    texts = (" and ".join(f"{to_python(e)} {'==' if equal else '>='} 0" for e, equal in piece) for piece in pieces)
-    return " and ".join(f"not ({text or 'True'})" for text in texts)
-
-
-def _limits(item: DataCheck) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Lower and upper limits of all elements, as texts over sizes; `None` if the conditions say something else.
-
-    Worked example: `min(I) >= 0` and `V - 1 - 2*max(I) >= 0` are the limits `0` and `(V - 1) // 2`.
-    """
-    if not comparable(item.dtype):
-        return None
-    lower: list[str] = []
-    upper: list[str] = []
-    low, high = f"min({item.tensor})", f"max({item.tensor})"
-    for condition in item.conditions:
-        own = [
-            (mono, weight)
-            for mono, weight in condition.terms.items()
-            if {low, high} & {getattr(a, "name", "") for a in mono}
-        ]
-        if len(own) != 1 or len(own[0][0]) != 1:
-            return None
-        (mono, weight), rest = own[0], condition - SizeExpr(dict(own), 0)
-        if {low, high} & rest.names or getattr(mono[0], "name", "") != (low if weight > 0 else high):
-            return None
-        if weight > 0:  # weight*x + rest >= 0
-            lower.append(to_python(-rest) if weight == 1 else f"-(({to_python(rest)}) // {weight})")
-        else:
-            upper.append(to_python(rest) if weight == -1 else f"({to_python(rest)}) // {-weight}")
-    return tuple(lower), tuple(upper)
-
-
-def _texts(values: Sequence[SizeExpr]) -> tuple[str, ...]:
-    return tuple(to_python(value) for value in values)
 
 
 def accumulating(program: Program) -> Program:

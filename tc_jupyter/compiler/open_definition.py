@@ -122,7 +122,7 @@ class OpenDefinition:
         return self.call(args, None)
 
     def dispatcher(self) -> Callable[..., Any]:
-        """The function of positional arguments that a call runs: for types and ranks that came before, the short way of theirs."""
+        """The function of positional arguments that a call runs: for types and ranks that came before, that of theirs."""
         known: _Known = {}
 
         def run(*args: Any) -> Any:
@@ -163,7 +163,7 @@ class OpenDefinition:
         return all((type(each) is np.ndarray and each.ndim) or isinstance(each, scalars) for each in args)
 
     def _short(self, args: Sequence[Any]) -> tuple[Definition, bool]:
-        """The specialisation for a call that was made, and whether calls of the same types and ranks may take its short way."""
+        """The specialisation for a call that was made, and whether calls of the same types and ranks may take its way."""
         entry = self._entry(args)
         bare = not entry.signature.values and all(each.extents is None for each in entry.signature.arguments)
         return entry.definition, bare

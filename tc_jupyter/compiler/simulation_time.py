@@ -30,6 +30,7 @@ from tc_jupyter.loops import (
     simplify_expr,
 )
 from tc_jupyter.program import Call, Cast, Const, Expr, IndexVar, Read, Size, int64, rewrite, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.simulator import group_count, group_lanes
 
 Triple = tuple[int, int, int]
@@ -150,7 +151,7 @@ def _expressions(stmt: Stmt, around: _Around) -> Work:
 
 def _times(node: Expr, around: _Around) -> int:
     """How often an expression has another value: the iterations of the loops that it depends on."""
-    names = {part.name for part in walk(node) if isinstance(part, IndexVar)}
+    names = index_names(node)
     return math.prod(around.times.get(name, 1) for name in names)
 
 

@@ -41,6 +41,7 @@ from tc_jupyter.program import (
     points_of,
     walk,
 )
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import from_expr, interval, nonnegative
 from tc_jupyter.schedule import identity_of
 
@@ -238,7 +239,7 @@ def _depths(nest: _Nest, around: tuple[For, ...]) -> list[int]:
     found: list[int] = []
     for number, guard in enumerate(nest.guards):
         parts = (guard.condition, *guard.values) if isinstance(guard, Check) else (guard.condition,)
-        used = [n + 1 for n, loop in enumerate(nest.loops) if any(_mentions(part, loop.var) for part in parts)]
+        used = [n + 1 for n, loop in enumerate(nest.loops) if any(loop.var in index_names(part) for part in parts)]
         depth = max(fixed, *used, 0)
         before = list(zip(nest.guards[:number], found, strict=True))
         if isinstance(guard, Check) or _has_read(guard.condition):
@@ -366,9 +367,9 @@ def _ends(condition: Expr, var: str) -> _Ends | None:
     if not isinstance(condition, Binary) or condition.op not in _TURNED:
         return None
     op, left, right = condition.op, condition.left, condition.right
-    if _mentions(right, var):
+    if var in index_names(right):
         op, left, right = _TURNED[op], right, left
-    if not _mentions(left, var) or _mentions(right, var) or _has_read(left) or not _is_position(right):
+    if var not in index_names(left) or var in index_names(right) or _has_read(left) or not _is_position(right):
         return None
     limit = _within_reach(right)
     behind = _sum(limit, int64(1))
@@ -385,12 +386,12 @@ def _solved(side: Expr, ends: _Ends, var: str) -> tuple[Expr, _Ends | None]:
     """The operand that has the variable, and between which of its values the side is between `ends`; `None` if it is not known."""
     first, last = ends
     match side:
-        case Binary(op="+", left=a, right=b) if _mentions(a, var) != _mentions(b, var):
-            inner, moved = (a, b) if _mentions(a, var) else (b, a)
+        case Binary(op="+", left=a, right=b) if (var in index_names(a)) != (var in index_names(b)):
+            inner, moved = (a, b) if var in index_names(a) else (b, a)
             return inner, _each(ends, lambda end: _binary("-", end, moved))
-        case Binary(op="-", left=a, right=b) if not _mentions(b, var):
+        case Binary(op="-", left=a, right=b) if var not in index_names(b):
             return a, _each(ends, lambda end: _sum(end, b))
-        case Binary(op="-", left=a, right=b) if not _mentions(a, var):
+        case Binary(op="-", left=a, right=b) if var not in index_names(a):
             ends = _each((last, first), lambda end: _binary("-", a, end))
             return b, _each(ends, lambda end: _sum(end, int64(1)))
         case Binary(op="//", left=a, right=Const(value=by)) if int(by) > 0 and not any(map(_has_any_read, ends)):
@@ -479,10 +480,6 @@ def _binary(op: str, left: Expr, right: Expr) -> Expr:
 
 def _sum(left: Expr, right: Expr) -> Expr:
     return simplify_expr(_binary("+", left, right))
-
-
-def _mentions(expr: Expr, var: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == var for node in walk(expr))
 
 
 def _has_read(expr: Expr) -> bool:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from tc_jupyter.program import Expr, IndexVar, Read, rewrite
+from tc_jupyter.program import Binary, Const, Expr, IndexVar, Read, Size, children, rebuild, rewrite
 
 from .ir import Allocate, Barrier, Block, Check, For, If, Intrinsic, Stmt, Store, expressions
 
 Rule = Callable[[Expr], Expr | None]
+Change = Callable[[Expr], Expr]
 
 
 def with_body(block: Block, body: Iterable[Stmt]) -> Block:
@@ -43,13 +44,32 @@ def with_blocks(stmt: Stmt, change: Callable[[Block], Block]) -> Stmt:
 
 def with_expressions(stmt: Stmt, rule: Rule) -> Stmt:
     """The statement with `rule` applied bottom-up to every expression in it, inner statements included."""
-    return with_blocks(with_own_expressions(stmt, rule), lambda block: block_with_expressions(block, rule))
+    return mapped(stmt, lambda expr: rewrite(expr, rule))
+
+
+def block_with_expressions(block: Block, rule: Rule) -> Block:
+    """As `with_expressions`, for all statements of a block."""
+    return mapped_block(block, lambda expr: rewrite(expr, rule))
 
 
 def with_own_expressions(stmt: Stmt, rule: Rule) -> Stmt:
     """As `with_expressions`, without the statements inside; itself where nothing changes."""
+    return _with_own(stmt, lambda expr: rewrite(expr, rule))
+
+
+def mapped(stmt: Stmt, change: Change) -> Stmt:
+    """The statement with every expression in it changed, inner statements included."""
+    return with_blocks(_with_own(stmt, change), lambda block: mapped_block(block, change))
+
+
+def mapped_block(block: Block, change: Change) -> Block:
+    """As `mapped`, for all statements of a block."""
+    return with_body(block, (mapped(stmt, change) for stmt in block.body))
+
+
+def _with_own(stmt: Stmt, change: Change) -> Stmt:
     before = expressions(stmt)
-    after = tuple([rewrite(each, rule) for each in before])
+    after = tuple([change(each) for each in before])
     if all(map(operator.is_, after, before)):
         return stmt
     match stmt:
@@ -70,11 +90,6 @@ def with_own_expressions(stmt: Stmt, rule: Rule) -> Stmt:
     assert_never(stmt)
 
 
-def block_with_expressions(block: Block, rule: Rule) -> Block:
-    """As `with_expressions`, for all statements of a block."""
-    return with_body(block, (with_expressions(stmt, rule) for stmt in block.body))
-
-
 def _as_read(expr: Expr) -> Read:
     assert isinstance(expr, Read)
     return expr
@@ -87,3 +102,22 @@ def variables(values: Mapping[str, Expr]) -> Rule:
         return values.get(expr.name) if isinstance(expr, IndexVar) else None
 
     return rule
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace loop variables; what has none of them stays the same object."""
+    match expr:
+        case IndexVar():
+            return values.get(expr.name, expr)
+        case Const() | Size():
+            return expr
+        case Binary():
+            left, right = substitute(expr.left, values), substitute(expr.right, values)
+            same = left is expr.left and right is expr.right
+            return expr if same else Binary(expr.op, left, right, expr.dtype, expr.span)
+        case Read():
+            indices = tuple(substitute(where, values) for where in expr.indices)
+            same = all(new is old for new, old in zip(indices, expr.indices, strict=True))
+            return expr if same else Read(expr.tensor, indices, expr.dtype, expr.span)
+        case _:
+            return rebuild(expr, tuple(substitute(child, values) for child in children(expr)))

@@ -27,7 +27,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, walk
+from tc_jupyter.program import Binary, Const, DType, Expr
+from tc_jupyter.program.integers import index_names
 
 from .ir import Allocate, Barrier, Block, For, If, Intrinsic, Kernel, Stmt, Store, walk_statements
 from .rewrite import with_blocks
@@ -88,7 +89,7 @@ def _tails(body: Block, bound: _Bound) -> dict[Expr, int]:
         if parts is None or not _writes(loop, registers):
             continue
         rest, length = parts
-        if {node.name for node in walk(rest) if isinstance(node, IndexVar)} <= allowed:
+        if index_names(rest) <= allowed:
             found[rest] = max(length, found.get(rest, 0))
     return found
 

@@ -30,7 +30,7 @@ from .data import (
 from .display import condition_text, element_text, range_text, to_python
 from .inference import IndexRange, Ranges
 from .magnitudes import Magnitudes
-from .preconditions import REMAINDER, EqualityCheck, Precondition, Preconditions, c_division, needed
+from .preconditions import EqualityCheck, Precondition, Preconditions, c_division, needed, remainder_help
 from .search import Numbers as Point
 from .search import Subscript, leaves_everywhere, may_leave, span, stays_inside, violation
 from .size_expr import (
@@ -554,9 +554,12 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
         message += f": `{_text(item, failing[0])}` is false, `{condition_numbers(failing[0], values)}`"
     labels = _range_labels(bind, item.statement, bound, values)
     witness = _witness(bind, item, values)
-    if source is not None and "%" in source and bound.side == "lower":
-        witness = "; ".join(filter(None, (witness, REMAINDER)))
-    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs {needed(bound, source)}", labels, witness)
+    remainder = remainder_help(bind.program, access, bound.dimension) if bound.side == "lower" else None
+    fix = None
+    if remainder is not None:
+        witness, fix = "; ".join(filter(None, (witness, remainder[0]))), remainder[1]
+    needs = f"needs {needed(bound, source)}"
+    return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, needs, labels, witness, fix)
 
 
 def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic:

@@ -30,6 +30,7 @@ from tc_jupyter.program import (
     may_wrap,
     walk,
 )
+from tc_jupyter.program.integers import has_read
 from tc_jupyter.program.typing import wrap
 
 from .size_expr import (
@@ -141,7 +142,7 @@ def leaves_int64(expr: Expr) -> bool:
         case Cast():
             return expr.dtype is DType.INT64 and expr.operand.dtype is DType.UINT64
         case Binary(op="+" | "-" | "*") | Unary(op="-") | Call(function="abs") if expr.dtype.is_integer:
-            return any(isinstance(node, Read) for node in walk(expr)) and may_wrap(expr, FAR_FROM_THE_ENDS)
+            return has_read(expr) and may_wrap(expr, FAR_FROM_THE_ENDS)
         case _:
             return False
 

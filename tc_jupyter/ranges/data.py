@@ -116,6 +116,30 @@ class DataCheck:
         known = {**values, f"min({self.tensor})": _truncated(low), f"max({self.tensor})": _truncated(high)}
         return all(condition.evaluate(known) >= 0 for condition in self.conditions)
 
+    def limits(self, values: Mapping[str, int]) -> tuple[int, int] | None:
+        """The smallest and the largest element that may be, if the conditions are limits of single elements.
+
+        Worked example: `min(I) >= 0` and `V - 1 - 2*max(I) >= 0` are 0 and `(V - 1) // 2`.
+        """
+        (lowest, highest), ends = DType.INT64.limits, {f"min({self.tensor})": 1, f"max({self.tensor})": -1}
+        least, most = lowest, highest
+        for condition in self.conditions:
+            own = [
+                item
+                for item in condition.terms.items()
+                if {getattr(atom, "name", "") for atom in item[0]} & ends.keys()
+            ]
+            if len(own) != 1 or len(own[0][0]) != 1:
+                return None
+            (product, weight), rest = own[0], condition - SizeExpr(dict(own), 0)
+            if ends[getattr(product[0], "name", "")] * weight < 0 or not rest.names <= values.keys():
+                return None
+            number = rest.evaluate(values)  # weight * x + number >= 0
+            least, most = (
+                (max(least, -(number // weight)), most) if weight > 0 else (least, min(most, number // -weight))
+            )
+        return (least, most) if lowest <= least and most <= highest and least <= highest and most >= lowest else None
+
 
 def _truncated(value: float) -> int:
     """Toward zero, saturating at 64 bits as the conversion in an index does."""

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Literal
 
 from tc_jupyter.diagnostics import Diagnostic, Edit, Fix, Label, Severity, Span, codes, nearest
+from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.diagnostics.work import TooMuchWork, bounded_extent, spend, too_much, uncounted
 from tc_jupyter.program import FUNCTIONS, Cast, Expr, Index, IndexVar, Program, Read, Size, Statement, Tensor, walk
 from tc_jupyter.syntax import elsewhere
@@ -376,7 +377,8 @@ class _Inference:
             for extent in box.shape:
                 count *= extent.offset if extent.is_constant else 1
             if count > LARGEST:
-                message = f"`{tensor.name}` has more than 2^63 - 1 elements"
+                shown = shown_tensor(tensor.name, self.program.source, tensor.span)
+                message = f"{shown} has more than 2^63 - 1 elements"
                 self.diagnostics.append(
                     Diagnostic(codes.TOO_LARGE, tensor.span, message, "too large", help="use smaller constant extents")
                 )

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
 from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Statement, Tensor, walk
+from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
 from .convert import from_expr, is_polynomial, leaves_int64, scalar_limits
@@ -507,17 +508,20 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
         message = f"{where} leaves `{access.tensor}` for all sizes{reach}"
         if e.is_constant and e.offset < 0 and bound.limit == 0 and checker.ranges.program.language == "tc":
             return _from_the_end(bound, span, message, needs, checker.ranges)
-        help_text = _begin_help(checker, bound) or _range_help(checker, e)
-        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text)
+        remainder = remainder_help(checker.ranges.program, access, bound.dimension) if bound.side == "lower" else None
+        help_text, fix = remainder or (_begin_help(checker, bound) or _range_help(checker, e), None)
+        return Diagnostic(codes.OUT_OF_BOUNDS, span, message, needs, labels, help_text, fix)
     if item.kind in ("SIZE", "SIZE_SET"):
         condition = f"only if {text}" if all(map(_is_expression, items)) else "only for some sizes"
         message = f"{where} stays inside `{access.tensor}` {condition}"
         help_text = "the call checks it; use one size name for equal extents, or give a `where` range"
         if checker.ranges.program.language == "sac":
             help_text = "the call checks it; a bound with `min(.., ..)` over both extents needs no check"
-        if source is not None:
-            help_text = "the call checks it" + (f"; {REMAINDER}" if "%" in source else "")
-        return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text)
+        help_text, fix = ("the call checks it" if source is not None else help_text), None
+        remainder = remainder_help(checker.ranges.program, access, bound.dimension)
+        if remainder is not None:
+            help_text, fix = f"the call checks it; {remainder[0]}", remainder[1]
+        return Diagnostic(codes.CHECKED_AT_CALL, span, message, needs, labels, help_text, fix)
     clamp = _clamp(checker.ranges, access, bound.dimension)
     if item.kind == "DATA":
         tensor = item.datum.tensor if item.datum is not None else ""
@@ -527,7 +531,22 @@ def _access_message(items: list[Precondition], bound: Bound, checker: _Checker) 
     return Diagnostic(codes.POINTWISE_CHECK, span, message, needs, (), clamp)
 
 
-REMAINDER = "`x % n` is negative where `x` is, as in C: `mod(x, n)` is not, for a positive `n`"
+def remainder_help(program: Program, access: Access, dimension: int) -> tuple[str, Fix | None] | None:
+    """What helps where an index of `%%sac` is a remainder of C, which has the sign of the dividend: the other remainder.
+
+    The relation of the text is shown, and the fix is an edit of it, where it is seen which one is meant.
+    """
+    if program.language != "sac" or not _is_of_c(access.read.indices[dimension]):
+        return None
+    found = remainders(program.source, access.span, dimension)
+    if not found:
+        return None
+    place, left, right = found[0]
+    general = "`x % n` is negative where `x` is, as in C: `mod(x, n)` is not, for a positive `n`"
+    if len(found) > 1:
+        return general, None
+    said, meant = " ".join(program.source.slice(place).split()), f"mod({left}, {right})"
+    return f"`{said}` is negative where `{left}` is, as in C", Fix(f"write `{meant}`", (Edit(place, meant),))
 
 
 def c_division(program: Program, access: Access) -> str | None:

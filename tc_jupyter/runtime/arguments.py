@@ -30,6 +30,7 @@ from tc_jupyter.diagnostics import (
     shown_value,
     warn,
 )
+from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.program import LARGEST_ARRAY, Const, DType, Program, Size, Tensor, array_bytes
 
 from .arrays import ArgumentProblem, ArrayView, as_numpy, device_memory, library_of, overlaps_itself, view_of
@@ -168,7 +169,7 @@ def refuse_too_large(name: str, shape: tuple[int, ...], dtype: DType, source: So
     if array_bytes(shape, dtype.bytes) <= LARGEST_ARRAY:
         return
     counted = " (an extent of 0 counts as 1)" if 0 in shape else ""
-    message = f"`{name}` of shape {shape} has more than 2^63 - 1 bytes{counted}"
+    message = f"{shown_tensor(name, source, span)} of shape {shape} has more than 2^63 - 1 bytes{counted}"
     fail(codes.TOO_LARGE, message, source, span, help="its extents follow from the arguments: call with smaller ones")
 
 
@@ -315,7 +316,7 @@ def _element(view: ArrayView) -> Number:
     return float(value) if view.dtype is not None and view.dtype.is_float else value
 
 
-_LARGEST = {
+LARGEST = {
     DType.FLOAT16: 65504.0,
     DType.BFLOAT16: 3.3895313892515355e38,
     DType.FLOAT32: 3.4028234663852886e38,
@@ -329,7 +330,7 @@ def misfit(dtype: DType, number: Number) -> str:
         return "" if isinstance(number, bool) else "is no truth value"
     if dtype.is_float:
         finite = isinstance(number, int) or not math.isinf(number)
-        return "is too large" if finite and abs(number) > _LARGEST[dtype] else ""
+        return "is too large" if finite and abs(number) > LARGEST[dtype] else ""
     if isinstance(number, float):
         return "is no integer"
     low, high = dtype.limits

@@ -294,7 +294,7 @@ def _numpy_allocate(shape: tuple[int, ...], dtype: DType, device: str) -> ArrayV
     return _numpy_view(empty(shape, found))
 
 
-NUMPY = Library("numpy", _numpy_view, _numpy_allocate, _owner, _default_stream)
+NUMPY = Library("numpy", _numpy_view, _numpy_allocate, _owner, _default_stream, address=numpy_address)
 
 
 def as_numpy(view: ArrayView) -> NDArray:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from tc_jupyter.diagnostics import Diagnostic, codes
+from tc_jupyter.diagnostics.values import shown_tensor
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, IndexVar, Program, Read, Statement, walk
 
@@ -74,6 +75,12 @@ class CallNumbers(Protocol):
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]
     ) -> Diagnostic | None:
         """Look at the values of the index tensors of one check before the statement that uses them runs."""
+        ...
+
+    def limits(
+        self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView]
+    ) -> tuple[tuple[str, int, int], ...] | None:
+        """Index tensors whose elements are all to be within limits, if that is what a check asks at these sizes."""
         ...
 
     def point(self, failure: Failure) -> Diagnostic:
@@ -407,7 +414,8 @@ def in_memory(make: Callable[[], Made], program: Program, name: str, dtype: DTyp
     except MemoryError:
         pass
     nbytes = math.prod(shape) * dtype.bytes
-    message = f"`{name}` of shape {shape} needs {nbytes:,} bytes, which this device does not have"
+    shown = shown_tensor(name, program.source, span)
+    message = f"{shown} of shape {shape} needs {nbytes:,} bytes, which this device does not have"
     fail(codes.OUT_OF_MEMORY, message, program.source, span)
 
 
@@ -428,13 +436,13 @@ def _scratch(buffer: Buffer, shape: tuple[int, ...], device: str) -> Callable[[]
     pitched = (*shape[:-1], shape[-1] + buffer.pad) if shape else shape
 
     def make() -> ArrayView:
+        plain = DType.UINT16 if buffer.dtype is DType.BFLOAT16 else buffer.dtype
         if device != "cpu":
-            plain = DType.UINT16 if buffer.dtype is DType.BFLOAT16 else buffer.dtype
-            view = replace(CUPY.allocate(pitched, plain, device), dtype=buffer.dtype)
+            view = CUPY.allocate(pitched, plain, device)
         else:
-            array = aligned_empty(pitched, storage_dtype(buffer.dtype), buffer.align)
-            view = replace(view_of(array), dtype=buffer.dtype)
-        return replace(view, shape=shape) if buffer.pad and shape else view
+            view = view_of(aligned_empty(pitched, storage_dtype(buffer.dtype), buffer.align))
+        like = pitched == shape and plain is buffer.dtype
+        return view if like else replace(view, dtype=buffer.dtype, shape=shape)
 
     return make
 

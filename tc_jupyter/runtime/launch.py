@@ -260,24 +260,6 @@ class Code(Protocol):
         ...
 
 
-def slot_text(argument: Argument) -> str:
-    """The value of a slot as Python text over `b` (storage), `v` (sizes), `s` (scalars), `w` and `e` (addresses)."""
-    name = repr(argument.name)
-    match argument.kind:
-        case "buffer":
-            return f"b[{name}].address"
-        case "stride":
-            return f"b[{name}].strides[{argument.dimension}] // itemsize[b[{name}].dtype]"
-        case "size":
-            return f"v[{name}]"
-        case "scalar":
-            return f"value(types[{name}], s[{name}])"
-        case "workspace":
-            return "w"
-        case _:
-            return "e"
-
-
 RECORD = 18
 """Words of an error record: the number of the failed check + 1, a spare word, and at most 16 values."""
 
@@ -306,11 +288,69 @@ def entry_point(source: KernelSource) -> EntryPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory of the threads that run a kernel, and how many may."""
+
+    memory: np.ndarray[Any, Any]
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class CpuLaunch:
+    """A launch whose sizes and strides are known.
+
+    Attributes:
+        values: what goes into the slots, but for what follows.
+        sources: slot, place among what is given at the launch, and what makes the value of the slot of that.
+        scratch_slot: for the address of the memory of the threads.
+        scratch_bytes: of every thread.
+    """
+
+    entry: EntryPoint
+    code: Code
+    thread_count: Callable[[], int]
+    values: tuple[Number, ...]
+    sources: tuple[tuple[int, int, Callable[[Any], Number]], ...]
+    pack: Callable[..., None]
+    block: Any
+    scratch_slot: int = -1
+    scratch_bytes: int = 0
+
+    def scratch(self) -> Scratch | None:
+        """Memory for the threads, if the kernel wants any.
+
+        Raises:
+            MemoryError: it does not fit.
+        """
+        workspace = self.entry.workspace
+        if workspace is None:
+            return None
+        count = self.thread_count()  # another thread of Python may change it before the kernel runs
+        return Scratch(aligned_empty((self.scratch_bytes * count,), _BYTE, workspace.align), count)
+
+    def slots(self, given: Sequence[Any], scratch: Scratch | None, errors: int = 0) -> Any:
+        """The filled slots; `errors` is the address of an error record."""
+        values = [*self.values]
+        for slot, place, value in self.sources:
+            values[slot] = value(given[place])
+        if scratch is not None:
+            values[self.scratch_slot] = numpy_address(scratch.memory)
+        if errors:
+            values[-1] = errors
+        block = self.block()
+        self.pack(block, 0, *values)
+        return block
+
+    def __call__(self, given: Sequence[Any], scratch: Scratch | None, errors: int = 0) -> None:
+        """Run the kernel."""
+        self.code.run(self.slots(given, scratch, errors), None if scratch is None else scratch.threads)
+
+
+@dataclass(frozen=True, slots=True)
 class CpuRunner:
     """Machine code on all threads; every call has slots, workspace and error record of its own.
 
     Attributes:
-        gather: storage, sizes, scalars, addresses of workspace and error record -> filled slots.
         work: sizes and scalars -> bytes of workspace per thread, or `None`.
     """
 
@@ -318,24 +358,62 @@ class CpuRunner:
     entry: EntryPoint
     code: Code
     thread_count: Callable[[], int]
-    gather: Callable[..., Any]
+    pack: Callable[..., None]
+    block: Any
     work: Callable[[Mapping[str, Number]], tuple[int, ...]] | None
 
     def __call__(
         self, storage: Mapping[str, ArrayView], sizes: Mapping[str, int], scalars: Mapping[str, Number]
     ) -> Failure | None:
         """Run the kernel."""
-        scratch = count = None
-        if self.work is not None and self.entry.workspace is not None:
-            count = self.thread_count()  # another thread of Python may change it before the kernel runs
-            nbytes = self.work({**sizes, **scalars})[0] * count
-            scratch = aligned_empty((nbytes,), _BYTE, self.entry.workspace.align)
+        launch = self.recorded(storage, sizes, scalars, {})
         record = (ctypes.c_int64 * RECORD)() if self.kernel.checks else None
-        where = 0 if scratch is None else numpy_address(scratch)
-        errors = 0 if record is None else ctypes.addressof(record)
-        data = self.gather(storage, sizes, scalars, where, errors)
-        self.code.run(data, count)
+        launch((), launch.scratch(), 0 if record is None else ctypes.addressof(record))
         return None if record is None else failure_of(list(record), 2, dict(self.kernel.checks))
+
+    def recorded(
+        self,
+        storage: Mapping[str, ArrayView],
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, Number],
+        places: Mapping[str, int],
+    ) -> CpuLaunch:
+        """The launch at these sizes and strides.
+
+        Args:
+            places: of arrays and numbers that are given at the launch.
+        """
+        values: list[Number] = []
+        sources: list[tuple[int, int, Callable[[Any], Number]]] = []
+        scratch = -1
+        for slot, argument in enumerate(self.entry.arguments):
+            name, value = argument.name, 0
+            match argument.kind:
+                case "buffer" if name in places:
+                    sources.append((slot, places[name], numpy_address))
+                case "buffer":
+                    value = storage[name].address
+                case "stride":
+                    view = storage[name]
+                    assert view.dtype is not None
+                    value = view.strides[argument.dimension] // ITEMSIZE[view.dtype]
+                case "size":
+                    value = sizes[name]
+                case "scalar":
+                    assert argument.dtype is not None
+                    value = scalar_value(argument.dtype, scalars[name])
+                    if name in places:
+                        sources.append(
+                            (slot, places[name], bfloat16_bits if argument.dtype is DType.BFLOAT16 else float)
+                        )
+                case "workspace":
+                    scratch = slot
+                case _:
+                    pass  # the error record, which is the last one
+            values.append(value)
+        nbytes = 0 if self.work is None else self.work({**sizes, **scalars})[0]
+        fixed = self.entry, self.code, self.thread_count, tuple(values), tuple(sources), self.pack, self.block
+        return CpuLaunch(*fixed, scratch, nbytes)
 
 
 def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: Code, thread_count: Callable[[], int]) -> CpuRunner:
@@ -344,18 +422,9 @@ def cpu_runner(kernel: LaunchInfo, entry: EntryPoint, code: Code, thread_count: 
     Args:
         thread_count: an upper bound of the thread numbers that the code may see.
     """
-    arguments = entry.arguments
-    scope: dict[str, Any] = {
-        "pack": slots(arguments).pack_into,
-        "block": ctypes.c_int64 * len(arguments),
-        "value": scalar_value,
-        "itemsize": ITEMSIZE,
-        "types": {argument.name: argument.dtype for argument in arguments if argument.kind == "scalar"},
-    }
-    parts = "".join(f", {slot_text(argument)}" for argument in arguments)
-    exec(f"def gather(b, v, s, w, e):\n    d = block()\n    pack(d, 0{parts})\n    return d", scope)
     work = None if entry.workspace is None else integers(entry.workspace.shape, kernel)
-    return CpuRunner(kernel, entry, code, thread_count, scope["gather"], work)
+    block = ctypes.c_int64 * len(entry.arguments)
+    return CpuRunner(kernel, entry, code, thread_count, slots(entry.arguments).pack_into, block, work)
 
 
 _BYTE = np.dtype(np.uint8)

@@ -1,15 +1,14 @@
 """The native entry point of a call: a C function that Python calls without building a tuple, for NumPy arrays that are not large.
 
-The function is compiled once and driven by a plan per def: the sizes that the latest calls had, and the filled argument slots of
-the kernels at these sizes. It tests that every argument is a plain array of the planned element type, shape, order and alignment,
-and that those to write into (`out=`) are writable and share no memory with others; it allocates the other results, puts the
+The function is compiled once and driven by a plan per def: the latest recipe, with the argument slots of the kernels filled. It
+tests that every argument is a plain array of the planned element type, shape, order and alignment, a `float`, or the same object as
+before, and that those to write into (`out=`) are writable and share no memory with others; it allocates the other results, puts the
 addresses into the slots and runs the kernels: of one task, with little data, while it holds the GIL, others on the threads of the
 pool without it. The plan is taken meanwhile, since its slots and temporaries are, and Python finishes a job that takes longer or
-that sleeping threads must be woken for. Whatever differs goes to the Python path, which decides, explains, and makes a new plan
-once the same sizes come twice. So every condition on sizes was checked by Python for exactly these sizes.
+that sleeping threads must be woken for. Whatever differs goes to the Python path, which decides, explains, and makes a new plan.
 
-It reads the fields of arrays where NumPy's binary interface has them. `available` compares them with an array that it knows; other
-interpreters, and those without a GIL, use the Python path.
+It reads the fields of arrays where NumPy's binary interface has them, and the value of a `float` where its class has it.
+`available` compares them with ones that it knows; other interpreters, and those without a GIL, use the Python path.
 
 Worked example: the second call `f(x, y)` with two arrays of 16 floats is planned as "two `ndarray` of `float32`, shapes (16,) and
 (16,), in row order; one result (16,); kernel at address a, slots x, y, result, 16", and the third one takes 0.4 microseconds.
@@ -19,10 +18,11 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import re
 import sysconfig
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -47,89 +47,122 @@ MOST_KEPT_BYTES = 4 << 20
 
 _DATA, _RANK, _DIMS, _TYPE_OF_ELEMENT, _FLAGS = 16, 24, 32, 56, 64
 """Where the fields of an array are, in bytes: the binary interface of NumPy 1 and 2."""
+_ARRAY, _FLOAT, _SAME = 0, 1, 2
+"""Kinds of arguments: an array, a `float` that may differ, an object that may not."""
 PLAIN, _WRITABLE = 0x101, 0x400
 """Flags of an array in row order with aligned elements, and of one that may be written into."""
 
-# A plan, 8 bytes per field: 0 arguments (-1: none planned), 1 generation, 2 the Python path, 3 PyObject_Vectorcall, 4 Py_DecRef,
-# 5 PyTuple_New, 6 PyTuple_SetItem, 7 the type `ndarray`, 8 arguments (element type, rank, address of the extents, flags, bytes),
-# 9 results, 10 (shape, element type) per result, 11 `numpy.empty` or that of the pool of buffers, 12 kernels, 13 (function, slots,
-# patches, address of patches, tasks, threads, brief) per kernel, 14 arguments that are only read; those after them are written
-# into, and share memory with no other. For kernels of several tasks: 15 whether there are any, 16 whether the plan is taken, 17 the
-# place of the number of changes of the threads, 18 that number then, 19 PyEval_SaveThread, 20 PyEval_RestoreThread, 21 takes the
-# pool, 22 (False), 23 True, 24 frees it, 25 its state, 26 its `run`, 27 the threads that it has to wake, 28 finishes a job in
-# Python, 29 what `run` answered, 30 the kernel, 31 whether the job is to be dropped, 32 PyErr_Fetch, 33 PyErr_Clear, 34
-# PyErr_Restore, 35 index tensors, 36 (argument, function of `within`, elements, least, most) per index tensor.
-# A patch: slot, and the number of the argument or, after those, of the result whose data address goes there.
-_TEXT = """; passes: vector
+_FIELDS = re.findall(
+    r"\w+",
+    """
+    count generation path call drop new put_item
+    arguments pairs pair_records scans scan_records results shapes empty kernels kernel_records
+    shared taken changes changes_then save restore acquire no yes release state run wake
+    finish answer kernel dropped fetch clear put
+    """,
+)
+"""The fields of a plan, of 8 bytes each.
+
+`count` is -1 where no call is planned, and `generation` changes with every plan. Then come functions of Python, the rows of the
+tables below, and how many there are. From `shared` on, for kernels that run on the pool: whether there are any, whether the plan is
+taken, the place of `threads.CHANGES` and what it was, how to leave the GIL, take the pool and run; and what finishes a job in
+Python, which is told the answer of the pool, the kernel, and whether the job is to be dropped.
+
+Rows: arguments (kind, class or object, element type or largest number, rank, flags, extents); pairs that share no memory (argument,
+bytes, argument, bytes); scans (argument, function of `within`, elements, least, most); shapes (shape, element type); kernels
+(function, slots, patches, their rows, tasks, threads, brief); patches (slot, argument or result, whether as a `float32`).
+"""
+
+_LOADS = (
+    (r"(%\S+) = place (\w+)", lambda m: f"{m[1]} = getelementptr i64, ptr %plan, i64 {_FIELDS.index(m[2])}"),
+    (r"(%\S+) = plan (\w+) (\w+)", lambda m: _load(m[1], m[2], f"i64, ptr %plan, i64 {_FIELDS.index(m[3])}")),
+    (r"(%\S+) = word (\w+) (\S+), (\S+)", lambda m: _load(m[1], m[2], f"i64, ptr {m[3]}, i64 {m[4]}")),
+    (r"(%\S+) = byte (\w+) (\S+), (\S+)", lambda m: _load(m[1], m[2], f"i8, ptr {m[3]}, i64 {m[4]}")),
+    (r"(%\S+) = row (\d+) (\S+), (\S+)", lambda m: f"{m[1]} = getelementptr [{m[2]} x i64], ptr {m[3]}, i64 {m[4]}"),
+)
+"""Short forms of the text below: a field of the plan or its place, a word or a byte of something, a row of so many words."""
+
+
+def _load(name: str, kind: str, place: str) -> str:
+    return f"{name}.of = getelementptr {place}\n  {name} = load {kind}, ptr {name}.of"
+
+
+def native_text() -> str:
+    """The LLVM IR of the entry point."""
+    text = _SHORT_TEXT.replace("PAUSES", str(threads.PAUSES))
+    for pattern, long in _LOADS:
+        text = re.sub(pattern, long, text)
+    return text
+
+
+_SHORT_TEXT = """; passes: vector
 ; The native entry point: ptr self, ptr arguments, i64 count -> object.
 
 define ptr @tc.native(ptr %self, ptr %arguments, i64 %count) {
 entry:
   %results = alloca [8 x ptr], align 8
   %errors = alloca [3 x ptr], align 8
-  %plan.at = getelementptr i8, ptr %self, i64 16
-  %plan = load ptr, ptr %plan.at, align 8
-  %planned = load i64, ptr %plan, align 8
-  %generation.at = getelementptr i64, ptr %plan, i64 1
-  %generation = load i64, ptr %generation.at, align 8
-  %call.at = getelementptr i64, ptr %plan, i64 3
-  %call = load ptr, ptr %call.at, align 8
-  %drop.at = getelementptr i64, ptr %plan, i64 4
-  %drop = load ptr, ptr %drop.at, align 8
+  %plan = byte ptr %self, 16
+  %planned = plan i64 count
+  %generation = plan i64 generation
+  %call = plan ptr call
+  %drop = plan ptr drop
+  %taken.at = place taken
   %same.count = icmp eq i64 %count, %planned
   br i1 %same.count, label %look, label %python
 look:
-  %ndarray.at = getelementptr i64, ptr %plan, i64 7
-  %ndarray = load ptr, ptr %ndarray.at, align 8
-  %records.at = getelementptr i64, ptr %plan, i64 8
-  %records = load ptr, ptr %records.at, align 8
+  %records = plan ptr arguments
   br label %argument
 argument:
   %k = phi i64 [ 0, %look ], [ %k.next, %argument.good ]
-  %object.at = getelementptr ptr, ptr %arguments, i64 %k
-  %object = load ptr, ptr %object.at, align 8
-  %class.at = getelementptr i8, ptr %object, i64 8
-  %class = load ptr, ptr %class.at, align 8
-  %is.array = icmp eq ptr %class, %ndarray
+  %object = word ptr %arguments, %k
+  %record = row 6 %records, %k
+  %kind = word i64 %record, 0
+  %wanted = word ptr %record, 1
+  switch i64 %kind, label %constant [ i64 0, label %array i64 1, label %number ]
+constant:
+  %same.object = icmp eq ptr %object, %wanted
+  br i1 %same.object, label %argument.good, label %python
+number:
+  %number.class = byte ptr %object, 8
+  %is.float = icmp eq ptr %number.class, %wanted
+  br i1 %is.float, label %small, label %python
+small:
+  %value = byte double %object, 16
+  %size = call double @llvm.fabs.f64(double %value)
+  %largest = word double %record, 2
+  %is.large = fcmp ogt double %size, %largest
+  br i1 %is.large, label %python, label %argument.good
+array:
+  %class = byte ptr %object, 8
+  %is.array = icmp eq ptr %class, %wanted
   br i1 %is.array, label %element, label %python
 element:
-  %record.number = mul i64 %k, 5
-  %record = getelementptr i64, ptr %records, i64 %record.number
-  %dtype.wanted = load ptr, ptr %record, align 8
-  %dtype.at = getelementptr i8, ptr %object, i64 56
-  %dtype = load ptr, ptr %dtype.at, align 8
+  %dtype.wanted = word ptr %record, 2
+  %dtype = byte ptr %object, 56
   %same.dtype = icmp eq ptr %dtype, %dtype.wanted
-  %rank.wanted.at = getelementptr i64, ptr %record, i64 1
-  %rank.wanted = load i64, ptr %rank.wanted.at, align 8
-  %rank.at = getelementptr i8, ptr %object, i64 24
-  %rank.short = load i32, ptr %rank.at, align 4
+  %rank.wanted = word i64 %record, 3
+  %rank.short = byte i32 %object, 24
   %rank = zext i32 %rank.short to i64
   %same.rank = icmp eq i64 %rank, %rank.wanted
-  %flags.at = getelementptr i8, ptr %object, i64 64
-  %flags = load i32, ptr %flags.at, align 4
-  %mask.at = getelementptr i64, ptr %record, i64 3
-  %mask.long = load i64, ptr %mask.at, align 8
-  %mask = trunc i64 %mask.long to i32
+  %mask = word i32 %record, 4
+  %flags = byte i32 %object, 64
   %own.flags = and i32 %flags, %mask
   %plain = icmp eq i32 %own.flags, %mask
-  %kind.good = and i1 %same.dtype, %same.rank
-  %good = and i1 %kind.good, %plain
+  %kind.same = and i1 %same.dtype, %same.rank
+  %good = and i1 %kind.same, %plain
   br i1 %good, label %extents, label %python
 extents:
-  %wanted.at = getelementptr i64, ptr %record, i64 2
-  %wanted = load ptr, ptr %wanted.at, align 8
-  %dims.at = getelementptr i8, ptr %object, i64 32
-  %dims = load ptr, ptr %dims.at, align 8
+  %dims.wanted = word ptr %record, 5
+  %dims = byte ptr %object, 32
   br label %extent
 extent:
   %d = phi i64 [ 0, %extents ], [ %d.next, %extent.good ]
   %all.dims = icmp uge i64 %d, %rank
   br i1 %all.dims, label %argument.good, label %compare
 compare:
-  %here.at = getelementptr i64, ptr %dims, i64 %d
-  %here = load i64, ptr %here.at, align 8
-  %there.at = getelementptr i64, ptr %wanted, i64 %d
-  %there = load i64, ptr %there.at, align 8
+  %here = word i64 %dims, %d
+  %there = word i64 %dims.wanted, %d
   %same.extent = icmp eq i64 %here, %there
   br i1 %same.extent, label %extent.good, label %python
 extent.good:
@@ -138,76 +171,52 @@ extent.good:
 argument.good:
   %k.next = add i64 %k, 1
   %more.arguments = icmp ult i64 %k.next, %count
-  br i1 %more.arguments, label %argument, label %written
-written:
-  %read.at = getelementptr i64, ptr %plan, i64 14
-  %read = load i64, ptr %read.at, align 8
-  br label %target
-target:
-  %w = phi i64 [ %read, %written ], [ %w.next, %target.good ]
-  %all.targets = icmp uge i64 %w, %count
-  br i1 %all.targets, label %scans, label %bounds
-bounds:
-  %w.object.at = getelementptr ptr, ptr %arguments, i64 %w
-  %w.object = load ptr, ptr %w.object.at, align 8
-  %w.data.at = getelementptr i8, ptr %w.object, i64 16
-  %w.data = load i64, ptr %w.data.at, align 8
-  %w.number = mul i64 %w, 5
-  %w.bytes.number = add i64 %w.number, 4
-  %w.bytes.at = getelementptr i64, ptr %records, i64 %w.bytes.number
-  %w.bytes = load i64, ptr %w.bytes.at, align 8
-  %w.end = add i64 %w.data, %w.bytes
-  br label %other
-other:
-  %o = phi i64 [ 0, %bounds ], [ %o.next, %apart ]
-  %all.others = icmp uge i64 %o, %w
-  br i1 %all.others, label %target.good, label %meet
+  br i1 %more.arguments, label %argument, label %pairs
+pairs:
+  %pair.count = plan i64 pairs
+  %pairs.first = plan ptr pair_records
+  br label %pair
+pair:
+; what is written into shares no memory with anything
+  %w = phi i64 [ 0, %pairs ], [ %w.next, %apart ]
+  %all.pairs = icmp uge i64 %w, %pair.count
+  br i1 %all.pairs, label %scans, label %meet
 meet:
-  %o.object.at = getelementptr ptr, ptr %arguments, i64 %o
-  %o.object = load ptr, ptr %o.object.at, align 8
-  %o.data.at = getelementptr i8, ptr %o.object, i64 16
-  %o.data = load i64, ptr %o.data.at, align 8
-  %o.number = mul i64 %o, 5
-  %o.bytes.number = add i64 %o.number, 4
-  %o.bytes.at = getelementptr i64, ptr %records, i64 %o.bytes.number
-  %o.bytes = load i64, ptr %o.bytes.at, align 8
-  %o.end = add i64 %o.data, %o.bytes
-  %starts.before = icmp ult i64 %w.data, %o.end
-  %ends.after = icmp ult i64 %o.data, %w.end
+  %w.record = row 4 %pairs.first, %w
+  %w.one = word i64 %w.record, 0
+  %w.other = word i64 %w.record, 2
+  %w.one.object = word ptr %arguments, %w.one
+  %w.other.object = word ptr %arguments, %w.other
+  %w.one.data = byte i64 %w.one.object, 16
+  %w.other.data = byte i64 %w.other.object, 16
+  %w.one.bytes = word i64 %w.record, 1
+  %w.other.bytes = word i64 %w.record, 3
+  %w.one.end = add i64 %w.one.data, %w.one.bytes
+  %w.other.end = add i64 %w.other.data, %w.other.bytes
+  %starts.before = icmp ult i64 %w.one.data, %w.other.end
+  %ends.after = icmp ult i64 %w.other.data, %w.one.end
   %shared = and i1 %starts.before, %ends.after
   br i1 %shared, label %python, label %apart
 apart:
-  %o.next = add i64 %o, 1
-  br label %other
-target.good:
   %w.next = add i64 %w, 1
-  br label %target
+  br label %pair
 scans:
-  %scan.count.at = getelementptr i64, ptr %plan, i64 35
-  %scan.count = load i64, ptr %scan.count.at, align 8
-  %scans.at = getelementptr i64, ptr %plan, i64 36
-  %scans.first = load ptr, ptr %scans.at, align 8
+  %scan.count = plan i64 scans
+  %scans.first = plan ptr scan_records
   br label %scan
 scan:
   %s = phi i64 [ 0, %scans ], [ %s.next, %scan.good ]
   %all.scans = icmp uge i64 %s, %scan.count
   br i1 %all.scans, label %allocate, label %elements
 elements:
-  %s.number = mul i64 %s, 5
-  %s.record = getelementptr i64, ptr %scans.first, i64 %s.number
-  %s.argument = load i64, ptr %s.record, align 8
-  %s.object.at = getelementptr ptr, ptr %arguments, i64 %s.argument
-  %s.object = load ptr, ptr %s.object.at, align 8
-  %s.data.at = getelementptr i8, ptr %s.object, i64 16
-  %s.data = load ptr, ptr %s.data.at, align 8
-  %s.within.at = getelementptr i64, ptr %s.record, i64 1
-  %s.within = load ptr, ptr %s.within.at, align 8
-  %s.elements.at = getelementptr i64, ptr %s.record, i64 2
-  %s.elements = load i64, ptr %s.elements.at, align 8
-  %s.least.at = getelementptr i64, ptr %s.record, i64 3
-  %s.least = load i64, ptr %s.least.at, align 8
-  %s.most.at = getelementptr i64, ptr %s.record, i64 4
-  %s.most = load i64, ptr %s.most.at, align 8
+  %s.record = row 5 %scans.first, %s
+  %s.argument = word i64 %s.record, 0
+  %s.object = word ptr %arguments, %s.argument
+  %s.data = byte ptr %s.object, 16
+  %s.within = word ptr %s.record, 1
+  %s.elements = word i64 %s.record, 2
+  %s.least = word i64 %s.record, 3
+  %s.most = word i64 %s.record, 4
   %s.answer = call i64 %s.within(ptr %s.data, i64 %s.elements, i64 %s.least, i64 %s.most)
   %s.good = icmp ne i64 %s.answer, 0
   br i1 %s.good, label %scan.good, label %python
@@ -215,18 +224,14 @@ scan.good:
   %s.next = add i64 %s, 1
   br label %scan
 allocate:
-  %result.count.at = getelementptr i64, ptr %plan, i64 9
-  %result.count = load i64, ptr %result.count.at, align 8
-  %shapes.at = getelementptr i64, ptr %plan, i64 10
-  %shapes = load ptr, ptr %shapes.at, align 8
-  %empty.at = getelementptr i64, ptr %plan, i64 11
-  %empty = load ptr, ptr %empty.at, align 8
+  %result.count = plan i64 results
+  %shapes = plan ptr shapes
+  %empty = plan ptr empty
   %no.results = icmp eq i64 %result.count, 0
   br i1 %no.results, label %kernels, label %result
 result:
   %r = phi i64 [ 0, %allocate ], [ %r.next, %still ]
-  %shape.number = shl i64 %r, 1
-  %shape = getelementptr ptr, ptr %shapes, i64 %shape.number
+  %shape = row 2 %shapes, %r
   %made = call ptr %call(ptr %empty, ptr %shape, i64 2, ptr null)
   %failed = icmp eq ptr %made, null
   br i1 %failed, label %give.up, label %result.good
@@ -235,7 +240,7 @@ result.good:
   store ptr %made, ptr %kept.at, align 8
   %r.next = add i64 %r, 1
 ; making an array may run a finaliser, and that may call this function with other sizes
-  %generation.now = load i64, ptr %generation.at, align 8
+  %generation.now = plan i64 generation
   %same.plan = icmp eq i64 %generation, %generation.now
   br i1 %same.plan, label %still, label %give.up
 still:
@@ -254,8 +259,7 @@ given:
   %all.given = icmp uge i64 %g, %made.count
   br i1 %all.given, label %gone, label %give
 give:
-  %given.at = getelementptr ptr, ptr %results, i64 %g
-  %given.object = load ptr, ptr %given.at, align 8
+  %given.object = word ptr %results, %g
   call void %drop(ptr %given.object)
   %g.next = add i64 %g, 1
   br label %given
@@ -264,28 +268,22 @@ gone:
 nothing:
   ret ptr null
 kernels:
-  %shared.at = getelementptr i64, ptr %plan, i64 15
-  %shared.word = load i64, ptr %shared.at, align 8
+  %shared.word = plan i64 shared
   %is.shared = icmp ne i64 %shared.word, 0
-  %taken.place = getelementptr i64, ptr %plan, i64 16
   br i1 %is.shared, label %threads.same, label %begin
 threads.same:
-  %taken = load i64, ptr %taken.place, align 8
-  %changes.at = getelementptr i64, ptr %plan, i64 17
-  %changes.place = load ptr, ptr %changes.at, align 8
-  %changes = load i64, ptr %changes.place, align 8
-  %changes.then.at = getelementptr i64, ptr %plan, i64 18
-  %changes.then = load i64, ptr %changes.then.at, align 8
+  %taken = plan i64 taken
+  %changes.place = plan ptr changes
+  %changes = word i64 %changes.place, 0
+  %changes.then = plan i64 changes_then
   %same.threads = icmp eq i64 %changes, %changes.then
   %free = icmp eq i64 %taken, 0
   %ready = and i1 %same.threads, %free
   br i1 %ready, label %take.pool, label %give.back
 take.pool:
-  %acquire.at = getelementptr i64, ptr %plan, i64 21
-  %acquire = load ptr, ptr %acquire.at, align 8
-  %false.at = getelementptr i64, ptr %plan, i64 22
-  %true.at = getelementptr i64, ptr %plan, i64 23
-  %true = load ptr, ptr %true.at, align 8
+  %acquire = plan ptr acquire
+  %false.at = place no
+  %true = plan ptr yes
   %got = call ptr %call(ptr %acquire, ptr %false.at, i64 1, ptr null)
   %no.answer = icmp eq ptr %got, null
   br i1 %no.answer, label %stop, label %answer
@@ -295,46 +293,38 @@ answer:
   br i1 %is.taken, label %look.again, label %give.back
 look.again:
 ; taking the pool may run a finaliser too
-  %generation.then = load i64, ptr %generation.at, align 8
+  %generation.then = plan i64 generation
   %same.still = icmp eq i64 %generation, %generation.then
   br i1 %same.still, label %taken.now, label %free.unused
 free.unused:
-  %unused.at = getelementptr i64, ptr %plan, i64 24
-  %unused = load ptr, ptr %unused.at, align 8
+  %unused = plan ptr release
   %freed = call ptr %call(ptr %unused, ptr null, i64 0, ptr null)
   call void %drop(ptr %freed)
   br label %give.back
 taken.now:
-  store i64 1, ptr %taken.place, align 8
+  store i64 1, ptr %taken.at, align 8
   br label %begin
 begin:
-  %kernel.count.at = getelementptr i64, ptr %plan, i64 12
-  %kernel.count = load i64, ptr %kernel.count.at, align 8
-  %kernels.at = getelementptr i64, ptr %plan, i64 13
-  %kernel.records = load ptr, ptr %kernels.at, align 8
+  %kernel.count = plan i64 kernels
+  %kernel.records = plan ptr kernel_records
   br label %kernel
 kernel:
   %n = phi i64 [ 0, %begin ], [ %n.next, %next ]
-  %kernel.number = mul i64 %n, 7
-  %kernel.record = getelementptr i64, ptr %kernel.records, i64 %kernel.number
-  %code = load ptr, ptr %kernel.record, align 8
-  %slots.at = getelementptr i64, ptr %kernel.record, i64 1
-  %slots = load ptr, ptr %slots.at, align 8
-  %patch.count.at = getelementptr i64, ptr %kernel.record, i64 2
-  %patch.count = load i64, ptr %patch.count.at, align 8
-  %patches.at = getelementptr i64, ptr %kernel.record, i64 3
-  %patches = load ptr, ptr %patches.at, align 8
+  %kernel.record = row 7 %kernel.records, %n
+  %code = word ptr %kernel.record, 0
+  %slots = word ptr %kernel.record, 1
+  %patch.count = word i64 %kernel.record, 2
+  %patches = word ptr %kernel.record, 3
   br label %patch
 patch:
   %p = phi i64 [ 0, %kernel ], [ %p.next, %write ]
   %all.patches = icmp uge i64 %p, %patch.count
   br i1 %all.patches, label %run, label %source
 source:
-  %patch.number = shl i64 %p, 1
-  %patch.at = getelementptr i64, ptr %patches, i64 %patch.number
-  %slot = load i64, ptr %patch.at, align 8
-  %source.at = getelementptr i64, ptr %patch.at, i64 1
-  %source.number = load i64, ptr %source.at, align 8
+  %patch.record = row 3 %patches, %p
+  %slot = word i64 %patch.record, 0
+  %source.number = word i64 %patch.record, 1
+  %single = word i1 %patch.record, 2
   %is.result = icmp uge i64 %source.number, %count
   %result.number = sub i64 %source.number, %count
   %from.argument = getelementptr ptr, ptr %arguments, i64 %source.number
@@ -342,11 +332,16 @@ source:
   %from = select i1 %is.result, ptr %from.result, ptr %from.argument
   br label %write
 write:
-  %array = load ptr, ptr %from, align 8
-  %data.at = getelementptr i8, ptr %array, i64 16
-  %data = load i64, ptr %data.at, align 8
+; the address of the elements of an array and the value of a number are at the same place
+  %from.object = word ptr %from, 0
+  %data = byte i64 %from.object, 16
+  %double = bitcast i64 %data to double
+  %float = fptrunc double %double to float
+  %float.bits = bitcast float %float to i32
+  %single.data = zext i32 %float.bits to i64
+  %word = select i1 %single, i64 %single.data, i64 %data
   %slot.at = getelementptr i64, ptr %slots, i64 %slot
-  store i64 %data, ptr %slot.at, align 8
+  store i64 %word, ptr %slot.at, align 8
   %p.next = add i64 %p, 1
   br label %patch
 run:
@@ -355,69 +350,57 @@ alone:
   call void %code(ptr %slots, i64 0, i64 0, i64 1)
   br label %next
 together:
-  %tasks.at = getelementptr i64, ptr %kernel.record, i64 4
-  %tasks = load i64, ptr %tasks.at, align 8
-  %threads.at = getelementptr i64, ptr %kernel.record, i64 5
-  %threads = load i64, ptr %threads.at, align 8
-  %brief.at = getelementptr i64, ptr %kernel.record, i64 6
-  %brief = load i64, ptr %brief.at, align 8
-  %state.at = getelementptr i64, ptr %plan, i64 25
-  %state = load ptr, ptr %state.at, align 8
-  %run.at = getelementptr i64, ptr %plan, i64 26
-  %run.pool = load ptr, ptr %run.at, align 8
-  %wake.at = getelementptr i64, ptr %plan, i64 27
-  %wake = load ptr, ptr %wake.at, align 8
-  %save.at = getelementptr i64, ptr %plan, i64 19
-  %save = load ptr, ptr %save.at, align 8
-  %restore.at = getelementptr i64, ptr %plan, i64 20
-  %restore = load ptr, ptr %restore.at, align 8
+  %tasks = word i64 %kernel.record, 4
+  %threads = word i64 %kernel.record, 5
+  %brief = word i64 %kernel.record, 6
+  %state = plan ptr state
+  %run.pool = plan ptr run
+  %wake = plan ptr wake
+  %save = plan ptr save
+  %restore = plan ptr restore
   %own.state = call ptr %save()
   %left = call i64 %run.pool(ptr %state, ptr %code, ptr %slots, i64 %tasks, i64 %threads, i64 %brief, i64 PAUSES, ptr %wake)
   call void %restore(ptr %own.state)
   %all.done = icmp eq i64 %left, -1
   br i1 %all.done, label %next, label %in.python
 in.python:
-  %left.at = getelementptr i64, ptr %plan, i64 29
+  %left.at = place answer
   store i64 %left, ptr %left.at, align 8
-  %number.at = getelementptr i64, ptr %plan, i64 30
+  %number.at = place kernel
   store i64 %n, ptr %number.at, align 8
-  %rest.at = getelementptr i64, ptr %plan, i64 28
-  %rest = load ptr, ptr %rest.at, align 8
+  %rest = plan ptr finish
   %none = call ptr %call(ptr %rest, ptr null, i64 0, ptr null)
   %stopped = icmp eq ptr %none, null
   br i1 %stopped, label %stopped.how, label %go.on
 stopped.how:
 ; an interrupt may come before the first line of what Python runs: then nobody has given the plan and the pool back
-  %still.taken = load i64, ptr %taken.place, align 8
+  %still.taken = plan i64 taken
   %is.still.taken = icmp ne i64 %still.taken, 0
   br i1 %is.still.taken, label %cancel, label %stop
 cancel:
   %error.value = getelementptr ptr, ptr %errors, i64 1
   %error.trace = getelementptr ptr, ptr %errors, i64 2
-  %fetch.at = getelementptr i64, ptr %plan, i64 32
-  %fetch = load ptr, ptr %fetch.at, align 8
+  %fetch = plan ptr fetch
   call void %fetch(ptr %errors, ptr %error.value, ptr %error.trace)
-  %cancelled.at = getelementptr i64, ptr %plan, i64 31
+  %cancelled.at = place dropped
   store i64 1, ptr %cancelled.at, align 8
   br label %cancel.job
 cancel.job:
   %cancelled = call ptr %call(ptr %rest, ptr null, i64 0, ptr null)
   call void %drop(ptr %cancelled)
-  %taken.after = load i64, ptr %taken.place, align 8
+  %taken.after = plan i64 taken
   %is.taken.after = icmp ne i64 %taken.after, 0
   br i1 %is.taken.after, label %cancel.again, label %cancel.done
 cancel.again:
-  %clear.at = getelementptr i64, ptr %plan, i64 33
-  %clear = load ptr, ptr %clear.at, align 8
+  %clear = plan ptr clear
   call void %clear()
   br label %cancel.job
 cancel.done:
   store i64 0, ptr %cancelled.at, align 8
-  %put.at = getelementptr i64, ptr %plan, i64 34
-  %put = load ptr, ptr %put.at, align 8
-  %kept.type = load ptr, ptr %errors, align 8
-  %kept.value = load ptr, ptr %error.value, align 8
-  %kept.trace = load ptr, ptr %error.trace, align 8
+  %put = plan ptr put
+  %kept.type = word ptr %errors, 0
+  %kept.value = word ptr %error.value, 0
+  %kept.trace = word ptr %error.trace, 0
   call void %put(ptr %kept.type, ptr %kept.value, ptr %kept.trace)
   br label %stop
 go.on:
@@ -430,23 +413,20 @@ next:
 ran:
   br i1 %is.shared, label %free.pool, label %finish
 free.pool:
-  store i64 0, ptr %taken.place, align 8
-  %release.at = getelementptr i64, ptr %plan, i64 24
-  %release = load ptr, ptr %release.at, align 8
+  store i64 0, ptr %taken.at, align 8
+  %release = plan ptr release
   %released = call ptr %call(ptr %release, ptr null, i64 0, ptr null)
   call void %drop(ptr %released)
   br label %finish
 finish:
   %one = icmp eq i64 %result.count, 1
-  %first = load ptr, ptr %results, align 8
+  %first = word ptr %results, 0
   br i1 %one, label %return.one, label %several
 return.one:
   ret ptr %first
 several:
-  %new.at = getelementptr i64, ptr %plan, i64 5
-  %new = load ptr, ptr %new.at, align 8
-  %set.at = getelementptr i64, ptr %plan, i64 6
-  %set = load ptr, ptr %set.at, align 8
+  %new = plan ptr new
+  %set = plan ptr put_item
   %tuple = call ptr %new(i64 %result.count)
   %no.tuple = icmp eq ptr %tuple, null
   br i1 %no.tuple, label %stop, label %items
@@ -454,8 +434,7 @@ items:
   br i1 %no.results, label %return.tuple, label %item
 item:
   %t = phi i64 [ 0, %items ], [ %t.next, %item ]
-  %item.at = getelementptr ptr, ptr %results, i64 %t
-  %item.object = load ptr, ptr %item.at, align 8
+  %item.object = word ptr %results, %t
   %done = call i32 %set(ptr %tuple, i64 %t, ptr %item.object)
   %t.next = add i64 %t, 1
   %more.items = icmp ult i64 %t.next, %result.count
@@ -463,12 +442,13 @@ item:
 return.tuple:
   ret ptr %tuple
 python:
-  %path.at = getelementptr i64, ptr %plan, i64 2
-  %path = load ptr, ptr %path.at, align 8
+  %path = plan ptr path
   %returned = call ptr %call(ptr %path, ptr %arguments, i64 %count, ptr null)
   ret ptr %returned
 }
-""".replace("PAUSES", str(threads.PAUSES))
+
+declare double @llvm.fabs.f64(double)
+"""
 
 
 @lru_cache(maxsize=1)
@@ -478,7 +458,7 @@ def available() -> bool:
         return False
     if ctypes.sizeof(ctypes.c_void_p) != 8 or not jit.available():
         return False
-    array, block = np.zeros((3, 5), np.float32), (ctypes.c_int64 * 2)()
+    array, block, number = np.zeros((3, 5), np.float32), (ctypes.c_int64 * 2)(), float("0.1")
 
     def word(place: int, kind: Any = ctypes.c_int64) -> int:
         return kind.from_address(place).value
@@ -492,6 +472,7 @@ def available() -> bool:
         and word(id(array) + _TYPE_OF_ELEMENT) == id(array.dtype)
         and word(id(array) + _FLAGS, ctypes.c_int32) == array.flags.num
         and array.flags.num & PLAIN == PLAIN
+        and word(id(number) + _DATA, ctypes.c_double) == number
         and word(id(block) + 16) == ctypes.addressof(block)
     )
 
@@ -521,15 +502,13 @@ class _Job:
     release: Any
 
 
-class _Plan(ctypes.c_int64 * 37):
+class _Plan(ctypes.Structure):
     """The fields of a plan; what they point to is kept in `kept` and `fixed`."""
 
+    _fields_ = tuple((name, ctypes.c_int64) for name in _FIELDS)
     kept: tuple[Any, ...] = ()
     fixed: tuple[Any, ...] = ()
     job: _Job | None = None
-
-
-_SHARED, _TAKEN, _ANSWER, _KERNEL, _DROP = 15, 16, 29, 30, 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,14 +518,14 @@ class PlannedKernel:
     Attributes:
         address: of the entry point.
         slots: a filled ctypes array of its arguments.
-        sources: slot -> number of the argument or, after those, of the result whose data goes there.
+        sources: slot, the number of the argument or, after those, of the result that goes there, whether as a `float32`.
         threads: at most so many run it.
         brief: no thread is woken for it.
     """
 
     address: int
     slots: Any
-    sources: Mapping[int, int]
+    sources: Sequence[tuple[int, int, bool]]
     tasks: int = 1
     threads: int = 1
     brief: bool = False
@@ -574,19 +553,16 @@ class NativeCall:
         self._plan = plan = _Plan()
         finish = partial(_finish, weakref.ref(plan))
         api = ctypes.pythonapi
-        addresses = [
-            ctypes.cast(each, ctypes.c_void_p).value or 0
-            for each in (
-                *(api.PyObject_Vectorcall, api.Py_DecRef, api.PyTuple_New, api.PyTuple_SetItem),
-                *(api.PyEval_SaveThread, api.PyEval_RestoreThread),
-                *(api.PyErr_Fetch, api.PyErr_Clear, api.PyErr_Restore),
-            )
-        ]
-        plan[0] = -1
-        plan[2], plan[3:7], plan[7], plan[11] = id(python), addresses[:4], id(np.ndarray), id(np.empty)
-        plan[19:21], plan[22], plan[23], plan[28] = addresses[4:6], id(False), id(True), id(finish)
-        plan[32:35] = addresses[6:]
-        plan.fixed = (python, np.ndarray, np.empty, empty, finish)
+        functions = {
+            **{"call": api.PyObject_Vectorcall, "drop": api.Py_DecRef, "new": api.PyTuple_New},
+            **{"put_item": api.PyTuple_SetItem, "save": api.PyEval_SaveThread, "restore": api.PyEval_RestoreThread},
+            **{"fetch": api.PyErr_Fetch, "clear": api.PyErr_Clear, "put": api.PyErr_Restore},
+        }
+        for field, function in functions.items():
+            setattr(plan, field, ctypes.cast(function, ctypes.c_void_p).value or 0)
+        plan.count, plan.path, plan.finish = -1, id(python), id(finish)
+        plan.no, plan.yes = id(False), id(True)
+        plan.fixed = (python, np.empty, empty, finish)
         make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
         self.function: Callable[..., Any] = make(("PyCFunction_NewEx", api))(
             ctypes.addressof(_method(name)), plan, None
@@ -595,67 +571,79 @@ class NativeCall:
     @property
     def taken(self) -> bool:
         """Whether a call runs kernels of several tasks; `record` refuses meanwhile."""
-        return bool(self._plan[_TAKEN])
+        return bool(self._plan.taken)
 
     def forget(self) -> None:
         """Send every call to the Python path."""
-        self._plan[0] = -1
-        self._plan[1] += 1
+        self._plan.count = -1
+        self._plan.generation += 1
 
     def record(
         self,
-        arguments: Sequence[np.ndarray[Any, Any]],
+        arguments: Sequence[object],
         results: Sequence[np.ndarray[Any, Any]],
         kernels: Sequence[PlannedKernel],
         alive: object = None,
         written: Sequence[np.ndarray[Any, Any]] = (),
         changes: int | None = None,
         scans: Sequence[PlannedScan] = (),
+        largest: Mapping[int, float] | None = None,
     ) -> bool | None:
         """Plan calls with arguments like these; returns whether they can be planned, `None` where that may be so later.
 
         Args:
+            arguments: arrays and numbers; a number must be the same object again, unless it is in `largest`.
             changes: `threads.CHANGES` when the slots were filled, if they depend on the number of threads.
             results: like those that a call makes and returns; without any it returns an empty tuple.
             alive: what the addresses in the slots point to.
             written: further arguments, into which the kernels write.
             scans: index tensors, of integer types that are `comparable`.
+            largest: place of a `float` that may differ -> its largest value.
         """
         every = (*arguments, *written)
         if not 1 <= len(every) <= MOST_ARGUMENTS or not (results or written) or len(results) > MOST_RESULTS:
             return False
-        nbytes = sum(array.nbytes for array in (*every, *results))
+        arrays = {place: value for place, value in enumerate(every) if isinstance(value, np.ndarray)}
+        nbytes = sum(array.nbytes for array in (*arrays.values(), *results))
         if not 1 <= len(kernels) <= MOST_KERNELS or nbytes > MOST_BYTES:
             return False
-        masks = [PLAIN] * len(arguments) + [PLAIN | _WRITABLE] * len(written)
-        pairs = list(zip(every, masks, strict=True))
-        if any(type(array) is not np.ndarray or array.flags.num & mask != mask for array, mask in pairs):
+        targets = range(len(arguments), len(every))
+        masks = {place: PLAIN | _WRITABLE if place in targets else PLAIN for place in arrays}
+        if any(type(each) is not np.ndarray or each.flags.num & masks[k] != masks[k] for k, each in arrays.items()):
             return False
-        dims = [_words(array.shape) for array in every]
-        records = _words(
-            word
-            for (array, mask), extents in zip(pairs, dims, strict=True)
-            for word in (id(array.dtype), array.ndim, ctypes.addressof(extents), mask, array.nbytes)
-        )
+        dims = {place: _words(array.shape) for place, array in arrays.items()}
+        rows: list[tuple[int, ...]] = []
+        for place, value in enumerate(every):
+            if isinstance(value, np.ndarray):
+                kind = (_ARRAY, id(np.ndarray), id(value.dtype), value.ndim)
+                rows.append((*kind, masks[place], ctypes.addressof(dims[place])))
+            elif largest and place in largest:
+                rows.append((_FLOAT, id(float), _bits(largest[place]), 0, 0, 0))
+            else:
+                rows.append((_SAME, id(value), 0, 0, 0, 0))
+        pairs = [(k, arrays[k].nbytes, j, arrays[j].nbytes) for k in targets for j in range(k) if j in arrays]
         makers = [(array.shape, array.dtype) for array in results]
-        shapes = _words(id(part) for maker in makers for part in maker)
-        patches = [_words(word for pair in kernel.sources.items() for word in pair) for kernel in kernels]
-        codes = _words(
-            word
-            for kernel, patch in zip(kernels, patches, strict=True)
-            for word in (
+        patches = [_rows(kernel.sources) for kernel in kernels]
+        codes = [
+            (
                 *(kernel.address, ctypes.addressof(kernel.slots), len(kernel.sources), ctypes.addressof(patch)),
                 *(kernel.tasks, kernel.threads, kernel.brief),
             )
-        )
-        looks = _words(
-            word
+            for kernel, patch in zip(kernels, patches, strict=True)
+        ]
+        looks = [
+            (scan.argument, address_of(DType(array.dtype.name)), array.size, scan.least, scan.most)
             for scan in scans
-            for array in (every[scan.argument],)
-            for word in (scan.argument, address_of(DType(array.dtype.name)), array.size, scan.least, scan.most)
-        )
-        types = [array.dtype for array in every]
-        kept = (dims, records, makers, shapes, patches, codes, looks, types, tuple(kernels), alive)
+            for array in (arrays[scan.argument],)
+        ]
+        shapes = [(id(shape), id(dtype)) for shape, dtype in makers]
+        tables = {
+            **{"arguments": rows, "shapes": shapes, "kernel_records": codes},
+            **{"pair_records": pairs, "scan_records": looks},
+        }
+        words = {name: _rows(table) for name, table in tables.items()}
+        same = [value.dtype if isinstance(value, np.ndarray) else value for value in every]
+        kept = (dims, same, makers, patches, words, tuple(kernels), alive)
         job = None
         if nbytes > HELD_BYTES or any(kernel.tasks != 1 for kernel in kernels):
             job = _job(kernels)
@@ -665,21 +653,21 @@ class NativeCall:
             return None
         try:
             plan = self._plan
-            if plan[_TAKEN] or (changes is not None and threads.CHANGES.value != changes):
+            if plan.taken or (changes is not None and threads.CHANGES.value != changes):
                 return None
             self.forget()
-            plan[_SHARED] = job is not None
+            plan.shared = job is not None
             if job is not None:
-                plan[17], plan[18] = ctypes.addressof(threads.CHANGES), threads.CHANGES.value
-                plan[21], plan[24] = id(job.acquire), id(job.release)
-                plan[25:28] = [job.place.state, job.place.run, job.place.wake]
-            plan[8], plan[9], plan[10] = ctypes.addressof(records), len(results), ctypes.addressof(shapes)
-            plan[11] = id(empty if any(array.nbytes >= SMALL_BYTES for array in results) else np.empty)
-            plan[12], plan[13], plan[14] = len(kernels), ctypes.addressof(codes), len(arguments)
-            plan[35], plan[36] = len(scans), ctypes.addressof(looks)
+                plan.changes, plan.changes_then = ctypes.addressof(threads.CHANGES), threads.CHANGES.value
+                plan.acquire, plan.release = id(job.acquire), id(job.release)
+                plan.state, plan.run, plan.wake = job.place.state, job.place.run, job.place.wake
+            for name, table in words.items():
+                setattr(plan, name, ctypes.addressof(table))
+            plan.empty = id(empty if any(array.nbytes >= SMALL_BYTES for array in results) else np.empty)
+            plan.results, plan.kernels, plan.pairs, plan.scans = len(results), len(kernels), len(pairs), len(looks)
             last = plan.kept, plan.job
             plan.kept, plan.job = kept, job
-            plan[0] = len(every)
+            plan.count = len(every)
         finally:
             self._lock.release()
         del last  # after the lock: what ends here may call this function
@@ -698,13 +686,13 @@ def _finish(reference: weakref.ref[_Plan]) -> None:
     plan = reference()
     assert plan is not None
     assert plan.job is not None
-    pool, kernel = plan.job.pool, plan.job.kernels[plan[_KERNEL]]
-    drop = plan[_DROP]
+    pool, kernel = plan.job.pool, plan.job.kernels[plan.kernel]
+    drop = plan.dropped
     try:
         if drop:
             pool.abandon()
         else:
-            pool.finish(plan[_ANSWER], kernel.threads)
+            pool.finish(plan.answer, kernel.threads)
     except BaseException:
         _give_back(plan)
         raise
@@ -714,14 +702,23 @@ def _finish(reference: weakref.ref[_Plan]) -> None:
 
 def _give_back(plan: _Plan) -> None:
     assert plan.job is not None
-    plan[_TAKEN] = 0
+    plan.taken = 0
     plan.job.release()
 
 
-def _words(values: Any) -> Any:
+def _words(values: Iterable[int]) -> Any:
     """A ctypes array of 64-bit words, at least one."""
     found = tuple(values)
     return (ctypes.c_int64 * max(1, len(found)))(*found)
+
+
+def _rows(table: Sequence[Sequence[int]]) -> Any:
+    """The words of a table, row by row."""
+    return _words(word for row in table for word in row)
+
+
+def _bits(value: float) -> int:
+    return ctypes.c_int64.from_buffer(ctypes.c_double(value)).value
 
 
 @cache
@@ -739,4 +736,4 @@ def _method(name: str) -> _MethodDef:
 @lru_cache(maxsize=1)
 def _entry() -> int:
     """The address of the compiled function."""
-    return kept("native", _TEXT).address("tc.native")
+    return kept("native", native_text()).address("tc.native")

@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, children, rebuild, walk
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, Read, Select, children, rebuild, walk
+from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import Box, Name, SizeExpr, constant, from_expr, index, nonnegative, to_expr
 
 from .stage import Stage
@@ -86,10 +87,10 @@ def value_of(stage: Stage, read: Read, boxes: Mapping[str, Box]) -> Operand | No
     Args:
         boxes: of all tensors.
     """
-    own = _indices(read)
+    own = index_names(read)
     for place in _around(stage.statement.value, read):
         plain = isinstance(place.operand if isinstance(place, Cast) else place, Read) and not reads_by_data(place)
-        if _indices(place) <= own and not plain and place.dtype is not DType.BOOL:
+        if index_names(place) <= own and not plain and place.dtype is not DType.BOOL:
             found = _at(stage, place, read, boxes)
             if found is not None:
                 return found
@@ -144,7 +145,7 @@ def _safe(expr: Expr, boxes: Mapping[str, Box], domains: Domains | None, known: 
         return expr
     value: Expr = expr
     for subscript, (low, high) in zip(expr.indices, boxes[expr.tensor].bounds, strict=False):
-        by_data = any(isinstance(node, Read) for node in walk(subscript))
+        by_data = has_read(subscript)
         where = from_expr(subscript)
         if not by_data and (domains is None or {where - low, high - 1 - where} <= known):
             continue
@@ -179,14 +180,10 @@ def _around(value: Expr, read: Read) -> Iterator[Expr]:
             yield from _around(child, read)
 
 
-def _indices(expr: Expr) -> set[str]:
-    return {node.name for node in walk(expr) if isinstance(node, IndexVar)}
-
-
 def reads_by_data(expr: Expr) -> bool:
     """Whether what an expression reads depends on elements of tensors; an expression that is a subscript reads them itself."""
     subscripts = (index for node in walk(expr) if isinstance(node, Read) for index in node.indices)
-    return any(isinstance(node, Read) for index in subscripts for node in walk(index))
+    return any(map(has_read, subscripts))
 
 
 def _with_conditions(value: Expr, tensor: str) -> Expr | None:
@@ -199,7 +196,7 @@ def _with_conditions(value: Expr, tensor: str) -> Expr | None:
     inside = [child for child in children(value) if _mentions(child, tensor)]
     if isinstance(value, Select):
         alone = all(node.tensor == tensor for node in walk(value) if isinstance(node, Read))
-        if alone and not any(isinstance(node, Read) for node in walk(value.condition)) and _is_choice(value):
+        if alone and not has_read(value.condition) and _is_choice(value):
             return value
     return _with_conditions(inside[0], tensor) if len(inside) == 1 else None
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tc_jupyter.program import Expr, IndexVar, Program, Statement, walk
+from tc_jupyter.program import Expr, IndexVar, Program, Statement
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import IndexRange, Ranges, from_expr
 
 from .inline import without_inlined
@@ -199,23 +200,6 @@ def _names(index: IndexRange) -> frozenset[str]:
     return frozenset() if index.lower is None or index.upper is None else frozenset((index.upper - index.lower).names)
 
 
-def has_classes(program: Program) -> bool:
-    """Whether the class of a call depends on its sizes."""
-    return any(statement.reduction_indices or _turns(statement) for statement in program.statements)
-
-
-def few_sizes(program: Program, ranges: Ranges) -> Mapping[str, int]:
-    """Sizes that the class of a call depends on only up to a number, with that number, in programs without `has_classes`."""
-    return {
-        size: pixels.FEW
-        for statement in program.statements
-        if pixels.needs_values_apart(statement)
-        for index in ranges.indices[statement.name]
-        if index.index in _last_indices(statement) | _places(statement)
-        for size in _names(index)
-    }
-
-
 def _places(statement: Statement) -> set[str]:
     """The index of the elements whose values are computed apart, unless they are put elsewhere."""
     apart = pixels.needs_values_apart(statement) and not _turns(statement)
@@ -227,7 +211,9 @@ def _turns(statement: Statement) -> bool:
     if statement.reduction_indices or len(statement.output_indices) < 2:
         return False
     last = statement.output_indices[-1].name
-    moving = [[_mentions(subscript, last) for subscript in read.indices] for read in statement.reads() if read.indices]
+    moving = [
+        [last in index_names(subscript) for subscript in read.indices] for read in statement.reads() if read.indices
+    ]
     return any(any(others) and not end for *others, end in moving)
 
 
@@ -242,7 +228,7 @@ def _last_indices(statement: Statement) -> set[str]:
 
 def _reduces_rows(statement: Statement, index: str) -> bool:
     """Whether a reduction runs along rows of what it reads, the same ones in all reads."""
-    places = {read.indices for read in statement.reads() if any(_mentions(each, index) for each in read.indices)}
+    places = {read.indices for read in statement.reads() if any(index in index_names(each) for each in read.indices)}
     return len(places) == 1 and all(_is_index(last, index) for *_, last in places)
 
 
@@ -251,17 +237,15 @@ def _is_pixel(statement: Statement, index: str) -> bool:
     if not statement.output_indices:
         return False
     row = statement.output_indices[-1].name
-    found = [read.indices for read in statement.reads() if any(_mentions(each, row) for each in read.indices)]
+    found = [read.indices for read in statement.reads() if any(row in index_names(each) for each in read.indices)]
     ends = [where[-2:] for where in found if len(where) > 1]
-    return len(ends) == len(found) > 0 and all(_mentions(place, row) and _is_index(last, index) for place, last in ends)
+    return len(ends) == len(found) > 0 and all(
+        row in index_names(place) and _is_index(last, index) for place, last in ends
+    )
 
 
 def _is_index(subscript: Expr, index: str) -> bool:
     return isinstance(subscript, IndexVar) and subscript.name == index
-
-
-def _mentions(subscript: Expr, index: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == index for node in walk(subscript))
 
 
 def _whole(value: int) -> int:
@@ -321,7 +305,7 @@ def _is_window(statement: Statement, index: str) -> bool:
     """Whether a subscript combines `index` with another index."""
     for read in statement.reads():
         for subscript in read.indices:
-            names = {node.name for node in walk(subscript) if isinstance(node, IndexVar)}
+            names = index_names(subscript)
             if index in names and len(names) > 1:
                 return True
     return False
@@ -332,7 +316,7 @@ def _is_strided(statement: Statement, index: str) -> bool:
     if statement.output_indices[-1].name != index:
         return False
     reads = [read.indices for read in statement.reads() if read.indices]
-    beside = [where for where in reads if not any(_mentions(each, index) for each in where)]
+    beside = [where for where in reads if not any(index in index_names(each) for each in where)]
     steps = {step_of(from_expr(where[-1]), index) for where in reads}
     return bool(beside) and not steps <= {None, 0, 1}
 

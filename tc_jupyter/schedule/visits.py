@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tc_jupyter.program import Binary, Call, Cast, Const, Expr, IndexVar, Read, Select, Size, Unary, walk
+from tc_jupyter.program.integers import has_read
 from tc_jupyter.ranges import (
     Choice,
     Condition,
@@ -443,9 +444,7 @@ def _reached(
         return _reached(child, read, roots, sizes, count)
 
     def holds(condition: Expr, positive: bool) -> NDArray[np.bool_]:
-        if any(isinstance(node, Read) for node in walk(condition)) or any(
-            node.dtype.is_float for node in walk(condition)
-        ):
+        if has_read(condition) or any(node.dtype.is_float for node in walk(condition)):
             return np.ones(count, bool)
         value = evaluate(condition, roots, sizes, count) != 0
         return value if positive else ~value

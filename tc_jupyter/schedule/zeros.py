@@ -12,6 +12,7 @@ whole tiles, adds nothing of the next part, and what the last part adds beyond `
 from __future__ import annotations
 
 from tc_jupyter.program import Binary, Cast, Expr, IndexVar, Read, Statement, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.ranges import from_expr
 
 from .stage import IterVar, Split, Stage, StageGraph
@@ -37,7 +38,7 @@ def adds_zeros(graph: StageGraph, stage: Stage) -> bool:
 
 def _is_zero_behind(graph: StageGraph, stage: Stage, read: Read, inner: set[str]) -> bool:
     """Whether a factor is zero beyond the end of each of these reductions."""
-    names = {node.name for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
+    names = {name for index in read.indices for name in index_names(index)}
     if not inner <= names or not all(_ends_with(graph, stage, read, stage.root(axis)) for axis in inner):
         return False
     return _is_filled_up(graph, read.tensor) or all(

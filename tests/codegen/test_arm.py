@@ -86,7 +86,7 @@ def test_waiting_loops_yield(triple, monkeypatch):
     text = assembly(threads.pool_text(), triple)
     assert text.count("\tyield") == 3
     assert "cntvct_el0" in text.lower()  # the clock that programs may read
-    assert "tc.native" in assembly(native_call._TEXT, triple)
+    assert "tc.native" in assembly(native_call.native_text(), triple)
 
 
 def test_systems_that_share_a_cache_keep_their_own_code(monkeypatch):
@@ -103,6 +103,6 @@ def test_systems_that_share_a_cache_keep_their_own_code(monkeypatch):
     for triple in TRIPLES:
         monkeypatch.setattr(jit, "host", lambda triple=triple: (triple, "", ()))
         with pytest.raises(Found) as caught:
-            kept.kept("native", native_call._TEXT)
+            kept.kept("native", native_call.native_text())
         found.add(caught.value.args)
     assert len(found) == 2

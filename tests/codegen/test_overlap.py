@@ -10,11 +10,10 @@ import pytest
 
 from tc_jupyter.codegen.llvm import emit_llvm
 from tc_jupyter.codegen.llvm.overlap import overlap
-from tc_jupyter.codegen.llvm.prepare import map_block
 from tc_jupyter.function import compile
 from tc_jupyter.loops import Allocate, Block, Buffer, Check, If, Store, walk_statements
 from tc_jupyter.loops.interpret import interpret
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import mapped_block, with_blocks, with_body
 from tc_jupyter.program import Select, Size, children, int64, rebuild
 from tests.codegen.llvm_kernels import F32, ISAS, add, compare, const, kernel, least, loop, mul, op, read, target, var
 
@@ -99,7 +98,7 @@ def test_full_tiles_have_constant_lengths_and_no_conditions(guarded):
 def test_a_processor_with_free_masks_keeps_masks_but_in_windows_with_a_counter():
     counted, plain = windows(), replace(target("avx2"), features=frozenset({"avx2"}))
     free = replace(plain, features=frozenset({"avx512vl", "avx512bw"}))
-    written_out = replace(counted, body=map_block(counted.body, lambda expr: int64(2) if expr == K else expr))
+    written_out = replace(counted, body=mapped_block(counted.body, lambda expr: int64(2) if expr == K else expr))
     for made, expected in ((counted, [True, True]), (unrolled(written_out), [True, False])):
         texts = [emit_llvm(made, each).text for each in (plain, free)]
         assert [" >= 16\n" in text for text in texts] == expected
@@ -132,7 +131,7 @@ def replaced(block, width, window):
             return {"W": width, "K": window}.get(expr.name, expr)
         return rebuild(expr, tuple(rule(child) for child in children(expr)))
 
-    return map_block(block, rule)
+    return mapped_block(block, rule)
 
 
 def unchanged(body, role="output") -> bool:

@@ -9,8 +9,8 @@ from llvm_kernels import add, least, loop, mul, op, read, size, var
 import tc_jupyter as tc
 from tc_jupyter.codegen.llvm.polynomial import as_expr, constant_value, polynomial
 from tc_jupyter.codegen.llvm.prefetch import SOON, next_panel, next_rows
-from tc_jupyter.codegen.llvm.prepare import substitute
 from tc_jupyter.loops import Block, Store
+from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import DType, Size, int64, rewrite
 from tc_jupyter.runtime.cpu import cpu_target
 from tc_jupyter.schedule import Target

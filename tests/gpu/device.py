@@ -21,13 +21,13 @@ def on_gpu(functions: Mapping[str, Function], arrays: Mapping[str, Any]) -> list
 
 
 def called_on_gpu(function: Function, arrays: list[Any]) -> list[np.ndarray]:
-    """The results of the second of two calls, which repeats the first (see `runtime.repeated`).
+    """The results of the third of three calls, which follows the recipe of the second (see `runtime.recipe`).
 
     CuPy has no `bfloat16`; a def with such a tensor is called with tensors of PyTorch.
     """
     dtypes = [tensor.dtype for tensor in function.program.tensors]
     to, back = (_torch, _from_torch) if DType.BFLOAT16 in dtypes else (_cupy, _from_cupy)
-    for _ in range(2):
+    for _ in range(3):
         found = function(*(to(each) if isinstance(each, np.ndarray) and each.ndim else each for each in arrays))
     return [back(each) for each in (found if isinstance(found, tuple) else (found,))]
 

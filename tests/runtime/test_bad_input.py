@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.runtime import fast_call, kernel, launch
+from tc_jupyter.runtime import kernel, launch, recipe
 
 pytest.importorskip("llvmlite")
 
@@ -28,14 +28,15 @@ def test_no_memory_for_packed_operands(text, monkeypatch):
     # rows are longer than those that are read where they lie
     shapes = [(9, 5), (5, 300)] if text is PRODUCT else [(2, 9, 5), (2, 5, 300)]
     arrays = [np.ones(shape, np.float32) for shape in shapes]
-    monkeypatch.setattr(fast_call, "aligned_empty", none_left)
-    for _ in range(3):  # the short way finds no memory and leaves the call to the general one
+    monkeypatch.setattr(recipe, "aligned_empty", none_left)
+    for _ in range(3):  # the recipe finds no memory and leaves the call to the general path
         np.testing.assert_array_equal(function(*arrays), 5)
     monkeypatch.setattr(launch, "aligned_empty", none_left)
     monkeypatch.setattr(kernel, "aligned_empty", none_left)
-    for _ in range(2):
+    others = [np.ones((*shapes[0][:-2], 10, 5), np.float32), arrays[1]]
+    for _ in range(2):  # what is planned has its memory already
         with pytest.raises(tc.CallError, match="TC612"):
-            function(*arrays)
+            function(*others)
 
 
 def test_subnormal_numbers_are_kept():

@@ -15,8 +15,8 @@ from tc_jupyter.program import DType, int64
 from tc_jupyter.runtime import nvrtc
 from tc_jupyter.runtime.memory import aligned_empty, empty
 
-FREE = "def f(int64 n, int64 m) -> (Y) { Y(i, j) = i * j where i in 0:n, j in 0:m }"
-OFFSET = "def f(int64 n, int64 m) -> (Y) { Y(i, j) = i * j where i in 0:n, j in 0:m-5 }"
+FREE = "def f(int64 n, int64 m) -> (Y) { Y(i, j) = i - j where i in 0:n, j in 0:m }"
+OFFSET = "def f(int64 n, int64 m) -> (Y) { Y(i, j) = i - j where i in 0:n, j in 0:m-5 }"
 SUM = "def f(int64 n, int64 m) -> (Y) { Y +=! i * j where i in 0:n, j in 0:m }"
 DEEP = "def f(int64 n, int64 m) -> (Y) { Y +=! i * j * k where i in 0:n, j in 0:n, k in 0:m }"
 needs_nvrtc = pytest.mark.skipif(nvrtc.available() is not None, reason="NVRTC is not installed")

@@ -18,6 +18,7 @@ import pytest
 import tc_jupyter as tc
 from tc_jupyter.runtime import native_call, threads
 from tc_jupyter.runtime.native_call import MOST_BYTES, NativeCall, PlannedKernel
+from tc_jupyter.runtime.recipe import Recipe
 
 pytest.importorskip("llvmlite")
 if not native_call.available():
@@ -30,6 +31,7 @@ def two(float(M,N) X) -> (s, T) { s(i) +=! X(i,j)  T(j,i) = X(i,j) }
 def softmax(float(N) X) -> (Y) { E(i) = exp(X(i))  s +=! E(i)  Y(i) = E(i) / s }
 def window(float(N) X, float(K) W) -> (Y) { Y(i) +=! X(i+k) * W(k) }
 def scaled(float(N) X, float a) -> (Y) { Y(i) = a * X(i) }
+def shifted(float(N) X, int n, bool on) -> (Y) { Y(i) = on ? X(i) + n : 0 }
 def sums(float(N) X) -> (Y, s) { Y(i) += X(i)  s += X(i) }
 def heavy(float(N) X) -> (Y) { Y(i) = tanh(X(i)) * tanh(X(i) + 1) }
 """
@@ -63,19 +65,20 @@ def writing(function):
 def python_calls(call, monkeypatch):
     """Counts the calls that take the Python path from now on."""
     count = []
-    dispatcher = getattr(call, "_call", call).__self__.fixed[0]
-    for name in ("variants", "missing", "foreign"):
-        old = dispatcher.__globals__[name]
-        if name == "variants":
-            spied = type("Spied", (dict,), {"get": lambda self, key: count.append(1) or dict.get(self, key)})(old)
-        else:
-            spied = lambda *args, old=old: count.append(1) or old(*args)  # noqa: E731
-        monkeypatch.setitem(dispatcher.__globals__, name, spied)
+    plan = getattr(call, "_call", call).__self__
+    real = plan.fixed[0]
+
+    def python(*args):
+        count.append(1)
+        return real(*args)
+
+    monkeypatch.setattr(plan, "path", id(python))
+    monkeypatch.setattr(plan, "fixed", (python, *plan.fixed))
     return count
 
 
 def planned(function):
-    return function._call.__self__[0] >= 0
+    return function._call.__self__.count >= 0
 
 
 EXPECTED = [
@@ -211,10 +214,29 @@ def test_conditions_on_sizes_stay_checked(module):
             module.window(w, x)
 
 
-def test_numbers_and_large_arrays_keep_the_python_path(module):
+def test_numbers_are_read_by_the_native_entry_point(module, monkeypatch):
     x = floats(16)
-    assert not hasattr(module.scaled._call, "__self__")
-    np.testing.assert_allclose(module.scaled(x, 2.0), 2 * x)
+    for _ in range(3):
+        module.scaled(x, 2.0)
+    count = python_calls(module.scaled, monkeypatch)
+    for number in (3.0, -0.1, float("nan"), float("-0.0"), 1e-50):
+        np.testing.assert_array_equal(module.scaled(x, number), np.float32(number) * x)
+    assert count == []
+    for number in (3, True, np.float32(3), float("inf")):
+        np.testing.assert_array_equal(module.scaled(x, number), np.float32(number) * x)
+    with pytest.raises(tc.CallError, match="TC607"):
+        module.scaled(x, 1e39)
+    assert len(count) >= 5
+    for _ in range(4):
+        found = module.shifted(x, 2, True)
+    count = python_calls(module.shifted, monkeypatch)
+    np.testing.assert_array_equal(module.shifted(x, 2, True), found)
+    assert count == []
+    np.testing.assert_array_equal(module.shifted(x, 3, True), x + 3)
+    np.testing.assert_array_equal(module.shifted(x, 2, False), 0 * x)
+
+
+def test_large_arrays_keep_the_python_path(module):
     large = floats(MOST_BYTES)
     for _ in range(4):
         module.add(large, large)
@@ -233,9 +255,8 @@ def test_a_new_size_is_planned_when_it_comes_twice(module, monkeypatch):
 
 
 def test_sizes_that_alternate_are_not_planned_again_and_again(module, monkeypatch):
-    kind = type(module.add._call.__self__.fixed[0].__globals__["watch"].__self__)
-    plans, old = [], kind._planned
-    monkeypatch.setattr(kind, "_planned", lambda self, args: plans.append(1) or old(self, args))
+    plans, old = [], Recipe.plan
+    monkeypatch.setattr(Recipe, "plan", lambda *args: plans.append(1) or old(*args))
     arrays = [floats(size) for size in (5, 6)]
     for _ in range(2000):
         for x in arrays:
@@ -338,7 +359,7 @@ def test_threads_share_a_plan_of_several_tasks(module, number_of_threads):
     assert failures == []
     job = module.heavy._call.__self__.job
     assert not job.pool.busy.locked()
-    assert module.heavy._call.__self__[native_call._TAKEN] == 0
+    assert module.heavy._call.__self__.taken == 0
 
 
 def test_a_taken_plan_is_not_replaced(module, number_of_threads):
@@ -348,11 +369,11 @@ def test_a_taken_plan_is_not_replaced(module, number_of_threads):
         module.heavy(x)
     plan = module.heavy._call.__self__
     job = plan.job
-    plan[native_call._TAKEN] = 1
+    plan.taken = 1
     for _ in range(4):
         np.testing.assert_allclose(module.heavy(x[1:]), heavy(x[1:]), rtol=1e-5)
     assert plan.job is job
-    plan[native_call._TAKEN] = 0
+    plan.taken = 0
     for _ in range(4):
         module.heavy(x[1:])
     assert plan.job is not job
@@ -380,7 +401,7 @@ def test_an_interrupt_gives_plan_and_pool_back(module, monkeypatch, number_of_th
     assert interrupts == 1
     monkeypatch.undo()
     plan = module.heavy._call.__self__
-    assert plan[native_call._TAKEN] == 0
+    assert plan.taken == 0
     assert not plan.job.pool.busy.locked()
     before = sys.getrefcount(x)
     for _ in range(20):
@@ -420,7 +441,7 @@ def test_real_interrupts_at_any_moment(module, number_of_threads, count, interru
         except KeyboardInterrupt:
             interrupts += 1
         other.join()
-        assert plan[native_call._TAKEN] == 0
+        assert plan.taken == 0
         assert not plan.job.pool.busy.locked()
     assert interrupts == 100
     np.testing.assert_allclose(module.heavy(x), heavy(x), rtol=1e-5)
@@ -457,7 +478,7 @@ def test_a_plan_that_changes_while_the_pool_is_taken_is_left(module, number_of_t
                 module.heavy(y)
         return plan.job.pool.busy.acquire(blocking)
 
-    plan[21] = id(acquire)
+    plan.acquire = id(acquire)
     np.testing.assert_allclose(module.heavy(x), heavy(x), rtol=1e-5)
     assert taken
     assert not plan.job.pool.busy.locked()
@@ -497,7 +518,9 @@ def test_a_plan_that_changes_while_results_are_made_is_left(monkeypatch):
     x, ran = np.zeros(4, np.float32), []
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     code = kind(lambda slots, index, thread: ran.append(1))
-    kernel = PlannedKernel(ctypes.cast(code, ctypes.c_void_p).value, (ctypes.c_int64 * 2)(), {0: 0, 1: 1})
+    kernel = PlannedKernel(
+        ctypes.cast(code, ctypes.c_void_p).value, (ctypes.c_int64 * 2)(), [(0, 0, False), (1, 1, False)]
+    )
     assert native.record([x], [np.zeros(4, np.float32), np.zeros(2, np.float32)], [kernel])
     first, second = native.function(x)
     assert (first.shape, second.shape) == ((4,), (2,))
@@ -507,7 +530,7 @@ def test_a_plan_that_changes_while_results_are_made_is_left(monkeypatch):
         native.forget()
         return np.zeros(shape, dtype)
 
-    native._plan[11] = id(empty)
+    native._plan.empty = id(empty)
     assert native.function(x) == "python"
     assert ran == [1]
     assert native.function(x) == "python"

@@ -39,7 +39,8 @@ from tc_jupyter.loops import (
     Store,
     walk_statements,
 )
-from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary, walk
+from tc_jupyter.program import Binary, Call, Cast, Const, DType, Expr, IndexVar, Read, Select, Size, Unary
+from tc_jupyter.program.integers import index_names
 
 from . import helpers
 from .helpers import C_TYPES, FUNCTIONS, LIBRARY, literal, suffix_of
@@ -469,9 +470,7 @@ def _is_independent(loop: For) -> bool:
     inside = [stmt for stmt in walk_statements(loop.body) if isinstance(stmt, Store)]
     local = {stmt.buffer.name for stmt in walk_statements(loop.body) if isinstance(stmt, Allocate)}
     outer = [stmt for stmt in inside if stmt.buffer not in local]
-    own = [
-        any(isinstance(node, IndexVar) and node.name == loop.var for i in s.indices for node in walk(i)) for s in outer
-    ]
+    own = [any(loop.var in index_names(i) for i in s.indices) for s in outer]
     return bool(outer) and all(own)
 
 

@@ -33,7 +33,8 @@ from tc_jupyter.loops import (
     sub_blocks,
     walk_statements,
 )
-from tc_jupyter.program import DType, Expr, IndexVar, Read, walk
+from tc_jupyter.program import DType, Read, walk
+from tc_jupyter.program.integers import index_names
 
 SEQUENTIAL = frozenset({"serial", "unroll", "parallel"})
 MOVABLE = SEQUENTIAL | {"vectorize"}
@@ -88,7 +89,7 @@ def _hoisted(loop: For) -> Stmt:
         return loop
     reads = {node.tensor for node in walk(inner.condition) if isinstance(node, Read)}
     collective = any(isinstance(stmt, Barrier | Intrinsic) for stmt in walk_statements(inner.then))
-    if _mentions(inner.condition, {loop.var}) or reads & _written(inner.then) or collective:
+    if (index_names(inner.condition) & {loop.var}) or reads & _written(inner.then) or collective:
         return loop
     return If(inner.condition, Block((replace(loop, body=inner.then),)))
 
@@ -134,7 +135,7 @@ def _fits(store: Store, loop: For, bound: set[str], buffers: dict[str, Buffer]) 
     buffer = buffers.get(store.buffer)
     if buffer is None or buffer.scope not in ("argument", "global", "shared") or store.reduce is None or store.atomic:
         return False
-    if buffer.dtype is DType.BOOL or any(_mentions(expr, bound) for expr in store.indices):
+    if buffer.dtype is DType.BOOL or any((index_names(expr) & bound) for expr in store.indices):
         return False
     touched = sum(_touches(stmt, store.buffer) for stmt in walk_statements(Block((loop,))))
     changed = {node.tensor for expr in store.indices for node in walk(expr) if isinstance(node, Read)} & _written(
@@ -146,10 +147,6 @@ def _fits(store: Store, loop: For, bound: set[str], buffers: dict[str, Buffer]) 
 def _touches(stmt: Stmt, buffer: str) -> int:
     reads = sum(node.tensor == buffer for expr in expressions(stmt) for node in walk(expr) if isinstance(node, Read))
     return reads + (isinstance(stmt, Store) and stmt.buffer == buffer)
-
-
-def _mentions(expr: Expr, names: set[str]) -> bool:
-    return any(isinstance(node, IndexVar) and node.name in names for node in walk(expr))
 
 
 def _written(block: Block) -> set[str]:

@@ -51,6 +51,7 @@ from tc_jupyter.loops import (
     walk_statements,
 )
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.schedule import Target
 
 from .accumulators import in_registers
@@ -68,7 +69,6 @@ from .expressions import (
     extremum,
     index,
     is_narrow,
-    mentions,
     nonnegative,
     show,
     value,
@@ -673,7 +673,7 @@ class _Emitter:
         scope = self.scope
         before = (scope.variables.get(loop.var), self.scope.ranges, self.varying, loop.var in scope.nonnegative)
         quotients = scope.quotients
-        scope.quotients = {expr: text for expr, text in quotients.items() if not mentions(expr, loop.var)}
+        scope.quotients = {expr: text for expr, text in quotients.items() if loop.var not in index_names(expr)}
         name = self.names.fresh(loop.var)
         if nonnegative(loop.min, scope):
             scope.nonnegative.add(loop.var)

@@ -30,7 +30,6 @@ from tc_jupyter.program import (
     Size,
     Unary,
     int64,
-    walk,
 )
 
 from .launch import Range, bounds
@@ -154,11 +153,6 @@ def is_index(expr: Expr) -> bool:
         case Read() | Cast():
             return False
     assert_never(expr)
-
-
-def mentions(expr: Expr, var: str) -> bool:
-    """Whether an expression depends on an index."""
-    return any(isinstance(node, IndexVar) and node.name == var for node in walk(expr))
 
 
 def nonnegative(expr: Expr, scope: Scope) -> bool:

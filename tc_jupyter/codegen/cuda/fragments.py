@@ -22,7 +22,7 @@ Source: PTX ISA, "Matrix multiply-accumulate operation using mma instruction"; C
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeVar
@@ -47,6 +47,7 @@ from tc_jupyter.loops import (
     with_blocks,
 )
 from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, factors_of, int64, rewrite, walk
+from tc_jupyter.program.integers import index_names, times
 
 from .launch import Range, bounds, loop_range
 from .primitives import fragment_depth
@@ -163,11 +164,11 @@ def _product(loops: tuple[For, ...], store: Store) -> tuple[Read, Read, tuple[st
         raise _NoFragments
     depth = fragment_depth(factors[0].dtype)
     tile = {loop.var: loop for loop in loops[-3:]}
-    (k,) = (_only_one([name for name in tile if not _mentions(store.indices, name)]),)
+    (k,) = (_only_one([name for name in tile if name not in _names(store.indices)]),)
     m = _only_one([n for n in tile if n != k and bounds(tile[n].extent, {}) == (ROWS, ROWS)])
     n = _only_one([each for each in tile if each not in (k, m)])
-    left = _only_one([read for read in factors if _mentions(read.indices, m)])
-    right = _only_one([read for read in factors if _mentions(read.indices, n)])
+    left = _only_one([read for read in factors if m in _names(read.indices)])
+    right = _only_one([read for read in factors if n in _names(read.indices)])
     wanted = {n: COLUMNS, k: depth}
     if left is right or any(bounds(tile[name].extent, {}) != (size, size) for name, size in wanted.items()):
         raise _NoFragments
@@ -183,11 +184,11 @@ def _only_one(found: list[T]) -> T:
 
 def _dimension(indices: tuple[Expr, ...], name: str) -> int:
     """The only dimension in whose subscript a variable is."""
-    return _only_one([number for number, each in enumerate(indices) if _mentions((each,), name)])
+    return _only_one([number for number, each in enumerate(indices) if name in index_names(each)])
 
 
-def _mentions(exprs: tuple[Expr, ...], name: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == name for expr in exprs for node in walk(expr))
+def _names(exprs: Iterable[Expr]) -> frozenset[str]:
+    return frozenset[str]().union(*map(index_names, exprs))
 
 
 # --- dimensions of one element ---------------------------------------------------------------------------------------
@@ -287,7 +288,7 @@ class _Rewriter:
             if isinstance(n, Read)
         ]
         stores = [(stmt.buffer, stmt.indices) for stmt in walk_statements(loop.body) if isinstance(stmt, Store)]
-        return any(name in self.matrices and _mentions(where, loop.var) for name, where in (*reads, *stores))
+        return any(name in self.matrices and loop.var in _names(where) for name, where in (*reads, *stores))
 
     # --- a product of a tile -----------------------------------------------------------------------------------------
 
@@ -335,7 +336,7 @@ class _Rewriter:
                 raise _NoFragments
             counts.append(int(extent.value) // size)
         starts = {
-            variable: _times(size, IndexVar(variable)) if count > 1 else int64(0)
+            variable: times(int64(size), IndexVar(variable)) if count > 1 else int64(0)
             for variable, size, count in zip((row.name, column.name), matrix.tile, counts, strict=True)
         }
         rule = variables(starts)
@@ -381,7 +382,7 @@ class _Rewriter:
         if not accesses or any(self.matrices[n].role != "accumulator" for n, _ in self.accesses(inner.body)):
             return None
         row, column = outer, inner
-        if all(_mentions((at[0],), inner.var) for at in accesses):
+        if all(inner.var in index_names(at[0]) for at in accesses):
             row, column = inner, outer
         if not all(_coefficient(at[0], row.var) == 1 and _coefficient(at[1], column.var) == 1 for at in accesses):
             return None
@@ -414,7 +415,7 @@ class _Rewriter:
             if count > 1:
                 tile = f"{loop.var}.tile"
                 around.append(replace(loop, var=tile, extent=int64(count), kind="unroll"))
-                here = Binary("+", here, _times(size, IndexVar(tile)), DType.INT64)
+                here = Binary("+", here, times(int64(size), IndexVar(tile)), DType.INT64)
                 values[loop.var] = here
             if loop.extent != int64(count * size):
                 tests.append(Binary("<", here, loop.extent, DType.BOOL))
@@ -468,10 +469,6 @@ def _source(value: Expr) -> Read | None:
     return value if isinstance(value, Read) else None
 
 
-def _times(factor: int, value: Expr) -> Expr:
-    return Binary("*", int64(factor), value, DType.INT64)
-
-
 def _coefficient(expr: Expr, name: str) -> int | None:
     """The factor of a variable in a sum; `None` where it stands elsewhere."""
     match expr:
@@ -484,7 +481,7 @@ def _coefficient(expr: Expr, name: str) -> int | None:
             inner = _coefficient(other, name)
             return None if inner is None else int(number) * inner
         case _:
-            return None if _mentions((expr,), name) else 0
+            return None if name in index_names(expr) else 0
 
 
 def _is_multiple(expr: Expr, number: int) -> bool:

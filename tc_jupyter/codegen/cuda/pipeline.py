@@ -46,7 +46,8 @@ from tc_jupyter.loops import (
     with_blocks,
     with_expressions,
 )
-from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, int64, rewrite, walk
+from tc_jupyter.program import Binary, Cast, Const, DType, Expr, IndexVar, Read, Select, int64, rewrite
+from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule import GPU_AXES
 
 from .expressions import Scope, divisor, padded
@@ -169,7 +170,9 @@ def _asynchronous(stmt: Stmt, buffers: Buffers, scope: Scope) -> Stmt | None:
         case Block(body=(inner,)):
             changed = _asynchronous(inner, buffers, scope)
             return None if changed is None else replace(stmt, body=(changed,))
-        case For(kind="vectorize", body=Block(body=(If(otherwise=None) as guard,))) if not _mentions(guard, stmt.var):
+        case For(kind="vectorize", body=Block(body=(If(otherwise=None) as guard,))) if stmt.var not in index_names(
+            guard.condition
+        ):
             return _asynchronous(If(guard.condition, Block((replace(stmt, body=guard.then),))), buffers, scope)
         case For(kind="vectorize", body=Block(body=(Store() as store,))) if isinstance(stmt.extent, Const):
             return _vector(stmt, store, int(stmt.extent.value), buffers, scope)
@@ -183,10 +186,6 @@ def _asynchronous(stmt: Stmt, buffers: Buffers, scope: Scope) -> Stmt | None:
             return _copy(stmt, "", 1, buffers, scope)
         case _:
             return None
-
-
-def _mentions(guard: If, name: str) -> bool:
-    return any(isinstance(node, IndexVar) and node.name == name for node in walk(guard.condition))
 
 
 def _vector(loop: For, store: Store, lanes: int, buffers: Buffers, scope: Scope) -> Stmt | None:
@@ -244,7 +243,7 @@ def _parts(store: Store) -> tuple[list[Expr], Read | None]:
         tests, value = _conjunction(value.condition), value.then
     if isinstance(value, Cast) and value.dtype is value.operand.dtype.compute:
         value = value.operand
-    by_data = any(isinstance(node, Read) for test in tests for node in walk(test))
+    by_data = any(map(has_read, tests))
     return tests, value if isinstance(value, Read) and not by_data else None
 
 
@@ -276,7 +275,7 @@ def _first(expr: Expr, lane: str, scope: Scope) -> int:
 
 def _is_uniform(test: Expr, lane: str, width: int, scope: Scope) -> bool:
     """Whether a comparison has one answer for all lanes of an aligned vector."""
-    if not any(isinstance(node, IndexVar) and node.name == lane for node in walk(test)):
+    if lane not in index_names(test):
         return True
     if not (isinstance(test, Binary) and test.op in ("<", ">=") and steps_of(test.right, lane) == 0):
         return False

@@ -15,8 +15,9 @@ from math import gcd
 
 from tc_jupyter.loops import Buffer, For, Store
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rewrite
+from tc_jupyter.program.integers import index_names
 
-from .expressions import Scope, divisor, in_one_dimension, mentions, padded, position
+from .expressions import Scope, divisor, in_one_dimension, padded, position
 from .literals import C_TYPES
 
 
@@ -131,7 +132,7 @@ def _access(read: Read, loop: For, total: int, scope: Scope) -> Access | None:
         (place.buffer, read.indices) if place.dimensional else in_one_dimension(place.buffer, read.indices)
     )
     *outer, last = indices
-    if any(mentions(expr, loop.var) for expr in outer) or steps_of(last, loop.var) != 1:
+    if any(loop.var in index_names(expr) for expr in outer) or steps_of(last, loop.var) != 1:
         return None
 
     def at_start(expr: Expr) -> Expr | None:
@@ -159,7 +160,7 @@ def steps_of(expr: Expr, var: str) -> int | None:
             inner = steps_of(other, var)
             return None if inner is None else inner * int(number)
         case _:
-            return None if mentions(expr, var) else 0
+            return None if var in index_names(expr) else 0
 
 
 def _folded(expr: Expr) -> Expr:

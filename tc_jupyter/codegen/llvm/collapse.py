@@ -30,10 +30,11 @@ from dataclasses import dataclass, replace
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Kernel, Stmt, Store, sub_blocks, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Expr, IndexVar, Read, int64, rewrite
+from tc_jupyter.program.integers import plus, times
 from tc_jupyter.schedule import Target
 
 from .polynomial import constant_value, mentions
-from .prepare import accesses, natural, plus, times
+from .prepare import accesses, natural
 from .strips import cut, is_stream, native_lanes
 
 Buffers = Mapping[str, Buffer]

@@ -15,11 +15,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from tc_jupyter.program import DType, Expr, int64
+from tc_jupyter.program.integers import has_read, plus
 
 from . import arith
 from .builder import Lines, Value, index
 from .polynomial import constant_value
-from .prepare import has_read, largest, plus
+from .prepare import largest
 from .state import Counted, Level, Moved, State
 
 SCALES = (1, 2, 4, 8)

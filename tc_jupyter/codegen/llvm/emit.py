@@ -1,8 +1,8 @@
 """Loop IR -> LLVM IR: loops become blocks, vectorised loops become vectors, parallel loops become tasks.
 
-Comes in: a `Kernel` and a CPU `Target`. Goes out: `KernelSource` with LLVM text. The kernel is rewritten first, one pass after the
-other, each in a file of its own; then one walk prints scalar and vector code alike (`module.py`, and the chain of classes that
-`state.py` lists).
+Comes in: a `Kernel` and a CPU `Target`. Goes out: `KernelSource` with LLVM text. The kernel is rewritten first, by the passes that
+`PASSES` lists, in files of their own; then one walk prints scalar and vector code alike (`module.py`, and the chain of classes
+that `state.py` lists).
 
 Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is two loads, a broadcast and a fused multiply-add of
 `<32 x float>`, which is two registers of AVX-512 or eight of NEON.
@@ -10,18 +10,21 @@ Worked example: `C[i, j] += A[i, k] * B[k, j]` in `for j in 0:32 (vectorize)` is
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tc_jupyter.codegen.source import KernelSource
 from tc_jupyter.diagnostics import NO_SPAN, CompileError, Diagnostic, SourceText, render
 from tc_jupyter.diagnostics.codes import DEVICE_LIMIT
-from tc_jupyter.loops import Allocate, Block, Kernel, expand, walk_statements
+from tc_jupyter.loops import Allocate, Block, Buffer, Kernel, expand, walk_statements
+from tc_jupyter.loops.show import show_kernel
 from tc_jupyter.schedule import Target
 
 from .collapse import collapse, collapse_reductions
 from .fusion import fuse_reductions
 from .half_tiles import half_tiles
-from .line_starts import from_line_start
+from .line_starts import LineStart, from_line_start
 from .module import Module
 from .multiples import whole_tiles
 from .narrow import narrow
@@ -30,11 +33,11 @@ from .packing import Scope, packed, written
 from .partition import partition
 from .peeling import peel
 from .polynomial import constant_value
-from .prepare import accumulate, full_tiles, tasks, without_short
+from .prepare import Tasks, accumulate, full_tiles, tasks, without_short
 from .remainder import one_by_one
 from .row_tiles import row_tiles
 from .steps import native_steps
-from .strips import find, flat_dimensions, join, operation_lanes, row_ends, strip
+from .strips import Flat, find, flat_dimensions, join, operation_lanes, row_ends, strip
 from .transpose import blocked, under_masks
 
 
@@ -62,30 +65,195 @@ def emit_llvm(kernel: Kernel, target: Target, exclusive: frozenset[str] = frozen
         raise CompileError((diagnostic,), source, render((diagnostic,), source)) from None
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A kernel on its way to text.
+
+    Attributes:
+        kernel: as it was before `tasks`; after that `plan.body` is what changes.
+        exclusive: as for `emit_llvm`.
+        start: where tasks begin, if not at their first point.
+    """
+
+    kernel: Kernel
+    target: Target
+    exclusive: frozenset[str]
+    plan: Tasks | None = None
+    start: LineStart | None = None
+
+    @property
+    def body(self) -> Block:
+        """What is computed: by the kernel, then by one of its tasks."""
+        return self.kernel.body if self.plan is None else self.plan.body
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks, which are known."""
+        assert self.plan is not None
+        return self.plan
+
+    @property
+    def flat(self) -> Flat:
+        """See `flat_dimensions`."""
+        own = tuple(stmt.buffer for stmt in walk_statements(self.kernel.body) if isinstance(stmt, Allocate))
+        return flat_dimensions((*self.kernel.buffers, *own))
+
+    @property
+    def inputs(self) -> dict[str, Buffer]:
+        """The buffers of the kernel."""
+        return {buffer.name: buffer for buffer in self.kernel.buffers}
+
+    @property
+    def buffers(self) -> dict[str, Buffer]:
+        """Those, and what stands between the parallel loops."""
+        return self.inputs | {buffer.name: buffer for buffer in self.tasks.allocations}
+
+    def having(self, body: Block) -> Work:
+        """With another body."""
+        if self.plan is None:
+            return replace(self, kernel=replace(self.kernel, body=body))
+        return replace(self, plan=replace(self.plan, body=body))
+
+
+Pass: TypeAlias = Callable[[Work], Work]
+
+
+def _on_kernel(change: Callable[[Kernel], Kernel]) -> Pass:
+    return lambda work: replace(work, kernel=change(work.kernel))
+
+
+def _on_body(change: Callable[[Block], Block]) -> Pass:
+    return lambda work: work.having(change(work.body))
+
+
+def _tasks(work: Work) -> Work:
+    flat = work.flat
+    return replace(work, plan=tasks(work.kernel, lambda loop: operation_lanes(loop, flat, work.target)))
+
+
+def _line_starts(work: Work) -> Work:
+    plan, start = from_line_start(work.tasks, work.inputs, work.target)
+    return replace(work, plan=plan, start=start)
+
+
+def _packed(work: Work) -> Work:
+    plan = work.tasks
+    lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
+    scope = Scope(work.buffers, work.flat, lengths, written(plan.body), work.exclusive, work.target)
+    return work.having(packed(plan.body, scope))
+
+
+def _accumulate(work: Work) -> Work:
+    return work.having(accumulate(work.body, {name: buffer.scope for name, buffer in work.buffers.items()}))
+
+
+def _half_tiles(work: Work) -> Work:
+    limits = {name: (least, largest) for name, least, largest in work.kernel.within}
+    return work.having(half_tiles(work.body, limits, work.target))
+
+
+def _allocations(work: Work) -> Work:
+    body = work.body
+    for buffer in reversed(work.tasks.allocations):
+        body = Block((Allocate(buffer, body),))
+    return work.having(body)
+
+
+PASSES: tuple[tuple[str, str, Pass], ...] = (
+    ("whole tiles", "a size that is a multiple of a tile leaves no partial one", _on_kernel(whole_tiles)),
+    (
+        "native steps",
+        "matrix steps are instructions of the processor, or the loops that they stand for",
+        lambda work: replace(work, kernel=expand(work.kernel, native_steps(work.kernel, work.target))),
+    ),
+    ("one by one", "the last rows of those that are reduced together are reduced one by one", _on_body(one_by_one)),
+    ("fuse reductions", "two loops that reduce over the same input read it once", _on_body(fuse_reductions)),
+    (
+        "collapse reductions",
+        "a sum over rows that lie one behind the other is over all their elements",
+        _on_kernel(collapse_reductions),
+    ),
+    (
+        "find strips",
+        "vectorised loops of any length are loops over vectors",
+        lambda work: work.having(find(work.body, work.flat)),
+    ),
+    ("narrow", "positions are found in 32 bits where these are enough", _on_body(narrow)),
+    (
+        "join",
+        "rows that lie one behind the other have vectors across their ends",
+        lambda work: work.having(join(work.body, row_ends(work.kernel.buffers))),
+    ),
+    (
+        "partition",
+        "a row whose condition changes along it is one loop for each part in which it does not",
+        _on_body(partition),
+    ),
+    (
+        "collapse",
+        "loops over rows that lie one behind the other are one over all their elements",
+        lambda work: replace(work, kernel=collapse(work.kernel, work.target)),
+    ),
+    (
+        "strip",
+        "strips are as wide as operations allow, and have a rest",
+        lambda work: work.having(strip(work.body, work.target)),
+    ),
+    ("tasks", "the parallel loops around everything become the number of a task", _tasks),
+    ("line starts", "the tasks of a long stream begin where a cache line of the result does", _line_starts),
+    ("pack", "copies into columns of tiles have one version, also for a tile that is not full", _packed),
+    (
+        "overlap",
+        "the last tile begins inside the one before it where results may be computed twice",
+        lambda work: work.having(overlap(work.body, work.target.free_masks)),
+    ),
+    (
+        "row tiles",
+        "every row of a tile of rows is one stream",
+        lambda work: work.having(row_tiles(work.body, work.buffers, work.target)),
+    ),
+    ("accumulate", "sums over serial loops are kept in registers", _accumulate),
+    ("peel", "a loop over vectors has full ones, and the last one stands behind it", _on_body(peel)),
+    (
+        "without short",
+        "branches for less than a tile are marked: they have no version for full tiles",
+        _on_body(without_short),
+    ),
+    (
+        "masks",
+        "loops that turn what a task has collected are marked: they have one version where masks are free",
+        lambda work: work.having(under_masks(work.body, work.buffers, work.target)),
+    ),
+    (
+        "full tiles",
+        "where all loops have their full extent, nothing is tested",
+        lambda work: work.having(full_tiles(work.body, frozenset(loop.var for loop in work.tasks.loops))),
+    ),
+    ("half tiles", "the last columns of a product are half a tile where these are enough", _half_tiles),
+    (
+        "transpose",
+        "what is read across rows is loaded along them and turned in registers",
+        lambda work: work.having(blocked(work.body, work.inputs, work.target)),
+    ),
+    ("allocations", "what stood between the parallel loops is of each task", _allocations),
+)
+"""The rewrites of a kernel, in order: a name, what it is for, and the function."""
+
+
 def _emit(kernel: Kernel, target: Target, exclusive: frozenset[str]) -> KernelSource:
     """From the kernel as it was lowered to text."""
-    kernel = expand(whole_tiles(kernel), native_steps(kernel, target))
-    kernel = collapse_reductions(replace(kernel, body=fuse_reductions(one_by_one(kernel.body))))
-    own = tuple(stmt.buffer for stmt in walk_statements(kernel.body) if isinstance(stmt, Allocate))
-    flat = flat_dimensions((*kernel.buffers, *own))
-    kernel = replace(kernel, body=join(narrow(find(kernel.body, flat)), row_ends(kernel.buffers)))
-    kernel = replace(kernel, body=partition(kernel.body))
-    kernel = collapse(kernel, target)
-    flat = flat_dimensions((*kernel.buffers, *own))
-    kernel = replace(kernel, body=strip(kernel.body, target))
-    plan = tasks(kernel, lambda loop: operation_lanes(loop, flat, target))
-    plan, start = from_line_start(plan, {buffer.name: buffer for buffer in kernel.buffers}, target)
-    scopes = {buffer.name: buffer.scope for buffer in kernel.buffers}
-    scopes |= {buffer.name: buffer.scope for buffer in plan.allocations}
-    bound = frozenset(loop.var for loop in plan.loops)
-    inputs = {buffer.name: buffer for buffer in kernel.buffers}
-    buffers = {buffer.name: buffer for buffer in (*kernel.buffers, *plan.allocations)}
-    lengths = {loop.var: loop.extent for loop in plan.loops if constant_value(loop.min) == 0}
-    body = packed(plan.body, Scope(buffers, flat, lengths, written(plan.body), exclusive, target))
-    body = row_tiles(overlap(body, target.free_masks), buffers, target)
-    body = under_masks(without_short(peel(accumulate(body, scopes))), buffers, target)
-    limits = {name: (least, largest) for name, least, largest in kernel.within}
-    body = blocked(half_tiles(full_tiles(body, bound), limits, target), inputs, target)
-    for buffer in reversed(plan.allocations):
-        body = Block((Allocate(buffer, body),))
-    return Module(kernel, target, replace(plan, body=body), start).source()
+    work = Work(kernel, target, exclusive)
+    for _, _, change in PASSES:
+        work = change(work)
+    return Module(work.kernel, target, work.tasks, work.start).source()
+
+
+def show_passes(kernel: Kernel, target: Target, exclusive: frozenset[str] = frozenset()) -> str:
+    """The loops as they are lowered, and after each pass that changes them."""
+    work = Work(kernel, target, exclusive)
+    parts = [f"-- lowered\n{show_kernel(kernel)}"]
+    for name, why, change in PASSES:
+        before, work = work.body, change(work)
+        if work.body != before:
+            parts.append(f"-- {name}: {why}\n{show_kernel(replace(work.kernel, body=work.body))}")
+    return "\n\n".join(parts)

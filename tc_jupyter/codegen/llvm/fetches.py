@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tc_jupyter.loops import Block, Store, walk_statements
 from tc_jupyter.program import Binary, DType, Expr, Read, Select, int64, rewrite
+from tc_jupyter.program.integers import ceil_div, has_read, maximum, minimum, plus, times
 
 from .builder import index, memory_type
 from .memory import Memory
@@ -32,7 +33,6 @@ from .prefetch import (
     next_panel,
     next_rows,
 )
-from .prepare import ceil_div, has_read, maximum, minimum, plus, times
 from .row_tiles import Part
 from .storage import Storage, element_count, row_major
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from tc_jupyter.loops import Allocate, Check, For, Intrinsic, Store, expressions, walk_statements
 from tc_jupyter.program import Read, walk
+from tc_jupyter.program.integers import has_read
 
 from .polynomial import constant_value, mentions
-from .prepare import has_read
 
 
 def has_free_lanes(stmt: For) -> bool:

@@ -26,9 +26,10 @@ from collections.abc import Iterator, Mapping
 from tc_jupyter.loops import Block, For, If, Stmt, Store, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, Size, int64, walk
+from tc_jupyter.program.integers import minimum
 from tc_jupyter.schedule import Target
 
-from .prepare import limited, minimum
+from .prepare import limited
 from .strips import native_lanes
 
 Within = Mapping[str, tuple[int, int]]

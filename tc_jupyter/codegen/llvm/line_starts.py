@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 
 from tc_jupyter.loops import Block, Buffer, For, Store, walk_statements
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, rewrite
+from tc_jupyter.program.integers import ceil_div, has_read, maximum, minimum, times
 from tc_jupyter.schedule import Target
 
 from .polynomial import mentions
-from .prepare import Tasks, accesses, ceil_div, has_read, maximum, minimum, times, upper_limit
+from .prepare import Tasks, accesses, upper_limit
 from .strips import is_stream, one_loop
 
 POINTS = "points.left"

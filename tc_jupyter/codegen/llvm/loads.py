@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import Binary, DType, Expr, Read, int64
+from tc_jupyter.program.integers import maximum, plus
 
 from . import arith
 from .builder import Value, constant, index, mangle, memory_type, vector_type
 from .fetches import Fetches
 from .pieces import Pieces, Rows, along_rows, in_pieces, wrapped
 from .polynomial import Polynomial, add, as_expr, constant_value, step
-from .prepare import maximum, plus, substitute
 from .storage import Storage
 
 

@@ -9,12 +9,12 @@ Worked example: `X[2*j]` with 8 lanes is two vectors of 8 neighbours, which begi
 from __future__ import annotations
 
 from tc_jupyter.program import DType, Read, int64, walk
+from tc_jupyter.program.integers import plus
 
 from . import arith
 from .addresses import Addresses
 from .builder import Builder, Value, constant, mangle, memory_type, vector_type
 from .polynomial import Polynomial, add, mentions, polynomial
-from .prepare import plus
 from .storage import Storage, element_count
 
 

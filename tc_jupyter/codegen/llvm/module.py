@@ -17,6 +17,7 @@ from functools import reduce
 from tc_jupyter.codegen.source import Argument, KernelSource, Launch
 from tc_jupyter.loops import Block, Buffer, For, Kernel, Store, walk_statements
 from tc_jupyter.program import Binary, DType, Expr, Read, Select, Size, int64
+from tc_jupyter.program.integers import maximum, plus, times
 from tc_jupyter.schedule import Target
 
 from . import arith
@@ -25,7 +26,7 @@ from .line_starts import POINTS, LineStart
 from .packing import written
 from .polynomial import Polynomial, as_expr, constant_value, polynomial
 from .prefetch import LINE, is_batch
-from .prepare import Tasks, maximum, plus, times
+from .prepare import Tasks
 from .row_tiles import is_large
 from .show import heading
 from .storage import Storage, rounded_up, row_major

@@ -21,9 +21,9 @@ from math import gcd, prod
 from tc_jupyter.loops import Block, For, Kernel, Stmt, simplify
 from tc_jupyter.loops.rewrite import with_blocks, with_body, with_own_expressions
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Size, int64
+from tc_jupyter.program.integers import has_read, plus
 
 from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, polynomial, scaled
-from .prepare import has_read, plus
 
 
 def whole_tiles(kernel: Kernel) -> Kernel:

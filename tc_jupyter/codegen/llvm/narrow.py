@@ -34,9 +34,10 @@ from tc_jupyter.program import (
     positions,
     walk,
 )
+from tc_jupyter.program.integers import plus
 
 from .polynomial import constant_value
-from .prepare import largest, plus
+from .prepare import largest
 
 Ranges = Mapping[str, tuple[Expr, Expr]]
 Loops = tuple[For, ...]

@@ -23,8 +23,9 @@ from dataclasses import replace
 from functools import reduce
 
 from tc_jupyter.loops import Allocate, Block, For, If, Stmt, Store, expressions, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import mapped_block, with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, children, int64, rebuild, walk
+from tc_jupyter.program.integers import index_names, minimum, plus, times
 
 from .polynomial import (
     Polynomial,
@@ -38,7 +39,7 @@ from .polynomial import (
     scaled,
     without,
 )
-from .prepare import SHORT, map_block, minimum, plus, times, upper_limit
+from .prepare import SHORT, upper_limit
 
 
 def overlap(block: Block, free_masks: bool = False) -> Block:
@@ -144,7 +145,7 @@ def _by_position(loop: For, tile: For, lanes: int) -> bool:
     private = {stmt.buffer.name for stmt in inner if isinstance(stmt, Allocate)}
     stores = [stmt for stmt in inner if isinstance(stmt, Store)]
     loops = [stmt for stmt in inner if isinstance(stmt, For)]
-    placed = {node.name for s in stores for where in s.indices for node in walk(where) if isinstance(node, IndexVar)}
+    placed = {name for s in stores for where in s.indices for name in index_names(where)}
     whole = {x.var for x in loops if x.kind == tile.kind and constant_value(x.extent) == lanes and x.var in placed}
     lane = whole | {stmt.var for stmt in loops if stmt.extent == tile.extent}
 
@@ -184,7 +185,7 @@ class _Shift:
 
     def block(self, block: Block) -> Block:
         """The rewritten block."""
-        return map_block(block, self.expression)
+        return mapped_block(block, self.expression)
 
     def expression(self, expr: Expr) -> Expr:
         """The rewritten expression."""

@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tc_jupyter.loops import SPARE, Allocate, Block, Buffer, For, If, Stmt, Store, sub_blocks
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, IndexVar, Read, Select, int64
+from tc_jupyter.program.integers import minimum, plus
 from tc_jupyter.schedule import Target
 
 from .polynomial import constant_value, has_iterations, mentions
-from .prepare import minimum, plus, substitute, upper_limit
+from .prepare import upper_limit
 from .strips import Flat, in_order
 from .transpose import turned_width
 

@@ -23,11 +23,12 @@ from tc_jupyter.loops import Block, For, If, Stmt, Store, expressions, walk_stat
 from tc_jupyter.loops.rewrite import block_with_expressions, variables, with_blocks, with_body
 from tc_jupyter.loops.simplify import first_rule
 from tc_jupyter.program import COMPARISONS, Binary, Const, DType, Expr, IndexVar, Read, Select, int64, walk
+from tc_jupyter.program.integers import ceil_div, times
+from tc_jupyter.program.integers import minimum as smaller
 from tc_jupyter.ranges import SizeExpr, constant, floor_div, from_expr, is_held, maximum, minimum, to_condition, to_expr
 
 from .polynomial import mentions
-from .prepare import ceil_div, times, upper_limit
-from .prepare import minimum as smaller
+from .prepare import upper_limit
 from .strips import is_stream, one_loop
 
 SHORT = 16

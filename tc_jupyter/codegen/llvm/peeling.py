@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, int64
 
 from .polynomial import constant_value
-from .prepare import SHORT, fill, map_block, natural, substitute, upper_limit
+from .prepare import SHORT, fill, natural, upper_limit
 from .strips import whole_extent
 
 
@@ -39,7 +39,7 @@ def _peel(stmt: Stmt) -> tuple[Stmt, ...]:
         return (with_blocks(stmt, peel),)
     number = Binary("//", natural(whole), int64(upper_limit(part.extent) or 1), DType.INT64)
     full = replace(stmt, extent=number, body=fill(stmt.body, frozenset({part.extent})))
-    last = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: number}))
+    last = mapped_block(stmt.body, lambda expr: substitute(expr, {stmt.var: number}))
     some = Binary(">", substitute(part.extent, {stmt.var: number}), int64(0), DType.BOOL)
     return full, If(some, replace(last, comment=SHORT))
 

@@ -59,7 +59,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, Store, expressions, walk_statements
+from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import Binary, Call, DType, Expr, IndexVar, Read, Select, int64, walk
+from tc_jupyter.program.integers import has_read, index_names, maximum, plus, times
 
 from .known import KNOWN
 from .polynomial import (
@@ -75,7 +77,7 @@ from .polynomial import (
     scaled,
     step,
 )
-from .prepare import has_read, maximum, plus, substitute, times, upper_limit
+from .prepare import upper_limit
 
 BYTES_AHEAD = 6 << 10
 """About so much is under way: a fraction of the first level cache, and enough to cover the way to memory."""
@@ -228,7 +230,7 @@ def _rows(
 ) -> list[Polynomial] | None:
     """First elements of the rows that a read reads in an iteration of the loop; `None` if these are parts of rows."""
     *outer, last = (_unlimited(resolve(index), {var, *loops}) for index in read.indices)
-    along = {node.name for node in walk(last) if isinstance(node, IndexVar)}
+    along = index_names(last)
     if not any(name in loops and loops[name].kind == "vectorize" for name in along):
         return []  # the same element for all lanes
     if len(strides) != len(read.indices) or not along <= loops.keys() or any(map(has_read, (*outer, last))):

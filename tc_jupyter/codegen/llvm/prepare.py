@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from tc_jupyter.loops import (
     Allocate,
     Barrier,
     Block,
     Buffer,
-    Check,
     For,
     If,
     Intrinsic,
@@ -38,7 +37,7 @@ from tc_jupyter.loops import (
     sub_blocks,
     walk_statements,
 )
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import (
     Binary,
     Call,
@@ -53,9 +52,9 @@ from tc_jupyter.program import (
     Unary,
     children,
     int64,
-    rebuild,
     walk,
 )
+from tc_jupyter.program.integers import ceil_div, has_read, index_names, maximum, minimum, plus, times
 
 from .arith import identity
 from .polynomial import Polynomial, constant_value, polynomial
@@ -106,45 +105,6 @@ class Tasks:
 # --- small helpers on expressions ------------------------------------------------------------------------------------
 
 
-def minimum(left: Expr, right: Expr) -> Expr:
-    """The smaller of two `int64` expressions."""
-    return Binary("min", left, right, DType.INT64)
-
-
-def maximum(left: Expr, right: Expr) -> Expr:
-    """The larger of two `int64` expressions."""
-    return Binary("max", left, right, DType.INT64)
-
-
-def plus(left: Expr, right: Expr) -> Expr:
-    """The sum."""
-    if isinstance(right, Const) and right.value == 0:
-        return left
-    if isinstance(left, Const):
-        return (
-            int64(int(left.value) + int(right.value))
-            if isinstance(right, Const)
-            else (right if left.value == 0 else Binary("+", left, right, DType.INT64))
-        )
-    return Binary("+", left, right, DType.INT64)
-
-
-def times(left: Expr, right: Expr) -> Expr:
-    """The product."""
-    if isinstance(left, Const) and isinstance(right, Const):
-        return int64(int(left.value) * int(right.value))
-    if isinstance(left, Const) and left.value == 1:
-        return right
-    if isinstance(right, Const) and right.value == 1:
-        return left
-    return Binary("*", left, right, DType.INT64)
-
-
-def ceil_div(left: Expr, right: Expr) -> Expr:
-    """`ceil(left / right)` for a positive divisor."""
-    return Binary("//", plus(left, Binary("-", right, int64(1), DType.INT64)), right, DType.INT64)
-
-
 def upper_limit(expr: Expr) -> int | None:
     """A constant that the value never exceeds: a number, or the constant operand of a `min`."""
     value = constant_value(expr)
@@ -166,70 +126,9 @@ def upper_limit(expr: Expr) -> int | None:
             return None
 
 
-@lru_cache(maxsize=1 << 12)
-def variables(expr: Expr) -> frozenset[str]:
-    """The loop variables in an expression."""
-    return frozenset(node.name for node in walk(expr) if isinstance(node, IndexVar))
-
-
-@lru_cache(maxsize=1 << 12)
-def has_read(expr: Expr) -> bool:
-    """Whether the expression reads a buffer."""
-    return any(isinstance(node, Read) for node in walk(expr))
-
-
 def natural(extent: Expr) -> Expr:
     """An extent as a number of iterations: not negative."""
     return extent if isinstance(extent, Size | Const) else maximum(int64(0), extent)
-
-
-def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Replace loop variables; what has none of them stays the same object."""
-    match expr:
-        case IndexVar():
-            return values.get(expr.name, expr)
-        case Const() | Size():
-            return expr
-        case Binary():
-            left, right = substitute(expr.left, values), substitute(expr.right, values)
-            same = left is expr.left and right is expr.right
-            return expr if same else Binary(expr.op, left, right, expr.dtype, expr.span)
-        case Read():
-            indices = tuple(substitute(where, values) for where in expr.indices)
-            same = all(new is old for new, old in zip(indices, expr.indices, strict=True))
-            return expr if same else Read(expr.tensor, indices, expr.dtype, expr.span)
-        case _:
-            return rebuild(expr, tuple(substitute(child, values) for child in children(expr)))
-
-
-def map_expressions(stmt: Stmt, rule: Callable[[Expr], Expr]) -> Stmt:
-    """Apply `rule` to every expression of a statement and of the blocks inside it."""
-    match stmt:
-        case For():
-            return replace(stmt, min=rule(stmt.min), extent=rule(stmt.extent), body=map_block(stmt.body, rule))
-        case If():
-            other = None if stmt.otherwise is None else map_block(stmt.otherwise, rule)
-            return replace(stmt, condition=rule(stmt.condition), then=map_block(stmt.then, rule), otherwise=other)
-        case Store():
-            return replace(stmt, indices=tuple(rule(i) for i in stmt.indices), value=rule(stmt.value))
-        case Allocate():
-            shape = tuple(rule(extent) for extent in stmt.buffer.shape)
-            return Allocate(replace(stmt.buffer, shape=shape), map_block(stmt.body, rule))
-        case Check():
-            values = tuple(rule(value) for value in stmt.values)
-            return replace(stmt, condition=rule(stmt.condition), values=values, body=map_block(stmt.body, rule))
-        case Intrinsic():
-            operands = tuple(replace(o, indices=tuple(rule(i) for i in o.indices)) for o in stmt.operands)
-            return replace(stmt, operands=operands)
-        case Block():
-            return map_block(stmt, rule)
-        case Barrier():
-            return stmt
-
-
-def map_block(block: Block, rule: Callable[[Expr], Expr]) -> Block:
-    """As `map_expressions` for a block."""
-    return with_body(block, (map_expressions(stmt, rule) for stmt in block.body))
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------
@@ -276,7 +175,7 @@ def _only_statement(block: Block) -> tuple[Stmt, tuple[Buffer, ...]]:
 
 def _local(loop: For) -> bool:
     """Whether the bounds need more than sizes."""
-    return any(variables(expr) or has_read(expr) for expr in (loop.min, loop.extent))
+    return any(index_names(expr) or has_read(expr) for expr in (loop.min, loop.extent))
 
 
 def _tasks(loops: list[For], allocations: tuple[Buffer, ...], body: Block, lanes: Lanes, nbytes: Expr) -> Tasks:
@@ -333,7 +232,7 @@ def _length(loop: For, around: _Around) -> Expr:
     while isinstance(extent, Binary) and extent.op == "min" and has_read(extent.left) != has_read(extent.right):
         extent = extent.right if has_read(extent.left) else extent.left
     extent = _at(extent, around, middle=upper_limit(extent) is None)
-    return int64(UNKNOWN) if has_read(extent) or variables(extent) else maximum(int64(1), extent)
+    return int64(UNKNOWN) if has_read(extent) or index_names(extent) else maximum(int64(1), extent)
 
 
 def work_of(block: Block, outer: _Around, lanes: Lanes, own: Mapping[str, str]) -> Expr:
@@ -411,7 +310,9 @@ def _is_short(block: Block, condition: Expr) -> bool:
         return False
     there, limit = polynomial(condition.left), constant_value(condition.right)
     inside = {stmt.var for stmt in walk_statements(block) if isinstance(stmt, For)}
-    return {_least(extent) for extent in _limited(block) if not variables(extent) & inside} == {(there, limit)}
+    return {_least(extent) for extent in Limited().inside(block) if not index_names(extent) & inside} == {
+        (there, limit)
+    }
 
 
 def _least(extent: Expr) -> tuple[Polynomial, int] | None:
@@ -432,38 +333,44 @@ def limited(extent: Expr) -> tuple[Expr, int] | None:
             return None
 
 
-def full_tiles(block: Block, bound: frozenset[str] = frozenset(), outer: frozenset[Expr] = frozenset()) -> Block:
+def full_tiles(block: Block, bound: frozenset[str] = frozenset()) -> Block:
     """Version the innermost place where it is known whether all vectorised and unrolled loops have their full extent.
 
     Args:
         bound: loop variables known here.
-        outer: extents that were known further out already and are versioned inside `block`.
     """
+    return _full_tiles(block, bound, frozenset(), Limited())
+
+
+def _full_tiles(block: Block, bound: frozenset[str], outer: frozenset[Expr], limited: Limited) -> Block:
+    """As `full_tiles`; `outer` are extents that were known further out already and are versioned inside `block`."""
     if block.comment in ONE_VERSION:
         return block
-    here = _ragged(block, bound)
+    here = _ragged(block, bound, limited)
     for stmt in block.body:
-        here -= _postponed(stmt, bound, here, block) - outer
+        if here:
+            here -= _postponed(stmt, bound, here, block, limited) - outer
     if here:
         deeper = _only_user(block, here)
         if deeper is not None:
             position, inner = deeper
-            placed = with_blocks(inner, lambda child: full_tiles(child, bound | _bound_by(inner), here))
-            return _around(block, position, position + 1, placed, bound)
+            placed = with_blocks(inner, lambda child: _full_tiles(child, bound | _bound_by(inner), here, limited))
+            return _around(block, position, position + 1, placed, bound, limited)
         users = [k for k, stmt in enumerate(block.body) if _uses(Block((stmt,)), here)]
         first, last = users[0], users[-1] + 1
-        return _around(block, first, last, _versions(Block(block.body[first:last]), bound, here), bound)
-    return with_body(block, (_full_tiles_inside(stmt, bound) for stmt in block.body))
+        versions = _versions(Block(block.body[first:last]), bound, here, limited)
+        return _around(block, first, last, versions, bound, limited)
+    return with_body(block, (_full_tiles_inside(stmt, bound, limited) for stmt in block.body))
 
 
-def _around(block: Block, first: int, last: int, versions: Stmt, bound: frozenset[str]) -> Block:
+def _around(block: Block, first: int, last: int, versions: Stmt, bound: frozenset[str], limited: Limited) -> Block:
     """The block with `versions` in the place of the statements `first : last`; the others are versioned by themselves."""
     before, after = block.body[:first], block.body[last:]
-    others = [[_full_tiles_inside(stmt, bound) for stmt in part] for part in (before, after)]
+    others = [[_full_tiles_inside(stmt, bound, limited) for stmt in part] for part in (before, after)]
     return replace(block, body=(*others[0], versions, *others[1]))
 
 
-def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr]) -> Stmt:
+def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr], limited: Limited) -> Stmt:
     """`if all extents are full: ... else: ...`."""
     condition: Expr | None = None
     for loop_extent in sorted(here, key=repr):
@@ -472,7 +379,7 @@ def _versions(block: Block, bound: frozenset[str], here: frozenset[Expr]) -> Stm
         test = Binary("==", loop_extent, int64(limit), DType.BOOL)
         condition = test if condition is None else Binary("&&", condition, test, DType.BOOL)
     assert condition is not None
-    return If(condition, full_tiles(fill(block, here), bound), block)
+    return If(condition, _full_tiles(fill(block, here), bound, frozenset(), limited), block)
 
 
 def _bound_by(stmt: Stmt) -> frozenset[str]:
@@ -510,59 +417,73 @@ def _has_other_loops(block: Block, here: frozenset[Expr]) -> bool:
     )
 
 
-def _full_tiles_inside(stmt: Stmt, bound: frozenset[str]) -> Stmt:
+def _full_tiles_inside(stmt: Stmt, bound: frozenset[str], limited: Limited) -> Stmt:
     inner = bound | {stmt.var} if isinstance(stmt, For) else bound
-    return with_blocks(stmt, lambda block: full_tiles(block, inner))
+    return with_blocks(stmt, lambda block: _full_tiles(block, inner, frozenset(), limited))
 
 
-def _ragged(block: Block, bound: frozenset[str]) -> frozenset[Expr]:
+def _ragged(block: Block, bound: frozenset[str], limited: Limited) -> frozenset[Expr]:
     """Extents `min(constant, ...)` of vectorised and unrolled loops inside that are known where `block` starts."""
-    return frozenset(extent for extent in _limited(block) if variables(extent) <= bound)
+    return frozenset(extent for extent in limited.inside(block) if index_names(extent) <= bound)
 
 
-def _limited(block: Block) -> Iterator[Expr]:
-    """Extents `min(constant, ...)` of vectorised and unrolled loops inside."""
-    for stmt in _with_versions(block):
-        if (
-            isinstance(stmt, For)
-            and stmt.kind in ("vectorize", "unroll")
-            and constant_value(stmt.extent) is None
-            and upper_limit(stmt.extent) is not None
-            and not has_read(stmt.extent)
-        ):
-            yield stmt.extent
+class Limited:
+    """Extents `min(constant, ...)` of vectorised and unrolled loops, without those of tiles that have one version.
+
+    They are kept for every statement: each place asks for those of all others around it.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Stmt, frozenset[Expr]]] = {}
+
+    def inside(self, block: Block) -> frozenset[Expr]:
+        """Those of the loops in a block."""
+        if block.comment in ONE_VERSION:
+            return frozenset()
+        return frozenset().union(*map(self.of, block.body))
+
+    def of(self, stmt: Stmt) -> frozenset[Expr]:
+        """Those of a statement and the loops in it."""
+        if id(stmt) not in self._found:
+            own: frozenset[Expr] = frozenset((stmt.extent,)) if _is_ragged(stmt) else frozenset()
+            self._found[id(stmt)] = stmt, own.union(*map(self.inside, sub_blocks(stmt)))
+        return self._found[id(stmt)][1]
 
 
-def _with_versions(block: Block) -> Iterator[Stmt]:
-    """All statements inside but those of tiles that have one version."""
-    if block.comment not in ONE_VERSION:
-        for stmt in block.body:
-            yield stmt
-            for inner in sub_blocks(stmt):
-                yield from _with_versions(inner)
+def _is_ragged(stmt: Stmt) -> TypeGuard[For]:
+    return (
+        isinstance(stmt, For)
+        and stmt.kind in ("vectorize", "unroll")
+        and constant_value(stmt.extent) is None
+        and upper_limit(stmt.extent) is not None
+        and not has_read(stmt.extent)
+    )
 
 
-def _postponed(stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: Block) -> frozenset[Expr]:
+def _postponed(
+    stmt: Stmt, bound: frozenset[str], here: frozenset[Expr], block: Block, limited: Limited
+) -> frozenset[Expr]:
     """Extents of `here` that occur in `stmt` alone, and that a loop inside it will version together with its own."""
-    if any(_ragged(Block((other,)), bound) & here for other in block.body if other is not stmt):
+    if any(limited.of(other) & here for other in block.body if other is not stmt):
         return frozenset()
     match stmt:
         case For(kind="serial" | "parallel"):
             inside = bound | {stmt.var}
-            own = _ragged(stmt.body, inside) - here
+            own = _ragged(stmt.body, inside, limited) - here
             writes = any(
-                stmt.var in variables(index)
+                stmt.var in index_names(index)
                 for store in walk_statements(stmt.body)
                 if isinstance(store, Store)
                 for index in store.indices
             )
             if writes and own:
                 return here
-            deeper = [_postponed(inner, inside, here, stmt.body) for inner in stmt.body.body]
+            deeper = [_postponed(inner, inside, here, stmt.body, limited) for inner in stmt.body.body]
             return frozenset().union(*deeper) if writes else frozenset()
         case Allocate() | Block():
             inner_block = stmt.body if isinstance(stmt, Allocate) else stmt
-            return frozenset().union(*(_postponed(inner, bound, here, inner_block) for inner in inner_block.body))
+            deeper = [_postponed(inner, bound, here, inner_block, limited) for inner in inner_block.body]
+            return frozenset().union(*deeper)
         case _:
             return frozenset()
 
@@ -574,7 +495,7 @@ def fill(block: Block, extents: frozenset[Expr]) -> Block:
         limit = upper_limit(expr) if expr in extents else None
         return expr if limit is None else int64(limit)
 
-    return map_block(block, rule)
+    return mapped_block(block, rule)
 
 
 # --- accumulators ----------------------------------------------------------------------------------------------------
@@ -641,7 +562,7 @@ def _sums_into(buffer: str, block: Block, path: tuple[For, ...]) -> Iterator[tup
 
 def _has_partial_results(store: Store, path: tuple[For, ...]) -> bool:
     """Whether a loop around a sum is written out and gives each iteration a partial result."""
-    used = frozenset[str]().union(*(variables(index) for index in store.indices))
+    used = frozenset[str]().union(*(index_names(index) for index in store.indices))
     over = {loop.kind for loop in path if loop.var not in used}
     return "vectorize" in over or {"unroll", "serial"} <= over
 
@@ -677,7 +598,7 @@ def _reductions(block: Block, path: tuple[For, ...]) -> Iterator[tuple[Store, tu
 def _hoistable(loop: For, store: Store, path: tuple[For, ...]) -> bool:
     """Whether the target stays the same over the loop, and nothing else touches the buffer meanwhile."""
     moving = {loop.var} | {inner.var for inner in path if inner.kind not in ("unroll", "vectorize")}
-    if any(variables(index) & moving or has_read(index) for index in store.indices):
+    if any(index_names(index) & moving or has_read(index) for index in store.indices):
         return False
     touched = 0
     for stmt in walk_statements(loop.body):
@@ -691,7 +612,7 @@ def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Calla
     """The loop with a register buffer in the place of the target, and what to put around it."""
     assert store.reduce is not None
     inside = {loop.var} | {inner.var for inner in path}
-    used = frozenset[str]().union(*(variables(index) for index in store.indices))
+    used = frozenset[str]().union(*(index_names(index) for index in store.indices))
     kept: list[For] = []
     for inner in path:
         if inner.kind not in ("unroll", "vectorize") or not (inner.var in used or _splits(inner)):
@@ -701,7 +622,7 @@ def _promote(loop: For, store: Store, path: tuple[For, ...]) -> tuple[For, Calla
             return None
         if inner.var not in used:
             inner = replace(inner, extent=int64(limit))  # partial results of their own: all of them start and all count
-        elif variables(inner.extent) & inside:
+        elif index_names(inner.extent) & inside:
             return None
         kept.append(inner)
     extents = [upper_limit(inner.extent) or 1 for inner in kept]

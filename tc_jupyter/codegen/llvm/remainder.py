@@ -24,11 +24,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, If, Stmt, Store, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64
+from tc_jupyter.program.integers import has_read, index_names
 
 from .polynomial import Polynomial, constant_value, moves, polynomial, step, without
-from .prepare import accesses, fill, has_read, map_block, substitute, upper_limit, variables
+from .prepare import accesses, fill, upper_limit
 from .strips import one_loop
 
 
@@ -73,7 +74,7 @@ def _rows_of(block: Block) -> Expr | None:
     names = [loop.var for loop in loops if loop not in rows]
     good = (
         len(rows) > 1
-        and not variables(extent) & own
+        and not index_names(extent) & own
         and rows[0].var not in names
         # each store stands in one loop over rows, so none of these is inside of another
         and sorted(id(stmt) for stmt, _ in owner) == sorted({id(stmt) for stmt in stores})
@@ -120,7 +121,7 @@ def _row(block: Block, extent: Expr, row: str) -> Block:
     for stmt in block.body:
         match stmt:
             case For(kind="unroll") if stmt.extent == extent and constant_value(stmt.min) == 0:
-                same = map_block(stmt.body, lambda expr, var=stmt.var: substitute(expr, {var: IndexVar(row)}))
+                same = mapped_block(stmt.body, lambda expr, var=stmt.var: substitute(expr, {var: IndexVar(row)}))
                 body += same.body
             case For():
                 inner = replace(stmt, body=_row(stmt.body, extent, row))

@@ -28,11 +28,12 @@ from functools import reduce
 from tc_jupyter.loops import Block, Buffer, For, If, Stmt, Store, expressions, walk_statements
 from tc_jupyter.loops.rewrite import with_blocks, with_body
 from tc_jupyter.program import Binary, Const, DType, Expr, Read, Select, Unary, int64, walk
+from tc_jupyter.program.integers import ceil_div, has_read, maximum, plus, times
 from tc_jupyter.schedule import Target
 
 from .overlap import shift_inwards
 from .polynomial import mentions
-from .prepare import ceil_div, has_read, maximum, plus, times, upper_limit
+from .prepare import upper_limit
 from .strips import is_stream, native_lanes, one_loop
 
 LONG_ROW = 4 << 10

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 
 from tc_jupyter.loops import Block, For, Store, walk_statements
+from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.loops.simplify import simplify_expr
 from tc_jupyter.program import DType, Expr, IndexVar, Read, int64
+from tc_jupyter.program.integers import minimum, plus
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
@@ -22,7 +24,7 @@ from .builder import Value
 from .loads import Loads
 from .memory import below, lane_multiple
 from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, mentions, polynomial, step
-from .prepare import minimum, plus, substitute, upper_limit
+from .prepare import upper_limit
 from .state import Vector
 from .storage import Storage
 from .strips import WIDEST, native_lanes

@@ -28,13 +28,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from tc_jupyter.loops import Block, Buffer, For, Kernel, Stmt, Store, expressions, walk_statements
+from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import Binary, Call, Const, Expr, IndexVar, Read, Size, children, int64, walk
 from tc_jupyter.schedule import Target
 
 from . import arith
 from .builder import Builder, Lines, Value
 from .polynomial import Polynomial
-from .prepare import substitute
 from .storage import Storage
 
 

@@ -15,12 +15,13 @@ from typing import assert_never
 
 from tc_jupyter.loops import Allocate, Barrier, Block, Buffer, Check, For, If, Intrinsic, Stmt, Store, walk_statements
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, int64
+from tc_jupyter.program.integers import has_read, index_names, plus, times
 
 from . import arith
 from .builder import memory_type, vector_type
 from .free_lanes import has_free_lanes
 from .polynomial import constant_value, mentions
-from .prepare import accesses, has_read, largest, plus, times, upper_limit, variables
+from .prepare import accesses, largest, upper_limit
 from .show import heading, show
 from .state import Written
 from .steps import NATIVE, dot
@@ -139,7 +140,7 @@ class Statements(Stores):
             self.slots.add(pointer)
         else:
             pointer = self.from_workspace(buffer, limits, lanes)
-        level = self.depth(variables(element_count(pitch))) if pitch else 0
+        level = self.depth(index_names(element_count(pitch))) if pitch else 0
         self.storages[buffer.name] = Storage(buffer, pointer, row_major(pitch), level, lanes, private=True)
         self.block(stmt.body)
 

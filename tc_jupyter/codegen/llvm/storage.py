@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import Binary, DType, Expr, int64
+from tc_jupyter.program.integers import plus, times
 
 from .polynomial import Polynomial, multiply, polynomial
-from .prepare import plus, times
 
 
 @dataclass(frozen=True, slots=True)

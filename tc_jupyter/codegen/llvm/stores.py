@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from tc_jupyter.loops import For, Store, walk_statements
 from tc_jupyter.program import DType, Expr
+from tc_jupyter.program.integers import has_read
 from tc_jupyter.schedule.templates.contraction import PIXEL
 
 from . import arith
@@ -20,7 +21,7 @@ from .builder import Value, constant, index, mangle, memory_type, vector_type
 from .memory import below, lane_multiple
 from .polynomial import Polynomial, add, as_expr, constant_value, has_iterations, multiply, polynomial, step
 from .prefetch import LINE, reads_once, takes_long
-from .prepare import PARTIAL, has_read
+from .prepare import PARTIAL
 from .row_tiles import is_large
 from .shared_loads import SharedLoads
 from .show import show_store

@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from tc_jupyter.loops import Block, Buffer, For, Stmt, Store, expressions, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import (
     COMPARISONS,
     Binary,
@@ -35,11 +35,12 @@ from tc_jupyter.program import (
     rebuild,
     walk,
 )
+from tc_jupyter.program.integers import has_read, minimum, plus, times
 from tc_jupyter.ranges import floor_div, from_expr
 from tc_jupyter.schedule import Target
 
 from .polynomial import Polynomial, Product, as_expr, constant_value, mentions, polynomial, step
-from .prepare import has_read, map_block, minimum, plus, substitute, times, upper_limit
+from .prepare import upper_limit
 from .vector_math import is_inline
 
 WIDEST = 8
@@ -134,7 +135,7 @@ def one_loop(stmt: For) -> For | None:
         return None
     name = f"{stmt.var}.{inner.var}"
     try:
-        body = map_block(inner.body, lambda expr: _merge(expr, stmt.var, inner.var, lanes, name))
+        body = mapped_block(inner.body, lambda expr: _merge(expr, stmt.var, inner.var, lanes, name))
     except _Unmerged:
         return None
     return For(name, int64(0), whole, body, "serial", stmt.axis)
@@ -308,7 +309,7 @@ def cut(stmt: For, lanes: int) -> For:
     number = constant_value(stmt.extent)
     whole = number is not None and number % lanes == 0
     position = plus(stmt.min, plus(start, IndexVar(inner)))
-    body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
+    body = mapped_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
     rest = Binary("-", stmt.extent, start, DType.INT64)
     part = For(inner, int64(0), int64(lanes) if whole else minimum(int64(lanes), rest), body, "vectorize", stmt.axis)
     count = Binary("//", plus(stmt.extent, int64(lanes - 1)), int64(lanes), DType.INT64)

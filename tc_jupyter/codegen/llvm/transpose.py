@@ -16,14 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tc_jupyter.loops import Allocate, Block, Buffer, For, Stmt, Store, walk_statements
-from tc_jupyter.loops.rewrite import with_blocks, with_body
+from tc_jupyter.loops.rewrite import mapped_block, substitute, with_blocks, with_body
 from tc_jupyter.program import Binary, DType, Expr, IndexVar, Read, Select, children, int64, rebuild
+from tc_jupyter.program.integers import plus, times
 from tc_jupyter.schedule import Target
 
 from . import arith
 from .builder import Builder, Value
 from .polynomial import constant_value, mentions, polynomial, step
-from .prepare import MASKED, map_block, plus, substitute, times, upper_limit
+from .prepare import MASKED, upper_limit
 
 FEWEST = 4
 """Shorter rows are not turned."""
@@ -72,7 +73,7 @@ def _blocked(stmt: Stmt, buffers: Mapping[str, Buffer], target: Target) -> tuple
     outer, step_name = f"{stmt.var}.o", f"{stmt.var}.i"
     whole = Binary("//", stmt.extent, int64(width), DType.INT64)
     position = plus(stmt.min, plus(times(IndexVar(outer), int64(width)), IndexVar(step_name)))
-    body = map_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
+    body = mapped_block(stmt.body, lambda expr: substitute(expr, {stmt.var: position}))
     main = For(outer, int64(0), whole, Block((For(step_name, int64(0), int64(width), body, "unroll", stmt.axis),)))
     main = _in_groups(main, inner, buffers, target)
     done = times(whole, int64(width))
@@ -91,7 +92,7 @@ def _forwards(loop: For, inner: For, buffers: Mapping[str, Buffer]) -> tuple[For
         return loop, inner
     last = plus(loop.min, plus(loop.extent, int64(-1)))
     position = Binary("-", plus(last, loop.min), IndexVar(loop.var), DType.INT64)
-    turned = map_block(inner.body, lambda expr: substitute(expr, {loop.var: position}))
+    turned = mapped_block(inner.body, lambda expr: substitute(expr, {loop.var: position}))
     reverse = replace(inner, body=turned)
     if mentions(inner.extent, loop.var) or not any(crossing_reads(reverse, loop.var, buffers)):
         return loop, inner
@@ -119,7 +120,9 @@ def _in_groups(main: For, inner: For, buffers: Mapping[str, Buffer], target: Tar
     def narrow(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For) and stmt.var == inner.var:
             return replace(
-                stmt, extent=int64(group), body=map_block(stmt.body, lambda expr: substitute(expr, {inner.var: lane}))
+                stmt,
+                extent=int64(group),
+                body=mapped_block(stmt.body, lambda expr: substitute(expr, {inner.var: lane})),
             )
         return with_blocks(stmt, narrowed)
 

@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from typing import assert_never
 
 from tc_jupyter.loops import is_cheap
+from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import (
     COMPARISONS,
     Binary,
@@ -32,6 +33,7 @@ from tc_jupyter.program import (
     on_data,
     walk,
 )
+from tc_jupyter.program.integers import has_read, maximum, minimum
 
 from . import arith
 from .builder import Value, constant, index, register_type
@@ -39,7 +41,7 @@ from .counters import Counters
 from .division import divide, has_reciprocal
 from .pieces import reduced
 from .polynomial import Polynomial, add, as_expr, constant_value, moves, polynomial, scaled, step, without
-from .prepare import has_read, largest, maximum, minimum, substitute
+from .prepare import largest
 from .transpose import plain_reads
 from .vector_math import emit_call, float_remainder
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tc_jupyter.loops import Block, For, Store, walk_statements
+from tc_jupyter.loops.rewrite import substitute
 from tc_jupyter.program import DType, IndexVar, int64
+from tc_jupyter.program.integers import minimum, plus
 
 from . import arith
 from .builder import Lines, Value, index
@@ -21,7 +23,7 @@ from .peeling import peel
 from .pieces import reads_in_pieces
 from .polynomial import as_expr, constant_value, has_iterations, polynomial
 from .prefetch import LINE
-from .prepare import full_tiles, minimum, plus, substitute, upper_limit
+from .prepare import full_tiles, upper_limit
 from .row_tiles import Part, lanes_of_stream
 from .show import heading
 from .state import Vector

@@ -26,7 +26,7 @@ from .picture import BAD, CODE, MUTED, Content, Control, Picture, code, folded, 
 from .sizes import SizeNames, example_sizes, read_sizes, size_names
 
 _TITLES = {
-    "loops": "loops", "c": "C99", "cuda": "CUDA C++", "ptx": "PTX", "sass": "machine code (SASS)", "llvm": "LLVM IR", "asm": "assembly",
+    "loops": "loops", "passes": "passes", "c": "C99", "cuda": "CUDA C++", "ptx": "PTX", "sass": "machine code (SASS)", "llvm": "LLVM IR", "asm": "assembly",
     "rewrites": "rewrites of SaC",
 }  # fmt: skip
 _SAVED = 24_000

@@ -19,6 +19,7 @@ from math import prod
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.ranges import constant, from_expr
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage, constant_extent
@@ -295,7 +296,7 @@ def _vector_roles(reads: list[Read], column: str, width: int = 1) -> Roles | Non
 
 
 def _depends_on_data(reads: list[Read]) -> bool:
-    return any(isinstance(node, Read) for read in reads for index in read.indices for node in walk(index))
+    return any(has_read(index) for read in reads for index in read.indices)
 
 
 def _uses_index_values(stage: Stage) -> bool:
@@ -861,7 +862,7 @@ def _pad_rows(schedule: Schedule, tensor: str, cache: str, tile: Tile) -> Schedu
 def _indices_of(stage: Stage, tensor: str) -> set[str]:
     """The indices that a tensor is read at."""
     reads = [read for read in stage.statement.reads() if read.tensor == tensor]
-    return {node.name for read in reads for index in read.indices for node in walk(index) if isinstance(node, IndexVar)}
+    return {name for read in reads for index in read.indices for name in index_names(index)}
 
 
 def _dimension_of(stage: Stage, tensor: str, index: str) -> int:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from math import prod
 from operator import mul
 
 from tc_jupyter.diagnostics import CompileError
 from tc_jupyter.program import Binary, Call, Const, Expr, IndexVar, Read, Size, children, walk
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.schedule.inline import without_inlined
 from tc_jupyter.schedule.placement import attached_family
 from tc_jupyter.schedule.schedule import Schedule
@@ -140,7 +140,7 @@ def _work_of(stage: Stage, costs: Costs) -> int:
     lanes = {len(stage.roots), len(stage.statement.output_indices)}
     total = 0
     for part, inside in set(_parts(stage.statement.value)):
-        depth = max((loops.get(name, 0) for name in _indices(part)), default=0)
+        depth = max((loops.get(name, 0) for name in index_names(part)), default=0)
         total += points[depth] * _operation(part, inside, stage, costs) * (1 if depth in lanes else costs.alone)
     return total
 
@@ -190,10 +190,5 @@ def _is_along_row(read: Read, stage: Stage) -> bool:
     last = stage.roots[-1].name if stage.roots and not stage.statement.reduction_indices else ""
     *others, row = read.indices
     steps = (node for node in walk(row) if isinstance(node, Binary) and node.op in ("//", "%"))
-    skips = any(last in _indices(node) and isinstance(node.right, Const) for node in steps)
-    return not skips and (last in _indices(row) or not any(last in _indices(each) for each in others))
-
-
-@lru_cache(maxsize=1 << 12)
-def _indices(expr: Expr) -> frozenset[str]:
-    return frozenset(node.name for node in walk(expr) if isinstance(node, IndexVar))
+    skips = any(last in index_names(node) and isinstance(node.right, Const) for node in steps)
+    return not skips and (last in index_names(row) or not any(last in index_names(each) for each in others))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import Expr, IndexVar, walk
+from tc_jupyter.program import Expr, IndexVar
+from tc_jupyter.program.integers import index_names
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Split, Stage
 
@@ -81,17 +82,13 @@ def _rows(stage: Stage, depth: int) -> frozenset[tuple[str, int]]:
         (read.tensor, place)
         for read in stage.statement.reads()
         for place, index in enumerate(read.indices)
-        if _follows(stage, index, row) and any(_mentions(each, inside) for each in read.indices)
+        if _follows(stage, index, row) and any((index_names(each) & inside) for each in read.indices)
     )
 
 
 def _follows(stage: Stage, index: Expr, row: str) -> bool:
     """Whether a subscript is the row, or runs inside the part of a long row that a partial result (`rfactor`) is made of."""
-    return _mentions(index, {row}) and (isinstance(index, IndexVar) or bool(stage.positions))
-
-
-def _mentions(index: Expr, names: set[str]) -> bool:
-    return any(isinstance(node, IndexVar) and node.name in names for node in walk(index))
+    return row in index_names(index) and (isinstance(index, IndexVar) or bool(stage.positions))
 
 
 def _shared(schedule: Schedule, late: Stage, early: Stage, axis: str) -> Schedule:

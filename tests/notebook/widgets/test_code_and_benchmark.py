@@ -25,7 +25,7 @@ def function(text: str, **options):
 
 
 @pytest.mark.some(2)
-@pytest.mark.parametrize("kind", ["loops", "c", "cuda", "ptx", "llvm", "asm"])
+@pytest.mark.parametrize("kind", ["loops", "passes", "c", "cuda", "ptx", "llvm", "asm"])
 def test_lines_are_linked_to_the_cell(kind):
     picture = Code(function(BOTH), kind)
     html = picture.content(live=True).html

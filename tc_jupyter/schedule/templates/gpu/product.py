@@ -22,7 +22,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tc_jupyter.diagnostics import CompileError
-from tc_jupyter.program import Expr, IndexVar, Read, walk
+from tc_jupyter.program import IndexVar, Read, walk
+from tc_jupyter.program.integers import has_read, index_names
 from tc_jupyter.schedule.schedule import Schedule
 from tc_jupyter.schedule.stage import Stage
 from tc_jupyter.schedule.target import Target
@@ -136,7 +137,11 @@ def _all_roles(stage: Stage) -> Iterator[Roles]:
 def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
     """The reduction index to split: the last one that is no part of a window and whose length is not a small constant."""
     moving = {
-        name for read in reads for index in read.indices if not isinstance(index, IndexVar) for name in _names_in(index)
+        name
+        for read in reads
+        for index in read.indices
+        if not isinstance(index, IndexVar)
+        for name in index_names(index)
     }
 
     def rank(name: str) -> tuple[bool, bool, int]:
@@ -146,16 +151,12 @@ def _longest(stage: Stage, names: list[str], reads: list[Read]) -> str:
     return max(names, key=rank)
 
 
-def _names_in(index: Expr) -> set[str]:
-    return {node.name for node in walk(index) if isinstance(node, IndexVar)}
-
-
 def _names(read: Read) -> set[str]:
-    return {name for index in read.indices for name in _names_in(index)}
+    return {name for index in read.indices for name in index_names(index)}
 
 
 def _by_data(reads: list[Read]) -> bool:
-    return any(isinstance(node, Read) for read in reads for index in read.indices for node in walk(index))
+    return any(has_read(index) for read in reads for index in read.indices)
 
 
 def _read_twice(reads: list[Read]) -> bool:
@@ -308,7 +309,7 @@ def _operand(schedule: Schedule, tensor: str, read: Read, total: str, roles: Rol
     stages = 1 if size < ASYNCHRONOUS_BYTES else STAGES if size == ASYNCHRONOUS_BYTES else 2
     schedule = schedule.compute_at(copy, total, f"{roles.inner}.outer")
     schedule = schedule.storage(copy, "shared", padded=True, double=stages)
-    contiguous = [number for number, index in enumerate(read.indices) if _names_in(index) & {roles.row, roles.column}]
+    contiguous = [number for number, index in enumerate(read.indices) if index_names(index) & {roles.row, roles.column}]
     if contiguous and contiguous[-1] != len(leaves) - 1:
         moved = contiguous[-1]
         order = [number for number in range(len(leaves)) if number != moved] + [moved]

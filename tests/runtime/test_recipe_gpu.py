@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tc_jupyter as tc
-from tc_jupyter.compiler.definition import Definition
+from tc_jupyter.compiler.definition import _MOST_RECIPES, Definition
 from tc_jupyter.runtime import cuda, extremes, nvrtc
-from tc_jupyter.runtime.repeated import MOST_REPEATED, likeness
+from tc_jupyter.runtime.recipe import likeness
 from tests.runtime.test_cuda import FakeCupy
 
 pytestmark = pytest.mark.skipif(nvrtc.available() is not None, reason=str(nvrtc.available()))
@@ -130,9 +130,8 @@ def test_a_repeated_call_launches_the_same(name, gpu, general):
     results = "O, P" if "P(" in text else "O"
     f = tc.compile(f"def f({parameters}) -> ({results}) {{ {text} }}", target="cuda", allow=("TC235",))["f"]
     first = launched(gpu, f, *arguments())
-    assert general == ["f"]
-    assert [launched(gpu, f, *arguments()) for _ in range(2)] == [first, first]
-    assert general == ["f"]
+    assert [launched(gpu, f, *arguments()) for _ in range(3)] == [first, first, first]
+    assert general == ["f", "f"]
 
 
 SCALED = "def f(float(N) A, float s, int n) -> (O) { O(i) = s * A(i) + n }"
@@ -140,19 +139,19 @@ SCALED = "def f(float(N) A, float s, int n) -> (O) { O(i) = s * A(i) + n }"
 
 def test_a_float_may_differ_and_an_integer_may_not(gpu, general):
     f = tc.compile(SCALED, target="cuda")["f"]
-    f(on_gpu(8), 1.0, 2)
+    f(on_gpu(8), 1.0, 2), f(on_gpu(8), 1.5, 2)
     ((_, _, _, values, _),), _ = launched(gpu, f, on_gpu(8), 3.5, 2)
-    assert len(general) == 1
+    assert len(general) == 2
     assert np.float32(3.5) in values
     ((_, _, _, values, _),), _ = launched(gpu, f, on_gpu(8), 3.5, 7)
-    assert len(general) == 2
+    assert len(general) == 3
     assert 7 in values
 
 
 def test_a_float_that_the_type_has_not_is_refused_again(gpu):
     f = tc.compile("def f(float(N) A, float16 s) -> (O) { O(i) = s * A(i) }", target="cuda")["f"]
-    f(on_gpu(8), 1.0)
-    f(on_gpu(8), 2.0)
+    for number in (1.0, 2.0, 3.0):
+        f(on_gpu(8), number)
     with pytest.raises(tc.CallError) as caught:
         f(on_gpu(8), 1e9)
     assert caught.value.diagnostic.code.number == "TC607"
@@ -170,11 +169,11 @@ def test_a_float_that_the_type_has_not_is_refused_again(gpu):
 )
 def test_what_is_unlike_goes_the_general_way(other, gpu, general):
     f = tc.compile("def f(float(N) A) -> (O) { O(i) = 2 * A(i) }", target="cuda")["f"]
-    f(on_gpu(8))
-    f(on_gpu(8))
-    assert len(general) == 1
-    f(other())
+    for _ in range(3):
+        f(on_gpu(8))
     assert len(general) == 2
+    f(other())
+    assert len(general) == 3
 
 
 def test_a_wrong_type_is_refused_after_right_ones(gpu):
@@ -190,23 +189,24 @@ def test_a_wrong_type_is_refused_after_right_ones(gpu):
 def test_an_array_of_one_number_is_read_each_time(gpu):
     assert likeness([2.0]) == likeness([3.0])
     assert likeness([2]) != likeness([3])
+    assert likeness([2], (0,)) == likeness([3.0], (0,))
     assert likeness([True]) != likeness([1])
     assert likeness([np.float32(2.0)]) is None
 
 
 def test_few_calls_are_kept_and_no_array(gpu, general):
     f = tc.compile("def f(float(N) A) -> (O) { O(i) = 2 * A(i) }", target="cuda")["f"]
-    for size in range(1, MOST_REPEATED + 20):
-        f(on_gpu(size))
-    kept = f.definition()._repeated
-    assert 0 < len(kept) <= MOST_REPEATED
-    assert all(view.owner is None for each in kept.values() for _, _, view in (*each.arrays, *each.made))
+    for size in range(1, _MOST_RECIPES + 20):
+        f(on_gpu(size)), f(on_gpu(size))
+    kept = f.definition()._recipes[False]
+    assert 0 < len(kept) <= _MOST_RECIPES
+    assert all(view.owner is None for each in kept.values() for view in [each.arrays[0][2], each.made[0].view])
 
 
 def test_what_does_not_fit_is_said(gpu, monkeypatch):
     f = tc.compile("def f(float(N) A) -> (O) { O(i) = 2 * A(i) }", target="cuda")["f"]
-    f(on_gpu(8))
-    f(on_gpu(8))
+    for _ in range(3):
+        f(on_gpu(8))
 
     def full(*_):
         raise MemoryError
@@ -217,13 +217,26 @@ def test_what_does_not_fit_is_said(gpu, monkeypatch):
     assert caught.value.diagnostic.code.number == "TC612"
 
 
+def test_a_launch_that_fails_is_said(gpu, monkeypatch):
+    f = tc.compile("def f(float(N) A) -> (O) { O(i) = 2 * A(i) }", target="cuda")["f"]
+    for _ in range(3):
+        f(on_gpu(8))
+
+    def failing(*_):
+        raise cuda._launch_error(RuntimeError("no"), "f", (1,), (1,))
+
+    monkeypatch.setattr(cuda.CudaRunner, "_start", failing)
+    with pytest.raises(tc.CallError):
+        f(on_gpu(8))
+
+
 def test_an_index_outside_is_found_each_time(gpu, monkeypatch):
     f = tc.compile("def f(float(N) A, int(M) I) -> (O) { O(i) = A(I(i)) }", target="cuda")["f"]
     index = on_gpu(4, dtype=np.int32)
     monkeypatch.setattr(extremes, "_of_integers", lambda *_: (index.host.min(), index.host.max()))
     monkeypatch.setattr("tc_jupyter.compiler.call_numbers.host_values", lambda view: view.owner.host)
-    f(on_gpu(8), index)
-    f(on_gpu(8), index)
+    for _ in range(3):
+        f(on_gpu(8), index)
     index.host[2] = 8
     with pytest.raises(tc.CallError) as caught:
         f(on_gpu(8), index)

@@ -1,0 +1,118 @@
+"""What a call runs: a recipe where there is one for calls like it, the general path otherwise, and where it can, no Python at all.
+
+Comes in: what a def knows of its calls. Goes out: a function of the positional arguments. With `out=` the arrays to write into are
+arguments after the others.
+
+Worked example: the first call with two matrices takes the general path, which keeps a recipe; the second one follows the recipe and
+hands it to `native_call`, which makes the third one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tc_jupyter.diagnostics import CallError
+from tc_jupyter.program import DType
+
+from . import native_call
+from .arguments import Parameter
+from .arrays import adopted, lent, lent_number
+from .native_call import NativeCall
+from .nvrtc import BackendError
+from .recent import RecentCalls
+from .recipe import Likeness, Recipe, likeness
+
+_QUICK_PLANS, _MOST_REPEATS = 8, 1 << 8
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """The calls of one def, without `out=` or with it.
+
+    Attributes:
+        parameters, results: of the def; the types of results in order.
+        recipes: by likeness of the arguments; the general path adds to them. `None`: of a call that was made once, or cannot be.
+        general: all arguments as a tuple -> results; always right.
+        recent: is told the sizes of every call.
+        floats: as `likeness` takes them.
+        on_cpu: calls may run code for the CPU, and have recipes.
+        into: the arrays of `out=` come after the other arguments.
+        function: of the positional arguments.
+        native: the native entry point, if there is one; it is told the recipe that was followed. That takes as long as some fifty
+            calls, so after `_QUICK_PLANS` of them a recipe has to be followed two, four, ... times in a row: they may alternate.
+        latest: the recipe that Python followed last, `repeats` times in a row.
+    """
+
+    parameters: Sequence[Parameter]
+    results: Sequence[DType]
+    recipes: Mapping[Likeness, Recipe | None]
+    general: Callable[[tuple[Any, ...]], Any]
+    recent: RecentCalls
+    floats: frozenset[int]
+    on_cpu: bool
+    into: bool = False
+    function: Callable[..., Any] = field(init=False)
+    native: NativeCall | None = None
+    latest: Recipe | None = None
+    repeats: int = 0
+    plans: int = 0
+
+    def __post_init__(self) -> None:
+        """Make the function."""
+        self.function = self.python
+        if self.on_cpu and self.parameters and native_call.available():
+            self.native = NativeCall(self.python, "call")
+            self.function = self.native.function
+
+    def python(self, *args: Any) -> Any:
+        """A call by Python."""
+        like = likeness(args, self.floats)
+        if like is None:
+            return self.foreign(args)
+        recipe = self.recipes.get(like)
+        if recipe is None:
+            return self.general(args)
+        try:
+            found = recipe(args)
+        except (MemoryError, BackendError):
+            found = None  # the general path says what does not fit, or run
+        if found is None:
+            return self.general(args)
+        if recipe.noted != self.recent.last:
+            self.recent.note(recipe.noted)
+        if self.native is not None and recipe.planned:
+            self.watch(self.native, recipe, args)
+        return found
+
+    def watch(self, native: NativeCall, recipe: Recipe, args: tuple[Any, ...]) -> None:
+        """Plan the native entry point if this recipe was followed some times in a row."""
+        self.repeats = self.repeats + 1 if recipe is self.latest else 1
+        self.latest = recipe
+        if self.repeats >= min(1 << max(0, self.plans - _QUICK_PLANS), _MOST_REPEATS):
+            planned = recipe.plan(native, args)
+            self.plans += planned is True
+            recipe.planned = planned is not False
+
+    def foreign(self, args: tuple[Any, ...]) -> Any:
+        """Call with PyTorch's tensors on the CPU as NumPy's arrays, and NumPy's numbers as Python's.
+
+        What is not so, or wrong, takes the general way, which says it in the words of the library.
+        """
+        read = len(self.parameters)
+        if len(args) == read + len(self.results) * self.into and DType.BFLOAT16 not in self.results:
+            plain = [
+                lent_number(value) if k < read and not self.parameters[k].rank else lent(value, k >= read)
+                for k, value in enumerate(args)
+            ]
+            changed = [k for k, mine in enumerate(plain) if type(mine) is not type(args[k])]
+            if changed and all(mine is not None for mine in plain):
+                with suppress(CallError):
+                    found = self.function(*plain)
+                    arrays = any(isinstance(plain[k], np.ndarray) for k in changed)
+                    return adopted(found) if arrays and not self.into else found
+        return self.general(args)

@@ -1,0 +1,370 @@
+"""The recipe of a call: all that a call needed of the general path, so that another one like it only allocates and launches.
+
+Comes in: a call that the general path has made, with all that it found. Goes out: a `Recipe`, which looks at index tensors, makes
+the results, puts addresses into the slots of the launches and starts them. Calls are alike (`likeness`) where the arrays have the
+same shape, strides, type and device, and the integers the same value; numbers with a fraction may differ. So every condition on
+sizes was checked for exactly these sizes. Python follows a recipe for arrays of NumPy, CuPy and PyTorch, and `native_call` follows
+the latest one of a def where all of it is code for the CPU.
+
+Worked example: `softmax(x)` in a loop finds sizes, shapes, layout and code once; then a call makes one result and one launch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from tc_jupyter.program import DType
+
+from . import threads
+from .address import numpy_address
+from .arguments import LARGEST, Number, Parameter, misfit, read_scalar
+from .arrays import ITEMSIZE, ArrayView, apart, share_elements
+from .cuda import CudaRunner, on_device_of
+from .kernel import BoundKernel, Inputs, Numbers, Step, root_of
+from .launch import CpuLaunch, CpuRunner, Runner
+from .memory import aligned_empty, empty
+from .native_call import MOST_BYTES, MOST_KEPT_BYTES, MOST_TASKS, NativeCall, PlannedKernel, PlannedScan
+from .within import comparable, within
+
+Likeness: TypeAlias = tuple[Hashable, ...]
+
+_FLAGS = 0x100 | 0x400
+"""Flags of an array of NumPy that a recipe depends on: aligned elements, and that it may be written into."""
+
+
+def likeness(values: Sequence[object], floats: Container[int] = ()) -> Likeness | None:
+    """What calls that repeat each other have in common; `None` if the general path must look at an argument each time.
+
+    Args:
+        floats: the places of numbers that are floating, also where an integer is given.
+    """
+    found: list[Hashable] = []
+    for place, value in enumerate(values):
+        kind = type(value)
+        if kind is np.ndarray:
+            array = cast("np.ndarray[Any, Any]", value)
+            found.append((array.shape, array.strides, array.dtype, array.flags.num & _FLAGS))
+        elif kind is float or (kind is int and place in floats):
+            found.append(float)
+        elif kind is int or kind is bool:
+            found.append((kind, value))
+        else:
+            part = _on_gpu(kind, value)
+            if part is None:
+                return None
+            found.append(part)
+    return tuple(found)
+
+
+def _on_gpu(kind: type, array: Any) -> Hashable | None:
+    """The same of an array on a GPU; `None` where reading it takes more than its address."""
+    cupy, torch = sys.modules.get("cupy"), sys.modules.get("torch")
+    if cupy is None:
+        return None
+    if kind is cupy.ndarray:
+        return array.shape, array.strides, array.dtype, array.data.device_id, array.data.ptr & 15
+    if torch is None or kind is not torch.Tensor or not array.is_cuda or array.requires_grad:
+        return None
+    if array.layout is not torch.strided or array.is_neg() or array.is_conj():
+        return None
+    return array.shape, array.stride(), array.dtype, array.get_device(), array.data_ptr() & 15
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The index tensor at a place among the arguments has elements from `least` to `most` only."""
+
+    place: int
+    least: int
+    most: int
+    count: int
+    within: Callable[[int, int, int, int], int]
+
+    def fails(self, values: Sequence[Any]) -> bool:
+        """Whether an element is outside."""
+        return not self.within(numpy_address(values[self.place]), self.count, self.least, self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An array that a call makes: a result, or a temporary.
+
+    Attributes:
+        name: in the storage of the kernels.
+        make: makes it.
+        view: of the array that the first call made, without that array.
+    """
+
+    name: str
+    make: Callable[[], Any]
+    view: ArrayView
+
+
+@dataclass(slots=True)
+class Recipe:
+    """A call that can be made again with other arrays.
+
+    Attributes:
+        noted: the sizes, as `RecentCalls` wants them.
+        arrays: place among the arguments (those of `out=` follow the others), name in the storage, and the view as it was.
+        floats: place and parameter of the numbers that may differ.
+        scans: of the index tensors that nothing but limits is asked of.
+        made: every result, then every temporary.
+        results: how many of `made` are results.
+        written: for each argument of `out=`, its place and those of the arguments that may be the same array.
+        launches: made by the first repetition, for each step of the kernel; a launch depends on nothing that may differ.
+        planned: whether `native_call` may follow it.
+    """
+
+    bound: BoundKernel
+    numbers: Numbers
+    scalars: Mapping[str, Number]
+    noted: tuple[int, ...]
+    arrays: tuple[tuple[int, str, ArrayView], ...]
+    floats: tuple[tuple[int, Parameter], ...]
+    made: tuple[Made, ...]
+    results: int
+    written: tuple[tuple[int, frozenset[int]], ...]
+    check: str
+    scans: tuple[Scan, ...] = ()
+    launches: tuple[CpuLaunch | Runner, ...] = ()
+    planned: bool = field(default=True)
+
+    def __call__(self, values: Sequence[Any]) -> Any:
+        """The results for other arrays, an empty tuple with `out=`; `None` where the general path has to look.
+
+        Raises:
+            CallError: TC604, TC607.
+            BackendError: a launch failed.
+            MemoryError: the results or temporaries do not fit.
+        """
+        for place, parameter in self.floats:
+            if misfit(parameter.dtype, values[place]):
+                return None
+        if self.written:
+            found = self._apart(values)
+            if found is None:
+                return None
+            values = found
+        with self._device():
+            fresh = [made.make() for made in self.made]
+            every = [*values, *fresh]
+            if not self.launches:
+                self._prepare(every)
+            for scan in self.scans:
+                if scan.fails(values):
+                    return None
+            self._launch(every)
+        return fresh[0] if self.results == 1 else tuple(fresh[: self.results])
+
+    def _device(self) -> Any:
+        view = self.made[0].view if self.made else self.arrays[0][2]
+        return nullcontext() if view.device == "cpu" else on_device_of(view)
+
+    def _apart(self, values: Sequence[Any]) -> list[Any] | None:
+        """The arguments, with copies of those that are the same array as one of `out=`; `None` where others share memory."""
+        found = list(values)
+        for target, same in self.written:
+            for place, _, _ in self.arrays:
+                if place >= target:
+                    continue
+                # code may compute an element twice: what it reads must not change meanwhile
+                other = apart(found[place], values[target])
+                if other is None or (other is not found[place] and place not in same):
+                    return None
+                found[place] = other
+        return found
+
+    def _launch(self, every: Sequence[Any]) -> None:
+        scratch = [each.scratch() if isinstance(each, CpuLaunch) else None for each in self.launches]
+        storage: Mapping[str, ArrayView] | None = None
+        scalars = self.scalars
+        for step, launch, own in zip(self.bound.steps, self.launches, scratch, strict=True):
+            if isinstance(launch, CpuLaunch):
+                launch(every, own)
+                continue
+            if storage is None:
+                storage, scalars = self._views(every), self._scalars(every)
+            self.bound.start(step, launch, self.numbers, storage, scalars, self.check)
+
+    def _views(self, every: Sequence[Any]) -> dict[str, ArrayView]:
+        """Where every buffer is."""
+        arguments = len(every) - len(self.made)
+        views = [(place, name, view) for place, name, view in self.arrays]
+        views += [(arguments + k, made.name, made.view) for k, made in enumerate(self.made)]
+        return {name: _again(view, every[place]) for place, name, view in views}
+
+    def _scalars(self, values: Sequence[Any]) -> Mapping[str, Number]:
+        source = self.bound.program.source
+        return {**self.scalars, **{each.name: read_scalar(each, values[place], source) for place, each in self.floats}}
+
+    def _prepare(self, every: Sequence[Any]) -> None:
+        """Find what launches, for each step."""
+        storage = self._views(every)
+        arguments = len(every) - len(self.made)
+        places = {name: place for place, name, _ in self.arrays}
+        places |= {made.name: arguments + k for k, made in enumerate(self.made)}
+        places |= {each.name: place for place, each in self.floats}
+        launches: list[CpuLaunch | Runner] = []
+        scans: list[Scan] = []
+        for step in self.bound.steps:
+            run, looks = step.run, self._scans(step, storage)
+            if isinstance(run, CpuRunner) and not step.kernel.checks and looks is not None:
+                launches.append(run.recorded(storage, self.numbers.sizes, self.scalars, places))
+                scans += looks
+            elif isinstance(run, CudaRunner) and all(view.device != "cpu" for view in storage.values()):
+                launches.append(run.planned(storage, self.numbers.sizes))
+            else:
+                launches.append(run)
+        self.scans, self.launches = tuple(scans), tuple(launches)
+
+    def _scans(self, step: Step, storage: Mapping[str, ArrayView]) -> list[Scan] | None:
+        """The checks on data before a step, if they are limits of whole arguments."""
+        found: list[Scan] = []
+        inputs = {name: (place, view) for place, name, view in self.arrays if name in self.bound.program.parameters}
+        for number in step.scans if self.check == "all" else ():
+            limits = self.bound.numbers.limits(number, self.numbers, storage)
+            if limits is None or not all(name in inputs for name, _, _ in limits):
+                return None
+            for name, least, most in limits:
+                place, view = inputs[name]
+                if not view.contiguous or view.dtype is None or not comparable(view.dtype):
+                    return None
+                if view.elements:
+                    found.append(Scan(place, least, most, view.elements, within(view.dtype)))
+        return found
+
+    def plan(self, native: NativeCall, values: Sequence[Any]) -> bool | None:
+        """Whether `native` follows this recipe from now on; `None` where that may be so later."""
+        changes, count = threads.CHANGES.value, threads.get_threads()
+        if native.taken:
+            return None
+        read = len(values) - len(self.written)
+        arrays = [view for _, _, view in self.arrays]
+        if not all(isinstance(launch, CpuLaunch) for launch in self.launches) or not all(v.contiguous for v in arrays):
+            return False
+        if any(each.dtype not in (DType.FLOAT32, DType.FLOAT64) for _, each in self.floats):
+            return False
+        outer = [*arrays, *(made.view for made in self.made[: self.results])]
+        if sum(view.elements * ITEMSIZE[view.dtype] for view in outer if view.dtype is not None) > MOST_BYTES:
+            return False
+        if any(
+            share_elements(values[target], values[k])
+            for target, _ in self.written
+            for k, _, _ in self.arrays
+            if k < target
+        ):
+            return None
+        fresh = [made.make() for made in self.made]
+        results, temporary = fresh[: self.results], fresh[self.results :]
+        every = [*values, *fresh]
+        single = {place for place, each in self.floats if each.dtype is DType.FLOAT32}
+        kernels: list[PlannedKernel] = []
+        for launch in cast("tuple[CpuLaunch, ...]", self.launches):
+            scratch = launch.scratch()
+            block = launch.slots(every, scratch)
+            tasks, brief = launch.code.tasks(block), launch.code.is_brief(block)
+            if not 0 < tasks < MOST_TASKS:
+                return False
+            moving = range(len(values) + self.results)
+            sources = [(slot, place, place in single) for slot, place, _ in launch.sources if place in moving]
+            temporary += [] if scratch is None else [scratch.memory]
+            kernels.append(PlannedKernel(launch.code.address, block, sources, tasks, min(tasks, count), brief))
+        if sum(each.nbytes for each in temporary) > MOST_KEPT_BYTES:
+            return False
+        scans = [PlannedScan(scan.place, scan.least, scan.most) for scan in self.scans]
+        largest = {place: LARGEST[each.dtype] for place, each in self.floats}
+        given = values[:read], results, kernels, temporary, values[read:]
+        return native.record(*given, changes, scans, largest)
+
+
+def _again(view: ArrayView, array: Any) -> ArrayView:
+    """The view of another array that differs in its address only."""
+    assert view.library.address is not None
+    return view.moved(view.library.address(array), array)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the general path found for a call.
+
+    Attributes:
+        storage: where every buffer was.
+        noted: the sizes, as `RecentCalls` wants them.
+    """
+
+    bound: BoundKernel
+    inputs: Inputs
+    numbers: Numbers
+    storage: Mapping[str, ArrayView]
+    noted: tuple[int, ...]
+
+
+def recipe(
+    found: Found,
+    parameters: Sequence[Parameter],
+    values: Sequence[object],
+    same: frozenset[tuple[str, str]],
+    check: str,
+) -> Recipe | None:
+    """What makes the call again that was just made; `None` if it copied an argument, or arrays are of other libraries.
+
+    Args:
+        values: the arguments, then those of `out=`.
+        same: pairs of a parameter and a result that may be the same array.
+        check: as of `BoundKernel.start`.
+    """
+    bound, inputs, storage = found.bound, found.inputs, found.storage
+    program, read = bound.program, len(parameters)
+    own = [(place, each.name) for place, each in enumerate(parameters) if each.rank]
+    roots = [root_of(program, name) for name in program.results]
+    given = list(enumerate(roots, read)) if len(values) > read else []
+    arrays = tuple((place, name, storage[name]) for place, name in (*own, *given))
+    if given and any(view.device != "cpu" for _, _, view in arrays):
+        return None
+    if any(storage[name] is not view for name, view in inputs.arrays.items()):
+        return None
+    for place, _, view in arrays:
+        # an argument that is also in `out=` was copied, which `_apart` does
+        itself = view.device != "cpu" or view.owner is values[place]
+        if not itself and (place >= read or view.strides != cast("np.ndarray[Any, Any]", values[place]).strides):
+            return None
+    if any(view.library.address is None for view in storage.values()):
+        return None
+    single = [(place, each) for place, each in enumerate(parameters) if not each.rank]
+    if any(type(values[place]) not in (int, float, bool) for place, _ in single):
+        return None  # an array of one number, whose value counts
+    floats = tuple((k, each) for k, each in single if each.dtype.is_float and type(values[k]) is not bool)
+    results = [] if given else roots
+    read_or_written = {name for _, name, _ in arrays}
+    names = [*results, *(name for name in storage if name not in results and name not in read_or_written)]
+    made = tuple(_made(bound, name, storage[name], name in results) for name in names)
+    written = tuple(
+        (place, frozenset(k for k, name in own if (name, result) in same))
+        for (place, _), result in zip(given, program.results, strict=False)
+    )
+    views = tuple((place, name, view.moved(0, None)) for place, name, view in arrays)
+    known = bound, found.numbers, dict(inputs.scalars), found.noted
+    return Recipe(*known, views, floats, made, len(results), written, check)
+
+
+def _made(bound: BoundKernel, name: str, view: ArrayView, result: bool) -> Made:
+    owner = cast(Any, view.owner)
+    assert view.dtype is not None
+    if view.device != "cpu":
+        assert view.library.fresh is not None
+        make: Callable[[], Any] = partial(view.library.fresh, owner.shape, view.dtype, view.device)
+    elif result:
+        make = partial(empty, owner.shape, owner.dtype)
+    else:
+        buffers = (buffer for step in bound.steps for buffer, _ in step.temporaries)
+        align = next(buffer.align for buffer in buffers if buffer.name == name)
+        make = partial(aligned_empty, owner.shape, owner.dtype, align)
+    return Made(name, make, view.moved(0, None))
