@@ -62,6 +62,14 @@ class Apply:
 
 
 @dataclass(frozen=True)
+class Bordered:
+    """`X(i - 1) else 0`."""
+
+    read: object
+    other: object
+
+
+@dataclass(frozen=True)
 class Extent:
     name: str
     dimension: int
@@ -106,6 +114,15 @@ class CallDef:
     targets: list
     callee: str
     args: list
+
+
+@dataclass
+class Dimension:
+    """`low:high` or, with `low` 0, an extent that is neither a size nor a number."""
+
+    low: object
+    high: object
+    box: bool
 
 
 @dataclass
@@ -236,10 +253,18 @@ class Parser:
         dtype, dims = TYPE_NAMES[self.next()], []
         if self.take("("):
             while not self.take(")"):
-                word = self.next()
-                dims.append(int(word) if word.isdigit() else word)
+                dims.append(self.dimension())
                 self.take(",")
         return Tensor(dtype, dims, self.next())
+
+    def dimension(self):
+        if self.peek(1) in (",", ")"):
+            word = self.next()
+            return int(word) if word.isdigit() else word
+        first = self.expression()
+        if self.take(":"):
+            return Dimension(first, self.expression(), True)
+        return Dimension(Number(0, "int32", True), first, False)
 
     def statement(self):
         if self.peek(1) == "," and self.peek(3) not in ("argmin=!", "argmax=!"):
@@ -346,8 +371,16 @@ class Parser:
             while not self.take(")"):
                 args.append(self.expression())
                 self.take(",")
-            return Apply(word, tuple(args))
+            if word == "clamp" and len(args) == 3:
+                return Apply("min", (Apply("max", (args[0], args[1])), args[2]))
+            read = Apply(word, tuple(args))
+            return Bordered(read, self.otherwise()) if self.take("else") else read
         return Name(word)
+
+    def otherwise(self):
+        if self.take("-"):
+            return Unary("-", number(self.next()))
+        return self.primary()
 
 
 def number(word):
@@ -486,6 +519,7 @@ def meet_all(types):
 
 UNSURE = math.inf
 MOST_POINTS = 6000
+MOST_TRIED = 400  # numbers for a size that only a formula gives
 TINY = 1e-44
 
 
@@ -788,6 +822,11 @@ def array_of(numpy_array, dtype):
 # trees
 
 
+def is_border(e):
+    """Whether this is `wrap(i + 1)` or the like, as a subscript."""
+    return isinstance(e, Apply) and e.name in ("clamp", "wrap", "reflect", "symmetric") and len(e.args) == 1
+
+
 def children(e):
     match e:
         case Apply():
@@ -798,6 +837,8 @@ def children(e):
             return (e.left, e.right)
         case Choice():
             return (e.condition, e.yes, e.no)
+        case Bordered():
+            return (e.read, e.other)
         case _:
             return ()
 
@@ -807,6 +848,8 @@ def with_tests(e):
     match e:
         case Choice():
             return ((e.condition, None, True), (e.yes, e.condition, True), (e.no, e.condition, False))
+        case Bordered():  # neither is computed where it does not have to be
+            return ((e.read, e, True), (e.other, e, False))
         case Binary(op="&&" | "||"):
             return ((e.left, None, True), (e.right, e.left, e.op == "&&"))
         case _:
@@ -832,6 +875,8 @@ def replaced(e, lets):
             return Binary(e.op, replaced(e.left, lets), replaced(e.right, lets))
         case Choice():
             return Choice(*(replaced(c, lets) for c in children(e)))
+        case Bordered():
+            return Bordered(*(replaced(c, lets) for c in children(e)))
         case _:
             return e
 
@@ -849,6 +894,10 @@ def put_for(e, tensor, value):
             return Binary(e.op, put_for(e.left, tensor, value), put_for(e.right, tensor, value))
         case Choice():
             return Choice(*(put_for(c, tensor, value) for c in children(e)))
+        case Bordered():
+            if e.read.name == tensor:
+                raise Unclear("a border of a literal")
+            return Bordered(*(put_for(c, tensor, value) for c in children(e)))
         case _:
             return e
 
@@ -910,20 +959,70 @@ class Run:
         """Whether it depends on rounding if an access took place."""
         self.doubt = False
         """Whether a divisor that is 0 stands behind a condition."""
-        for parameter, value in zip(one.parameters, arguments, strict=True):
-            self.receive(parameter, value)
+        held = list(zip(one.parameters, arguments, strict=True))
+        self.scalars |= {parameter.name: value for parameter, value in held if not parameter.dims}
+        for parameter, value in held:
+            if parameter.dims:
+                self.receive(parameter, value)
+        self.find_sizes([(d, n) for p, a in held for d, n in zip(p.dims or (), a.shape, strict=bool(p.dims))])
+        for parameter, value in held:
+            if parameter.dims:
+                low = [self.end(d.low) if isinstance(d, Dimension) else 0 for d in parameter.dims]
+                self.tensors[parameter.name] = Array(value.dtype, low, value.shape, value.values, value.errors)
 
     def receive(self, parameter, value):
-        if not parameter.dims:
-            self.scalars[parameter.name] = value
-            return
         for dim, extent in zip(parameter.dims, value.shape, strict=True):
             if isinstance(dim, int):
                 if dim != extent:
                     raise Refused("sizes")
-            elif self.sizes.setdefault(dim, extent) != extent:
+            elif isinstance(dim, str) and dim not in self.scalars and self.sizes.setdefault(dim, extent) != extent:
                 raise Refused("sizes")
-        self.tensors[parameter.name] = value
+
+    def find_sizes(self, dims):
+        """Try numbers for a size that stands in one formula with known ones; then compare all extents."""
+        formulas = [(dim, extent) for dim, extent in dims if isinstance(dim, Dimension)]
+        formulas += [
+            (Dimension(Number(0, "int32", True), Name(d), False), n) for d, n in dims if str(d) in self.scalars
+        ]
+        more = True
+        while more:
+            more = False
+            for dim, extent in formulas:
+                names = {n.name for e in (dim.low, dim.high) for n in walk(e) if isinstance(n, Name)}
+                unknown = names - self.sizes.keys() - self.scalars.keys()
+                if len(unknown) == 1:
+                    self.sizes |= self.tried(unknown.pop(), dim, extent)
+                    more = True
+        for dim, extent in formulas:
+            if self.length(dim) != extent:
+                raise Refused("sizes")
+
+    def tried(self, name, dim, extent):
+        fits = []
+        for number_ in range(MOST_TRIED):
+            self.sizes[name] = number_
+            if self.length(dim) == extent:
+                fits.append(number_)
+        if len(fits) > 1:
+            raise Unclear("a size that a formula does not fix")
+        if not fits:
+            raise Refused("sizes")
+        return {name: fits[0]}
+
+    def end(self, e):
+        self.types, self.code = {}, {}
+        return self.whole(e)
+
+    def length(self, dim):
+        return self.end(dim.high) - self.end(dim.low)
+
+    def symbols(self, dim):
+        """An extent with the names of sizes in it; nothing is known of one that does not start at 0."""
+        if isinstance(dim, int):
+            return plain(dim)
+        if isinstance(dim, str):
+            return Sum({(("size", dim),): 1})
+        return None if dim.box else self.sum_of(dim.high, True)
 
     # what a name is
 
@@ -967,6 +1066,8 @@ class Run:
                 return self.typed_unary(e)
             case Binary():
                 return self.typed_binary(e)
+            case Bordered():
+                return Type(meet_types(self.type_of(e.read), self.type_of(e.other)))
             case Choice():
                 self.need_bool(e.condition)
                 yes, no = self.type_of(e.yes), self.type_of(e.no)
@@ -1012,6 +1113,8 @@ class Run:
             return Type(held.dtype)
         if e.name in TYPE_NAMES:
             return Type(TYPE_NAMES[e.name])
+        if is_border(e):
+            return Type("int64")
         if e.name not in FUNCTIONS:
             raise Rejected("TC201")
         args = [self.type_of(a) for a in e.args]
@@ -1065,6 +1168,8 @@ class Run:
                 if name in open_:
                     found[name] = box
                     open_.remove(name)
+        if open_ and any(isinstance(n, Bordered) for e in (s.value, *s.exists) for n in walk(e)):
+            raise Unclear("a window over a border")
         if open_:
             raise Rejected("TC301 TC302 TC303 TC309")
         return {name: found[name] for name in order}
@@ -1083,8 +1188,15 @@ class Run:
             yield from self.sides(e.left, guards)
             yield from self.sides(e.right, (*guards, (e.left, e.op == "&&")))
             return
+        if isinstance(e, Bordered):  # a border says nothing about ranges, but elements in its subscripts do
+            for subscript in e.read.args:
+                yield from self.sides(subscript, guards)
+            yield from self.sides(e.other, (*guards, (e, False)))
+            return
         if self.is_read(e):
             for dimension, subscript in enumerate(e.args):
+                if is_border(subscript):
+                    continue
                 for side in ("lower", "upper"):
                     yield Side(e, dimension, side, subscript, guards)
         for child in children(e):
@@ -1229,6 +1341,8 @@ class Run:
 
     def find_tested(self, side):
         facts = [f for c, h in side.guards for f in self.facts(c, h) if not self.has_data(f[0])]
+        if any(not any(isinstance(n, (Name, Apply)) for n in walk(c)) for c, _ in side.guards):
+            raise Unclear("a condition of numbers")
         # a condition on sizes alone says nothing about an index
         facts = [f for f in facts if self.indices_in(f[0])]
         if not facts or self.has_data(side.subscript):
@@ -1315,6 +1429,8 @@ class Run:
         return True
 
     def evaluated(self, dim):
+        if any(atom[0] != "size" for key in dim.terms for atom in key):
+            raise Unclear("an extent that is no polynomial")
         return sum(c * math.prod(self.sizes.get(a[1], 0) for a in key) for key, c in dim.terms.items())
 
     def extent(self, name, dimension):
@@ -1363,6 +1479,8 @@ class Run:
                 return self.compile_binary(e, mode)
             case Choice():
                 return self.compile_choice(e, mode)
+            case Bordered():
+                return self.compile_bordered(e, mode)
             case Apply():
                 return self.compile_apply(e, mode)
         raise AssertionError(e)
@@ -1503,6 +1621,44 @@ class Run:
 
         return choice
 
+    def compile_bordered(self, e, mode):
+        dtype, places = self.type_of(e).dtype, [self.compile_place(e.read, k) for k in range(len(e.read.args))]
+        held, read, other = (
+            self.tensors[e.read.name],
+            self.operand(e.read, dtype, mode),
+            self.operand(e.other, dtype, mode),
+        )
+
+        def bordered(env):
+            found = [place(env) for place in places]
+            if any(error for _, error in found):
+                self.unsure = True
+                return 0, UNSURE
+            return other(env) if held.place([value for value, _ in found]) is None else read(env)
+
+        return bordered
+
+    def compile_place(self, read, dimension):
+        """A subscript, where `wrap` and the like move it into the array."""
+        e = read.args[dimension]
+        if not is_border(e):
+            return self.compile_subscript(e)
+        inner = self.compile_subscript(e.args[0])
+        low, high = self.tensors[read.name].box[dimension]
+        order = list(range(low, high))
+        self.doubt = self.doubt or not order  # an engine may refuse it where elements say that nothing is read
+        back = {"reflect": order[-2:0:-1], "symmetric": order[::-1]}.get(e.name, [])
+
+        def place(env):
+            value, error = inner(env)
+            if not order:
+                raise Refused("a border of nothing")
+            if e.name == "clamp":
+                return sorted((low, value, high - 1))[1], error
+            return [*order, *back][(value - low) % len(order + back)], error
+
+        return place
+
     def compile_apply(self, e, mode):
         if e.name in self.tensors:
             return self.compile_read(e)
@@ -1610,7 +1766,7 @@ class Run:
 
     def compile_read(self, e):
         held = self.tensors[e.name]
-        subscripts = [self.compile_subscript(a) for a in e.args]
+        subscripts = [self.compile_place(e, k) for k in range(len(e.args))]
 
         def read(env):
             index = []
@@ -1648,10 +1804,7 @@ class Run:
         """The results, by name; `given` holds the arrays of `out=`."""
         given = given or {}
         declared = {r.name: r for r in self.one.results}
-        self.dims = {
-            p.name: [plain(d) if isinstance(d, int) else Sum({(("size", d),): 1}) for d in p.dims or ()]
-            for p in self.one.parameters
-        }
+        self.dims = {p.name: [self.symbols(d) for d in p.dims or ()] for p in self.one.parameters}
         waiting = {}
         """Literals that wait for the next statement on their target, and their places in the log."""
         for number, s in enumerate(self.one.statements):
@@ -1665,6 +1818,8 @@ class Run:
                 self.call([s.target], s.value.name, names, declared)
             else:
                 now = self.prepared(s)
+                if s.target not in self.tensors and s.target not in waiting:
+                    self.state_ranges(now, declared.get(s.target))
                 later = [
                     n for n in self.one.statements[number + 1 :] if isinstance(n, Statement) and n.target == s.target
                 ]
@@ -1683,6 +1838,13 @@ class Run:
                     reason.temporary = s.target not in declared
                     raise
         return {r.name: self.result(r) for r in self.one.results}
+
+    def state_ranges(self, s, result):
+        """The ranges that the declared box of a result gives its first statement."""
+        for name, dim in zip(s.left, (result and result.dims) or (), strict=False):
+            known = isinstance(dim, Dimension) and dim.box and not self.indices_in(dim.high)
+            if known and name not in s.ranges:
+                s.ranges[name] = (dim.low, dim.high)
 
     def is_literal(self, e):
         return not any(isinstance(n, (Name, Extent)) or self.is_read(n) for n in walk(e))
@@ -1777,9 +1939,17 @@ class Run:
 
     def result(self, r):
         array = self.tensors[r.name]
-        for dim, extent in zip(r.dims or (), array.shape, strict=bool(r.dims)):
-            known = dim if isinstance(dim, int) else self.sizes.setdefault(dim, extent)
-            if known != extent:
+        for dim, (low, high) in zip(r.dims or (), array.box, strict=bool(r.dims)):
+            if not isinstance(dim, Dimension):
+                fits = high - low == (dim if isinstance(dim, int) else self.sizes.setdefault(dim, high - low))
+            elif not dim.box:
+                fits = high - low == self.end(dim.high)
+            elif isinstance(dim.high, Name) and self.is_index(dim.high.name):
+                self.sizes[dim.high.name] = high
+                fits = low == self.end(dim.low)
+            else:
+                fits = (low, high) == (self.end(dim.low), self.end(dim.high))
+            if not fits:
                 raise Refused("sizes")
         return array
 
@@ -2064,6 +2234,7 @@ class Outcome:
     log: list
     unsure: bool
     doubt: bool
+    sizes: dict
 
 
 def evaluate(text, name, arguments, given=None):
@@ -2075,4 +2246,4 @@ def evaluate(text, name, arguments, given=None):
         run = Run(defs, one, held)
         out = {key: array_of(np.asarray(value), dtype) for key, (value, dtype) in (given or {}).items()}
         results = run.run(out)
-    return Outcome(results, run.log, run.unsure, run.doubt)
+    return Outcome(results, run.log, run.unsure, run.doubt, run.sizes)

@@ -16,7 +16,20 @@ import numpy as np
 import tc_jupyter as tc
 from tc_jupyter.compiler.definition import Options
 from tc_jupyter.function import module_of
-from tests.tc_evaluator import UNSURE, Outcome, Parser, Refused, Rejected, Unclear, evaluate
+from tests.tc_evaluator import (
+    UNSURE,
+    Apply,
+    Dimension,
+    Name,
+    Number,
+    Outcome,
+    Parser,
+    Refused,
+    Rejected,
+    Unary,
+    Unclear,
+    evaluate,
+)
 
 SIZES = ("N", "M", "K", "L")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -472,7 +485,84 @@ def cell_sizes(random):
 def drawn(seed):
     """A cell, its sizes, and the seed of its data."""
     random = Random(seed)
-    return cell(random), cell_sizes(random), seed
+    text, sizes = cell(random), cell_sizes(random)
+    text = with_borders(Random(f"{seed} borders"), text)
+    return with_formulas(Random(f"{seed} formulas"), text), sizes, seed
+
+
+READ = re.compile(r"(?<![\w.])(?:[A-D]|T\d|Id|P)\(")
+
+
+def with_borders(random, text):
+    """The cell with borders at some reads: a value behind `else`, or what is read beyond the ends of a dimension."""
+    if random.random() < 0.7:
+        return text
+    at, out = 0, ""
+    while (found := READ.search(text, at)) is not None:
+        end = closing(text, found.end())
+        out += text[at : found.start()]
+        begin = len(out)
+        out += found.group()
+        is_read = not re.match(r"\s*(?:[+*]|min|max)?=(?!=)", text[end + 1 :]) and not out.endswith(
+            f"exists {found.group()}"
+        )
+        parts = split(text[found.end() : end])
+        if is_read and random.random() < 0.3:
+            number = random.randrange(len(parts))
+            parts[number] = f"{random.choice(('clamp', 'wrap', 'reflect', 'symmetric'))}({parts[number].strip()})"
+        out += ", ".join(part.strip() for part in parts) + ")"
+        if is_read and random.random() < 0.3:
+            out += f" else {random.choice(('0', '-1', '0.5', '(1 + 2)', '3', out[begin:]))}"
+        at = end + 1
+    return out + text[at:]
+
+
+def closing(text, start):
+    """Where the bracket closes that was opened before `start`."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if not depth:
+            return place
+    raise AssertionError(text)
+
+
+def split(text):
+    """The parts between commas outside brackets."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def with_formulas(random, text):
+    """The cell with some dimensions of parameters as expressions of sizes, or as boxes; sizes are still told, or can be found."""
+    if random.random() < 0.8:
+        return text
+    before, head, body = re.fullmatch(r"(.*)(def f\(.*?\) -> \(.*?\) )(\{.*)", text, re.DOTALL).groups()
+    bare = [(m.start(), m.group()) for m in re.finditer(rf"(?<=[(,] |\w\()(?:{'|'.join(SIZES)})(?=[,)])", head)]
+    names = [name for _, name in bare]
+    for place, name in reversed(bare):
+        other, c = random.choice([n for n in names if n != name] or ["3"]), random.choice((1, 2, 3))
+        alone = names.count(name) == 1
+        told = [n for n in names if n != name or not alone]
+        forms = [
+            f"{c}:{name}",
+            f"-{c}:{name}",
+            f"{name} + {c}",
+            f"2*{name}",
+            f"2*{name} - 1",
+            f"{other} - {name} + {c}",
+        ]
+        forms += [] if alone else [f"{name}:2*{name}", f"{name}/2", f"max({name}, {c})", f"{name}*{other}"]
+        if random.random() < 0.5 and (other in told or other == "3"):
+            head = head[:place] + random.choice(forms) + head[place + len(name) :]
+            names.remove(name)
+    return before + head + body
 
 
 # arguments
@@ -552,6 +642,28 @@ def laid_out(random, values):
     return values
 
 
+def extent_of(dim, sizes):
+    """The extent of a dimension at these sizes; 0 where there is none."""
+    if isinstance(dim, int):
+        return dim
+    return max(0, value_of(dim.high, sizes) - value_of(dim.low, sizes)) if isinstance(dim, Dimension) else sizes[dim]
+
+
+def value_of(e, sizes):
+    """An integer expression of sizes."""
+    match e:
+        case Number():
+            return e.value
+        case Name():
+            return sizes[e.name]
+        case Unary():
+            return -value_of(e.value, sizes)
+        case Apply():
+            return (min if e.name == "min" else max)(value_of(a, sizes) for a in e.args)
+    a, b = value_of(e.left, sizes), value_of(e.right, sizes)
+    return {"+": a + b, "-": a - b, "*": a * b, "/": a // (b or 1)}[e.op]
+
+
 def arguments_of(one, sizes, data):
     """Arguments of a def: `(value, element type)` in the order of its parameters."""
     random = np.random.default_rng(data)
@@ -565,7 +677,7 @@ def arguments_of(one, sizes, data):
                 value = float(value) / 2
             found.append((bool(value > 1) if p.dtype == "bool" else value, p.dtype))
             continue
-        shape = tuple(d if isinstance(d, int) else sizes[d] for d in p.dims)
+        shape = tuple(extent_of(d, sizes) for d in p.dims)
         key = (p.dtype, shape)
         if key in flat and random.random() < 0.15:
             found.append((flat[key], p.dtype))  # one array for two parameters
@@ -683,6 +795,7 @@ def same_ranges(function, expected, sizes, arguments, one, note):
     """Ranges of all statements, evaluated at the sizes of the call."""
     known = {
         **sizes,
+        **expected.sizes,
         **{p.name: int(v) for p, (v, t) in zip(one.parameters, arguments, strict=True) if not p.dims and "int" in t},
     }
     known_ranges, parts = function.ranges.indices, (".max", ".min", ".value", ".sum")  # of statements on positions

@@ -29,7 +29,8 @@ from .expr import (
     rewrite,
     walk,
 )
-from .functions import FUNCTIONS, Function
+from .extents import solutions
+from .functions import FUNCTIONS, TC_FUNCTIONS, Function
 from .neighbours import grows_slowly, is_along_rows
 from .positions import LARGEST_POSITION, in_32_bits, positions
 from .products import factors_of, keeps_values
@@ -49,6 +50,7 @@ __all__ = [
     "check_sac",
     "specialize",
     "FUNCTIONS",
+    "TC_FUNCTIONS",
     "Checked",
     "Function",
     "check_tc",
@@ -95,4 +97,5 @@ __all__ = [
     "rewrite",
     "walk",
     "array_bytes",
+    "solutions",
 ]

@@ -20,9 +20,10 @@ from tc_jupyter.syntax import in_order, tree
 
 from . import extremes, logsums
 from .elements import Elements
-from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, walk
+from .expr import Binary, Const, DType, Expr, IndexVar, Read, Size, int64, walk
+from .extents import difference, sizes_of, solutions, sum_of
 from .factoring import Factored, factored
-from .functions import FUNCTIONS
+from .functions import TC_FUNCTIONS
 from .inline import Passed, inline_call
 from .program import ArgumentType, CallSite, Equality, Index, Program, Statement, Tensor
 from .scope import Scope, Suggestions, TensorInfo
@@ -203,6 +204,7 @@ class _DefChecker:
         self.scope = Scope(unit.source, [], unit.def_spans, unit.callable_names, unit.suggestions)
         self.draft = _Draft()
         self.declared: dict[str, tuple[DType, tuple[Expr, ...]] | None] = {}
+        self.starts: dict[str, tuple[Expr | None, ...]] = {}  # declared first indices of results
         self.result_spans: dict[str, Span] = {}
         self.prefixes: dict[str, int] = {}
         self.mentioned: set[str] = set()
@@ -309,12 +311,26 @@ class _DefChecker:
             self.sizes_of(param)
         for param in self.node.params:
             self.parameter(param)
+        if all(param.type is not None for param in self.node.params) and not self.failed:
+            self.unsolved_sizes()
 
     def sizes_of(self, param: tree.Param) -> None:
-        for dim in param.type.dimensions if param.type else ():
-            if isinstance(dim, tree.Name) and dim.name not in self.scope.sizes:
-                self.size_name(dim)
-                self.scope.sizes[dim.name] = dim.span
+        """Every name in a dimension is a size, but for integer scalars of the signature."""
+        for name in tree.names_of(param.type):
+            if name.name not in self.scope.sizes and name.name not in self.scalars and not name.name[0].isdigit():
+                self.size_name(name)
+                self.scope.sizes[name.name] = name.span
+
+    @cached_property
+    def scalars(self) -> dict[str, TensorInfo]:
+        """The numbers of the signature that dimensions may use."""
+        found = (param for param in self.node.params if param.type is not None and not param.type.dimensions)
+        typed = {param.name.name: (TYPE_NAMES[param.type.scalar], param.name.span) for param in found if param.type}
+        return {
+            name: TensorInfo(name, dtype, 0, (), "parameter", span, written=True)
+            for name, (dtype, span) in typed.items()
+            if dtype.is_integer
+        }
 
     def size_name(self, name: tree.Name) -> None:
         self.python_word(name, "a size")
@@ -342,20 +358,72 @@ class _DefChecker:
             )
             return
         dtype = TYPE_NAMES[param.type.scalar]
-        dims = tuple(self.dimension(dim) for dim in param.type.dimensions)
-        if not dims and dtype.is_integer:
+        found = [self.dimension(dim) for dim in param.type.dimensions]
+        if not found and dtype.is_integer:
             self.python_word(param.name, "an integer scalar")
-        scope.tensors[name] = TensorInfo(name, dtype, len(dims), dims, "parameter", param.name.span, written=True)
-        self.draft.tensors[name] = Tensor(name, dtype, len(dims), "input", dims, span=param.name.span)
+        dims = tuple(extent for each in found if each is not None for extent in each[1:])
+        if len(dims) < len(found):
+            self.unknown_tensor(name, param.name.span)
+            scope.tensors[name].kind = "parameter"
+            return
+        starts = tuple(each[0] for each in found if each is not None)
+        ends = (_sum(start, extent) for start, extent in zip(starts, dims, strict=True))
+        box = tuple(zip(starts, ends, strict=True)) if any(start != int64(0) for start in starts) else None
+        read = name in self.scalars and self.scalars[name].read
+        scope.tensors[name] = TensorInfo(
+            name, dtype, len(dims), dims, "parameter", param.name.span, True, read, starts=starts
+        )
+        self.draft.tensors[name] = Tensor(name, dtype, len(dims), "input", dims, box, span=param.name.span)
 
-    def dimension(self, dim: tree.Name | tree.Number) -> Expr:
-        if isinstance(dim, tree.Name):
-            return Size(dim.name, dim.span)
-        value = int(dim.value)
-        if value > INT64.limits[1]:
-            self.scope.report(codes.TOO_LARGE, dim.span, "the extent is beyond 2^63 - 1")
-            value = INT64.limits[1]
-        return Const(value, INT64, dim.span)
+    def dimension(self, dim: tree.Dimension) -> tuple[Expr, Expr] | None:
+        """The first index and the extent of a dimension; `None` after a message."""
+        lower, upper = (dim.lower, dim.upper) if isinstance(dim, tree.DimensionBox) else (None, dim)
+        start, end = int64(0) if lower is None else self.end(lower), self.end(upper)
+        if start is None or end is None:
+            return None
+        extent = replace(difference(end, start), span=dim.span)
+        if isinstance(extent, Const) and not 0 <= extent.value <= INT64.limits[1]:
+            code, message = (
+                (codes.TOO_LARGE, "the extent is beyond 2^63 - 1")
+                if extent.value > 0
+                else (codes.NEGATIVE_RANGE, f"the extent is `{extent.value}`, and no array has such a dimension")
+            )
+            self.scope.report(code, dim.span, message)
+            return None
+        return start, extent
+
+    def end(self, node: tree.Expression) -> Expr | None:
+        """The extent of a dimension, or an end of its box; `None` after a message."""
+        if isinstance(node, tree.Name) and node.name in self.scope.sizes:
+            return Size(node.name, node.span)
+        if isinstance(node, tree.Number) and type(node.value) is int:
+            return Const(node.value, INT64, node.span)
+        target = tree.Name("", node.span)
+        names = StatementNames("", tree.Comprehension(target, None, "=", node, span=node.span))
+        checker = ExpressionChecker(self.scope, names)
+        checker.bound_is, checker.bound_help = "a dimension", _DIMENSION_HELP
+        hidden = {name: info for name, info in self.scalars.items() if name not in self.scope.tensors}
+        self.scope.tensors |= hidden
+        found = checker.bound(node)
+        for name in hidden:
+            del self.scope.tensors[name]
+        self.mentioned |= names.mentioned & self.scalars.keys()
+        return found
+
+    def unsolved_sizes(self) -> None:
+        """TC316: sizes that stand only where they cannot be found from an extent."""
+        tensors = tuple(self.draft.tensors.values())
+        missing = solutions(tensors)[1]
+        for tensor in tensors:
+            for dim in tensor.dims or ():
+                here = [name for name in missing if name in sizes_of(dim)]
+                if not here:
+                    continue
+                text, names = self.unit.source.slice(dim.span), _listed([f"`{name}`" for name in here])
+                message = f"{names} cannot be found from `{text}`"
+                help = f"name `{here[-1]}` as a dimension of another parameter, or pass it, as `int64 {here[-1]}`"
+                self.scope.report(codes.UNSOLVED_SIZE, dim.span, message, help=help)
+                missing = tuple(name for name in missing if name not in here)
 
     def new_tensor(self, name: tree.Name, what: str) -> None:
         """Rules for the name of a tensor."""
@@ -364,7 +432,7 @@ class _DefChecker:
 
     def is_function(self, name: tree.Name, what: str) -> bool:
         """Whether a def or a tensor has the name of a function, after a message: one of the two would hide the other."""
-        function = FUNCTIONS.get(name.name)
+        function = TC_FUNCTIONS.get(name.name)
         if function is not None:
             message = f"a {what} cannot have the name of the function `{name.name}`"
             self.scope.report(codes.DUPLICATE_NAME, name.span, message, help=function.described)
@@ -406,8 +474,11 @@ class _DefChecker:
         self.declared[name] = None
         self.result_spans[name] = self.scope.results[name] = result.name.span
         if result.type is not None:
-            dims = tuple(self.result_dimension(name, k, dim) for k, dim in enumerate(result.type.dimensions))
-            self.declared[name] = TYPE_NAMES[result.type.scalar], dims
+            found = [self.result_dimension(name, k, dim) for k, dim in enumerate(result.type.dimensions)]
+            dims = tuple(each[1] for each in found if each is not None)
+            if len(dims) == len(found):
+                self.declared[name] = TYPE_NAMES[result.type.scalar], dims
+                self.starts[name] = tuple(each[0] for each in found if each is not None)
 
     def renamed_result(self, result: tree.Name) -> Fix | None:
         """Give a result that is a parameter another name, where it is written and read afterwards."""
@@ -430,19 +501,38 @@ class _DefChecker:
             written = written or writes
         return Fix(f"call the result `{new}`", tuple(edits)) if written else None
 
-    def result_dimension(self, tensor: str, number: int, dim: tree.Name | tree.Number) -> Expr:
-        """A declared extent. A size name that occurs nowhere else names the extent of the first result that has it."""
-        if isinstance(dim, tree.Name):
-            self.scope.used_sizes.add(dim.name)
-        if isinstance(dim, tree.Name) and dim.name not in self.scope.sizes:
-            first = self.scope.result_sizes.get(dim.name)
-            if first is not None:
-                return Size(f"{first[0]}.{first[1]}", dim.span)
-            self.size_name(dim)
-            if dim.name in self.scope.tensors:
-                self.shadows(dim, "a size", ("a parameter", self.scope.tensors[dim.name].span))
-            self.scope.result_sizes[dim.name] = tensor, number, dim.span
-        return self.dimension(dim)
+    def result_dimension(self, tensor: str, number: int, dim: tree.Dimension) -> tuple[Expr | None, Expr] | None:
+        """The first index, if it is declared, and the extent. A size name that occurs nowhere else names the extent of the first
+        result that has it, or the end of its box.
+        """
+        box, scope = isinstance(dim, tree.DimensionBox), self.scope
+        end = dim.upper if isinstance(dim, tree.DimensionBox) else dim
+        if isinstance(end, tree.Name):
+            scope.used_sizes.add(end.name)
+        if (
+            not isinstance(end, tree.Name)
+            or end.name in scope.sizes.keys() | self.scalars.keys()
+            or end.name[0].isdigit()
+        ):
+            found = self.dimension(dim)
+            return found and (found[0] if box else None, found[1])
+        start = self.end(dim.lower) if isinstance(dim, tree.DimensionBox) else None
+        first = scope.result_sizes.get(end.name)
+        if first is not None and not box and end.name not in scope.result_starts:
+            return None, Size(f"{first[0]}.{first[1]}", end.span)
+        if first is not None:
+            self.scope.report(codes.DUPLICATE_NAME, end.span, f"`{end.name}` names the end of another result already")
+            return None
+        self.size_name(end)
+        if end.name in scope.tensors:
+            self.shadows(end, "a size", ("a parameter", scope.tensors[end.name].span))
+        scope.result_sizes[end.name] = tensor, number, end.span
+        if not box:
+            return None, Size(end.name, end.span)
+        if start is None:
+            return None
+        scope.result_starts[end.name] = start
+        return start, Size(f"{tensor}.{number}", end.span)
 
     # statements
 
@@ -592,7 +682,7 @@ class _DefChecker:
         name = value.function.name
         if name in self.unit.defs:
             return name not in self.scope.tensors
-        return name in self.unit.known and name not in self.scope.tensors and name not in FUNCTIONS
+        return name in self.unit.known and name not in self.scope.tensors and name not in TC_FUNCTIONS
 
     def single_call(self, node: tree.Comprehension, value: tree.Apply[tree.Expression]) -> None:
         if node.clauses:
@@ -638,9 +728,9 @@ class _DefChecker:
                 self.silent = True
                 return None
             return program
-        if name.name in FUNCTIONS:
+        if name.name in TC_FUNCTIONS:
             message = f"the function `{name.name}` has one result"
-            scope.report(codes.ARGUMENT_COUNT, name.span, message, help=FUNCTIONS[name.name].document)
+            scope.report(codes.ARGUMENT_COUNT, name.span, message, help=TC_FUNCTIONS[name.name].document)
             return None
         if name.name in unit.known:
             known = unit.known[name.name]
@@ -827,17 +917,29 @@ class _DefChecker:
         self.scope.tensors[name] = TensorInfo(name, result.dtype, result.rank, dims, kind, target.span, written=True)
         program_kind = "output" if kind == "result" else "temporary"
         self.draft.tensors[name] = Tensor(
-            name, result.dtype, result.rank, program_kind, declared=declared, view_of=result.name, span=target.span
+            name,
+            result.dtype,
+            result.rank,
+            program_kind,
+            declared=declared,
+            starts=None if declared is None else self.declared_starts(name),
+            view_of=result.name,
+            span=target.span,
         )
         self.draft.counts.setdefault(name, 1)
         self.declare_equalities(name, declared, target.span)
+
+    def declared_starts(self, name: str) -> tuple[Expr | None, ...] | None:
+        """The declared first indices of a result; `None` where none is."""
+        starts = self.starts.get(name, ())
+        return starts if any(start is not None for start in starts) else None
 
     def declare_equalities(self, name: str, declared: tuple[Expr, ...] | None, span: Span) -> None:
         """Declared extents must be the inferred ones; a name that occurs nowhere else is no condition."""
         for k, dim in enumerate(declared or ()):
             if isinstance(dim, Size) and self.scope.result_sizes.get(dim.name, ("", -1))[:2] == (name, k):
                 continue
-            shown = dim.name if isinstance(dim, Size) else str(dim.value) if isinstance(dim, Const) else "otherwise"
+            shown = self.unit.source.slice(dim.span) if dim.span.end else "otherwise"
             reason = f"`{name}` dimension {k} is declared `{shown}`"
             self.draft.equalities.append(Equality(Size(f"{name}.{k}", span), dim, "declared", reason, dim.span))
 
@@ -873,14 +975,10 @@ class _DefChecker:
 
     def gives_a_size(self, name: str, info: TensorInfo) -> bool:
         """Whether a parameter that is never read is the first to bring a size that is used."""
-        for dim in info.dims:
-            if (
-                isinstance(dim, Size)
-                and dim.name in self.scope.used_sizes
-                and self.scope.sizes.get(dim.name) == dim.span
-            ):
-                return True
-        return False
+        sizes = (node for dim in info.dims for node in walk(dim) if isinstance(node, Size))
+        return any(
+            size.name in self.scope.used_sizes and self.scope.sizes.get(size.name) == size.span for size in sizes
+        )
 
 
 def _places(statement: tree.Comprehension, name: str) -> list[Span]:
@@ -906,8 +1004,9 @@ def _targets(statement: tree.TcStatement) -> list[str]:
 
 
 def _bound_scalars(program: Program) -> frozenset[str]:
-    """Integer scalars that a program uses in bounds of ranges."""
-    found: set[str] = set()
+    """Integer scalars that a program uses in bounds of ranges, or in dimensions."""
+    dims = (dim for name in program.parameters for dim in program.tensor(name).dims or ())
+    found = {item.tensor for dim in dims for item in walk(dim) if isinstance(item, Read)}
     for statement in program.statements:
         for index in statement.indices:
             for bound in index.where or ():
@@ -1013,7 +1112,7 @@ class _StatementChecker:
         name = node.function.name
         info = self.scope.tensors.get(name)
         if info is None:
-            return name not in FUNCTIONS and name not in TYPE_NAMES
+            return name not in TC_FUNCTIONS and name not in TYPE_NAMES
         return info.rank == len(node.arguments)
 
     # the left side
@@ -1231,6 +1330,8 @@ class _StatementChecker:
             )
         if reduction and self.operator == "+" and not slips:
             self.cheaper(value, reduction)
+        if first:
+            bounds |= self.stated_bounds(bounds)
         accumulate = self.operator != "=" and not self.initialize and (not first or info.kind == "result")
         indices = tuple(Index(item, "output", bounds.get(item), self.left_span(item)) for item in left)
         indices += tuple(Index(item, "reduction", bounds.get(item), span) for item, span in reduction.items())
@@ -1249,6 +1350,18 @@ class _StatementChecker:
         )
         self.owner.draft.statements.append(statement)
         self.written()
+
+    def stated_bounds(self, given: Mapping[str, tuple[Expr, Expr]]) -> dict[str, tuple[Expr, Expr]]:
+        """The ranges of left-side indices without a range whose dimension has a declared box with a known end."""
+        name = self.node.target.name
+        declared, starts = self.owner.declared.get(name), self.owner.starts.get(name, ())
+        if declared is None or len(declared[1]) != len(self.names.left):
+            return {}
+        return {
+            index: (start, _sum(start, extent))
+            for index, start, extent in zip(self.names.left, starts, declared[1], strict=True)
+            if start is not None and index not in given and not any("." in size for size in sizes_of(extent))
+        }
 
     def is_element(self, reduction: dict[str, Span]) -> bool:
         """Whether `a = X(i) * 2` is read where `i` is an index, after a message about it."""
@@ -1452,7 +1565,10 @@ class _StatementChecker:
         info.dtype, info.rank = dtype, rank
         info.dims = tuple(Size(f"{name}.{k}", node.target.span) for k in range(rank))
         kind = "output" if info.kind == "result" else "temporary"
-        self.owner.draft.tensors[name] = Tensor(name, dtype, rank, kind, declared=dims, span=node.target.span)
+        starts = None if dims is None else self.owner.declared_starts(name)
+        self.owner.draft.tensors[name] = Tensor(
+            name, dtype, rank, kind, declared=dims, starts=starts, span=node.target.span
+        )
         self.owner.declare_equalities(name, dims, node.target.span)
         return dtype
 
@@ -1493,6 +1609,18 @@ class _StatementChecker:
         if self.node.at is not None:
             help, fix = f"a position is `int64`: declare `{self.node.target.name}` so", None
         self.scope.report(codes.NARROWING, span, message, f"this is `{own.value}`", help=help, fix=fix)
+
+
+_DIMENSION_HELP = (
+    "a dimension is made of integers, sizes and integer scalars with `+ - * / %`, `min`, `max`, `abs` and `? :`"
+)
+
+
+def _sum(start: Expr, extent: Expr) -> Expr:
+    """The end of a box: what was written where `extent` is `end - start`."""
+    if isinstance(extent, Binary) and extent.op == "-" and extent.right == start:
+        return extent.left
+    return sum_of(start, extent)
 
 
 def fits_literal(value: int, dtype: DType) -> bool:

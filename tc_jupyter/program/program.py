@@ -28,11 +28,13 @@ class Tensor:
 
     Attributes:
         kind: `input` (parameter), `output` (result) or `temporary`.
-        dims: for inputs one integer expression per dimension (a `Size` or a `Const`). For a computed tensor `None`: the first
+        dims: for inputs one integer expression per dimension, of sizes and integer scalars. For a computed tensor `None`: the first
             statement that writes it fixes its box; its extents are known in expressions as `Size("T.0")`, ... .
-        box: only for tensors whose box is given and not inferred (`%%sac`): lower and upper (excluded) expression per dimension.
+        box: only for tensors whose box is given and not inferred: lower and upper (excluded) expression per dimension. Of an input
+            that has one (`float(1:N) X`) `dims` are the differences.
         declared: declared result dimensions (`-> (float(M,N) C)`) or `None`; each must equal the inferred extent. A name that
             occurs nowhere else is a name for that extent.
+        starts: declared first indices of a result (`-> (float(1:M) C)`), `None` for a dimension that may start anywhere.
         view_of: this tensor is the storage of another one, received by a caller: same elements, every origin reset to 0.
     """
 
@@ -43,6 +45,7 @@ class Tensor:
     dims: tuple[Expr, ...] | None = None
     box: tuple[tuple[Expr, Expr], ...] | None = None
     declared: tuple[Expr, ...] | None = None
+    starts: tuple[Expr | None, ...] | None = None
     view_of: str | None = None
     span: Span = field(default=NO_SPAN, compare=False)
 

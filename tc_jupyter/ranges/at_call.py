@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from tc_jupyter.diagnostics import Diagnostic, Label, codes
-from tc_jupyter.program import Expr, Program, Size, Statement, walk
+from tc_jupyter.program import Expr, Program, Size, Statement, int64, walk
 
 from .accesses import Access, Bound
 from .convert import divided_by
@@ -70,16 +70,40 @@ class BoundNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class Border:
+    """A dimension of which an element is read wherever the subscript is, so that there has to be one."""
+
+    statement: str
+    access: Access
+    dimension: int
+    extent: SizeExpr
+
+
+def borders(ranges: Ranges) -> tuple[Border, ...]:
+    """All dimensions of which an element is read wherever a subscript is, and which may be without one."""
+    found: list[Border] = []
+    for name, every in ranges.accesses.items():
+        for access in every:
+            border, box = access.read.border, ranges.boxes.get(access.tensor)
+            if border is None or box is None or access.exists:
+                continue
+            numbered_extents = [(number, box.shape[number]) for number in sorted(border.nonempty)]
+            found += [Border(name, access, k, e) for k, e in numbered_extents if not (e.is_constant and e.offset > 0)]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A way in which a call can fail; the generated function returns its number."""
 
-    kind: str  # divisor, range, shape, equality, size
+    kind: str  # divisor, range, shape, equality, size, border
     statement: str = ""
     divisor: SizeExpr | None = None
     range: IndexRange | None = None
     equality: EqualityCheck | None = None
     item: Precondition | None = None
     tensor: str = ""
+    border: Border | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +182,8 @@ def make_bind(program: Program, ranges: Ranges, found: Preconditions) -> Bind:
     writer = _Writer(program, ranges, found)
     text = writer.write()
     names = writer.names
-    environment: dict[str, Any] = {"recheck": writer.recheck, "search": writer.search, "magnitude": writer.magnitude}
+    environment: dict[str, Any] = {"recheck": writer.recheck, "search": writer.search, "is_read": writer.is_read}
+    environment["magnitude"] = writer.magnitude
     exec(compile(text, f"<bind {program.name}>", "exec"), environment)
     bind = Bind(
         program,
@@ -195,6 +220,7 @@ class _Writer:
         self.known: dict[SizeExpr, str] = {}
         self.places = {id(item): place for place, item in enumerate(found.items)}
         self.bind: Bind | None = None
+        self.borders = borders(ranges)
         self.magnitudes = Magnitudes(program, ranges)
 
     def write(self) -> str:
@@ -204,6 +230,7 @@ class _Writer:
         zero = " or ".join(f"{name} < 1" for name in sizes) or "False"
         self.line(f"zero = {zero}")
         self.write_divisors()
+        self.write_windows()
         for statement in self.program.statements:
             self.write_ranges(statement)
         for name in self.tensors:
@@ -245,6 +272,34 @@ class _Writer:
             seen.add(e)
             self.line(f"if {self.code(e)} == 0: {self.fail(Failure('divisor', statement, e))}")
 
+    def write_windows(self) -> None:
+        """Steps, dilations and paddings that ranges are computed with."""
+        for item in self.found.items:
+            if item.subject == "window":
+                self.line(f"if {self.failure_code(item)}: {self.fail(Failure('size', item.statement, item=item))}")
+
+    def write_borders(self) -> None:
+        """Dimensions without an element, of which one is read."""
+        for place, border in enumerate(self.borders):
+            numbers = self.tuple_of(self.variables[each] for each in self.names)
+            failure = self.fail(Failure("border", border.statement, border=border))
+            self.line(f"if {self.code(border.extent)} == 0 and is_read({place}, {numbers}): {failure}", 2)
+
+    def is_read(self, place: int, numbers: tuple[int, ...]) -> bool:
+        """Whether an access to a dimension without elements takes place."""
+        name, access = self.borders[place].statement, self.borders[place].access
+        values = self.values_of(numbers)
+        guards = tuple((guard.condition, guard.polarity) for guard in access.guards)
+        point, anywhere = _box_of(self.ranges, name, values), Subscript(int64(0), 1, 1, guards)
+        if any(high < low for low, high in point.box.values()):
+            return False
+        if any(depends_on_data(access, number) for number in range(len(access.index))):
+            return may_leave(anywhere, point)
+        try:
+            return violation(anywhere, point) is not None
+        except RuntimeError:
+            return True
+
     def write_ranges(self, statement: Statement) -> None:
         # a size is never negative; an integer scalar may be
         sizes = {text for name, text in self.variables.items() if name not in (self.ranges.scope.scalars or ())}
@@ -281,6 +336,7 @@ class _Writer:
         for item in self.found.items:
             if item.subject in ("number", "points"):
                 self.line(f"if {self.failure_code(item)}: {self.fail(Failure('size', item.statement, item=item))}", 2)
+        self.write_borders()
         numbers = self.tuple_of(self.variables[name] for name in self.names)
         self.line("if zero:", 2)
         self.line(f"problem = recheck({numbers})", 3)
@@ -299,7 +355,7 @@ class _Writer:
         for item in self.found.items:
             if (
                 item.statement != statement.name
-                or item.subject in ("range", "number", "points")
+                or item.subject in ("range", "number", "window", "points")
                 or item.kind not in ("SIZE", "SIZE_SET", "REFUTED")
             ):
                 continue
@@ -438,6 +494,8 @@ class _Writer:
                 continue
             for access in {id(b.access): b.access for b in self.ranges.bounds[statement.name]}.values():
                 for dimension in range(len(access.index)):
+                    if access.is_border(dimension):
+                        continue  # it stays inside by what it is
                     item = items[(id(access), dimension)]
                     if self.leaves(access, dimension, point, values, item.kind in ("DATA", "POINTWISE")):
                         return _size_message(self.bind, item, values)
@@ -505,10 +563,17 @@ def _message(bind: Bind, failure: Failure, values: Mapping[str, int]) -> Diagnos
         if len(divisor.terms) != 1 or divisor.offset:
             message += f": `{numbered(text, known)}`"
         return Diagnostic(codes.ZERO_DIVISOR, where, message, "divides by 0", help=_given(divisor.names, known))
+    if failure.border is not None:
+        access, number = failure.border.access, failure.border.dimension
+        message = f"`{access.text}` reads an array without elements: dimension {number} of `{access.tensor}` is 0"
+        given = _given(failure.border.extent.names, known)
+        return Diagnostic(codes.ZERO_DIVISOR, access.span, message, "nothing to read", help=given)
     if failure.range is not None:
         return _range_message(bind, failure.range, known)
     if failure.equality is not None:
         return _equality_message(bind, failure.equality, known)
+    if failure.item is not None and failure.item.subject == "window":
+        return _number_message(failure.item, known)
     if failure.item is not None:
         return _size_message(bind, failure.item, bind.extents(values))
     box = bind.ranges.boxes[failure.tensor]
@@ -563,7 +628,13 @@ def _size_message(bind: Bind, item: Precondition, values: Mapping[str, int]) -> 
 
 
 def _number_message(item: Precondition, values: Mapping[str, int]) -> Diagnostic:
-    """TC601 for a scalar that is too large for a bound to be computed in 64 bits."""
+    """TC601 for a scalar that is too large for a bound to be computed in 64 bits, or that is no step or padding of a window."""
+    if item.subject == "window":
+        failing = next(c for c in item.conditions if c.evaluate(values) < 0)
+        message = (
+            f"the window has no places: `{condition_text(failing)}` is false, `{condition_numbers(failing, values)}`"
+        )
+        return Diagnostic(codes.PRECONDITION_FAILED, item.span, message, f"needs `{item.text}`")
     (name,) = item.conditions[0].names
     message = (
         f"a range computed from `{name}` may not fit into 64 bits: `{item.text}` is false, `{name}` is {values[name]}"

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tc_jupyter.diagnostics import NO_SPAN, Diagnostic, Edit, Fix, Label, Span, codes
 from tc_jupyter.diagnostics.work import TooMuchWork, too_much
-from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Statement, Tensor, walk
+from tc_jupyter.program import Binary, Cast, Const, DType, Equality, Expr, Program, Select, Statement, Tensor, walk
 from tc_jupyter.syntax.sac_parser import remainders
 
 from .accesses import Access, Bound, Guard, as_written
@@ -63,7 +63,8 @@ class Precondition:
     Attributes:
         text: a Python expression (kinds PROVED, REFUTED, SIZE, DATA); for the others usually words.
         kind: PROVED, REFUTED, SIZE, SIZE_SET, DATA or POINTWISE.
-        subject: `access`, `write`, `range`, `number` (limits of a scalar) or `points` (there must be some to combine).
+        subject: `access`, `write`, `range`, `number` (limits of a scalar), `window` (step, dilation and padding) or `points` (there
+            must be some to combine).
         bound: the bound of an access or a write. range: the range, for the subjects `range` and `points`.
         conditions: SIZE and DATA: each must be >= 0; names are sizes, scalars, and `min(C)`, `max(C)` for DATA.
         violations: SIZE_SET: the sizes at which it fails, as OR of ANDs of `(e, is_equality)`; `None`: only found by search.
@@ -206,21 +207,28 @@ class _Checker:
 
     def run(self) -> list[Precondition]:
         items: list[Precondition] = []
+        again: list[int] = []
         bounds = self.ranges.bounds[self.statement.name]
         always = {_place(each): each for each in bounds if each.access.condition.op == "true"}
         for bound in bounds:
             subject = "write" if self.is_write(bound.access) else "access"
-            again = self.is_read_anyway(bound, always)
-            if bound.used or bound.discharged or self.never_runs or again:
+            inside = bound.access.is_border(bound.dimension)  # by what stands around the subscript
+            other = self.read_anyway(bound, always)
+            shapes = any(each is not None and (each.used or each.discharged) for each in (bound, other))
+            if shapes or self.never_runs or inside:
                 verdict = _Verdict("PROVED")
             else:
-                verdict = self.verdict(bound)
+                verdict = self.verdict(other or bound)
+            again += [id(bound)] if other is not None else []
             items.append(self.item(bound, subject, verdict))
-        self.diagnostics.extend(_access_messages(items, self))
+        self.diagnostics.extend(_access_messages([item for item in items if id(item.bound) not in again], self))
         for r in self.found:
             item = _range_item(self.statement, r)
             if item is not None:
                 items.append(item)
+            if r.needs:
+                text = " and ".join(condition_text(e) for e in r.needs)
+                items.append(Precondition(text, "SIZE", "window", self.statement.name, r.span, None, r, r.needs))
         return [*items, *_number_items(self.statement), *_point_items(self.statement, self.found)]
 
     def verdict(self, bound: Bound) -> _Verdict:
@@ -237,12 +245,12 @@ class _Checker:
         self.branches = 0
         return exact if self.classify(computed, bound.access.condition).kind == "PROVED" else _Verdict("POINTWISE")
 
-    def is_read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> bool:
-        """Whether an access without conditions needs the same; one that is checked at each point says nothing of the others."""
+    def read_anyway(self, bound: Bound, always: Mapping[tuple[object, ...], Bound]) -> Bound | None:
+        """An access without conditions that needs the same; one that is checked at each point says nothing of the others."""
         other = always.get(_place(bound))
         if other is None or other is bound or bound.access.condition.op == "true":
-            return False
-        return other.used or other.discharged or self.verdict(other).kind != "POINTWISE"
+            return None
+        return other if other.used or other.discharged or self.verdict(other).kind != "POINTWISE" else None
 
     def is_write(self, access: Access) -> bool:
         return all(access is not other for other in self.ranges.accesses[self.statement.name])
@@ -586,14 +594,15 @@ def _is_expression(item: Precondition) -> bool:
 
 def _clamp(ranges: Ranges, access: Access, dimension: int) -> str:
     """How an index is kept inside, in the language of the cell; `..` stands for what the text has there."""
-    last = ranges.boxes[access.tensor].bounds[dimension][1] - 1
+    first, end = ranges.boxes[access.tensor].bounds[dimension]
+    last = end - 1
     if ranges.program.language != "sac":
         written = as_written(access.index[dimension])
         place = access.read.indices[dimension]
         inside = _in_the_text(written, place.span, ranges)
         if inside != written and isinstance(place, Cast):
             inside = f"{place.dtype.value}({inside})"
-        return f"clamp it: `max(min({inside}, {as_written(last)}), 0)`"
+        return f"clamp it: `max(min({inside}, {as_written(last)}), {as_written(first)})`"
     if last.is_constant:
         return f"clamp it: `max(min(.., {as_written(last)}), 0)`"
     if ranges.program.tensor(access.tensor).kind == "input":
@@ -642,10 +651,21 @@ def _range_messages(statement: Statement, ranges: Ranges) -> list[Diagnostic]:
             _empty_range(r) if is_reduction or ranges.program.language == "tc" or _computes(statement, ranges) else []
         )
         result.extend(cut or empty or (_one_point(r) if is_reduction else []))
-        if r.source == "inferred":
+        if any(bound.access.is_border(bound.dimension) for bound in r.because):
+            result.append(_window_message(r))
+        elif r.source == "inferred":
             result.extend(_cut_messages(r, _equal_sizes(ranges)))
     result.extend(_update_messages(statement, ranges))
     return result
+
+
+def _window_message(r: IndexRange) -> Diagnostic:
+    """TC332."""
+    access = r.because[0].access
+    message = f"`{r.index}` runs as over `{access.tensor}` with its border on both sides: `{r.text}`"
+    label = f"all places of the window `{access.text}`"
+    help_text = f"give another range with `where {r.index} in ...`"
+    return Diagnostic(codes.PADDED_WINDOW, r.span, message, label, (), help_text)
 
 
 def _computes(statement: Statement, ranges: Ranges) -> bool:
@@ -746,6 +766,8 @@ def _guard_messages(statement: Statement, ranges: Ranges) -> tuple[list[Diagnost
     for bound in ranges.bounds[statement.name]:
         if bound.used:
             for guard in bound.access.guards:
+                if not guard.condition.span.end:
+                    continue  # of a border, which is no condition of the text
                 seen.setdefault(id(guard.condition), guard)
     result: list[Diagnostic] = []
     names: set[str] = set()
@@ -779,12 +801,19 @@ def _certain(condition: Condition, box: IndexBox, facts: list[SizeExpr]) -> bool
     return False
 
 
+def _chooses(value: Expr, condition: Expr) -> bool:
+    """Whether a condition is that of a `? :`."""
+    return any(isinstance(item, Select) and item.condition is condition for item in walk(value))
+
+
 def _guard_message(
     statement: Statement, ranges: Ranges, guard: Guard, always: bool, inside: list[IndexRange]
 ) -> Diagnostic:
     truth = "true" if always else "false"
     shown = " and ".join(f"`{r.text}`" for r in inside)
     message = f"the condition is always {truth} on the inferred range{'s' * (len(inside) > 1)} {shown}"
+    if ranges.program.language == "tc" and _chooses(statement.value, guard.condition):
+        message += f", so what stands {'after' if always else 'before'} `:` is never taken"
     if (text := clause(ranges, inside)) is None:
         text = ", ".join(f"{r.index} in ..." for r in inside)
         fix = None
@@ -833,7 +862,9 @@ def _origin_messages(program: Program, ranges: Ranges, narrowed: set[tuple[str, 
         moved = [
             d
             for d, lower in enumerate(box.origin)
-            if lower != 0 and (first is None or d >= len(names) or (first.name, names[d]) not in narrowed)
+            if lower != 0
+            and not (tensor.starts and tensor.starts[d] is not None)
+            and (first is None or d >= len(names) or (first.name, names[d]) not in narrowed)
         ]
         if moved:
             result.append(_origin_message(program, tensor, ranges, moved[0]))
@@ -883,8 +914,8 @@ def _unread_messages(program: Program, ranges: Ranges) -> list[Diagnostic]:
             continue
         gaps: dict[tuple[int, str], SizeExpr] = {}
         for dimension, (lower, upper, facts) in enumerate(windows):
-            extent = ranges.boxes[tensor.name].bounds[dimension][1]
-            ends = {"start": lower, "end": extent - 1 - upper}
+            first, end = ranges.boxes[tensor.name].bounds[dimension]
+            ends = {"start": lower - first, "end": end - 1 - upper}
             gaps |= {(dimension, place): gap for place, gap in ends.items() if holds(gap - 1, facts)}
         if gaps:
             message = _unread_message(tensor, gaps)
@@ -972,6 +1003,18 @@ def _equalities(
             diagnostics.append(Diagnostic(code, equality.span, message, "different for all sizes"))
         else:
             checks.append(EqualityCheck(left, right, equality))
+    for tensor in program.tensors:
+        for number, start in enumerate(tensor.starts or ()):
+            if start is None or tensor.name not in ranges.boxes:
+                continue
+            reason = f"`{tensor.name}` dimension {number} is declared from `{to_python(from_expr(start))}` on"
+            own, declared = ranges.boxes[tensor.name].origin[number], from_expr(start, ranges.scope)
+            gap = own - declared
+            if nonnegative(gap - 1) or nonnegative(-gap - 1):
+                message = f"{reason}, but its first index is `{to_python(own)}`"
+                diagnostics.append(Diagnostic(codes.RESULT_TYPE, tensor.span, message, "different for all sizes"))
+            elif gap != 0:
+                checks.append(EqualityCheck(own, declared, Equality(start, start, "declared", reason, tensor.span)))
     return tuple(checks), definitions, diagnostics
 
 

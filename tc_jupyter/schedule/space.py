@@ -67,7 +67,7 @@ def _for_cpu(schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> Sc
     schedule = windows.copied(prologues.computed_once(schedule, sizes))
     names = schedule.stages
     for name in names:
-        found = contraction.default(schedule, name, target, sizes)
+        found = pixels.summed(schedule, name, target, sizes) or contraction.default(schedule, name, target, sizes)
         schedule = schedule if found is None else found
     schedule = rows.fuse_rows(schedule)
     for name in names:
@@ -118,14 +118,14 @@ def size_class(
     """What code for a call may assume of its sizes: constants, and typical values to choose tiles by.
 
     Calls of one class share their code. Constants are small sizes of windows: of a reduction index that is added to another index
-    in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`) and sizes of 1 in reductions: a matrix of one
-    column is a vector. Typical values are kept for sizes of results of reductions, up to a factor of two below 64 (on a CPU also
-    whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a row, since its tiles have to
-    fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are multiples of 64 and whether
-    they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two above; of others those above
-    64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and where it reduces rows, that
-    they are short; of elements whose values it computes apart (`pixels`), that they are few. Other programs without reductions
-    have one class.
+    in a subscript (`h + kh`), and, on a CPU, of the values of a pixel (`X(h, w, c)`), summed or each by itself, and sizes of 1 in
+    reductions: a matrix of one column is a vector. Typical values are kept for sizes of results of reductions, up to a factor of
+    two below 64 (on a CPU also whether they are 16, 32, 64, or other multiples of 8; and as they are where a window slides over a
+    row, since its tiles have to fit, in steps of two or more up to `LONGEST_STRIDED`). Above, it is kept on a CPU whether they are
+    multiples of 64 and whether they are few. On a GPU all sizes of a sum with few results, its steps too, have the power of two
+    above; of others those above 64 do not count. Where a CPU turns rows around, it is kept whether sizes are multiples of 64, and
+    where it reduces rows, that they are short; of elements whose values it computes apart (`pixels`), that they are few. Other
+    programs without reductions have one class.
 
     Args:
         kind: of the device, as in `Target`.
@@ -163,6 +163,8 @@ def size_class(
             single |= {name for name in names if kind == "cpu" and sizes.get(name) == 1}
             if index.kind == "output":
                 shaped |= names
+                if kind == "cpu" and name == statement.output_indices[-1].name and pixels.sums_values(statement):
+                    values |= names
                 if _is_window(statement, name):
                     longest = LONGEST_STRIDED if kind == "cpu" and _is_strided(statement, name) else LARGE
                     slid |= {each: max(longest, slid.get(each, 0)) for each in names}

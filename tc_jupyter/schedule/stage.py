@@ -295,10 +295,10 @@ class StageGraph:
 
     @cached_property
     def extents(self) -> Mapping[str, SizeExpr]:
-        """The extents `T.k` of all tensors as expressions of the sizes."""
-        return {
-            f"{name}.{k}": high - low for name, box in self.boxes.items() for k, (low, high) in enumerate(box.bounds)
-        }
+        """The extents `T.k` of all tensors, and their first indices `T.firstk`, as expressions of the sizes."""
+        ends = [(name, k, *pair) for name, box in self.boxes.items() for k, pair in enumerate(box.bounds)]
+        extents = {f"{name}.{k}": high - low for name, k, low, high in ends}
+        return extents | {f"{name}.first{k}": low for name, k, low, _ in ends}
 
     def is_interleaved(self, name: str) -> bool:
         """Whether a later statement writes the stage's tensor again after somebody has read it."""

@@ -27,7 +27,7 @@ from .foreign import (
 from .recovery import closers, split_commas
 from .tokens import ENDS_EXPRESSION, SCALAR_TYPES, STARTS_EXPRESSION, Token
 
-_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "DEF", "SCALAR", "MINMAX"})
+_RESERVED = frozenset({"WHERE", "IN", "EXISTS", "ELSE", "DEF", "SCALAR", "MINMAX"})
 _LITERAL_WORDS = frozenset({"true", "false", "inf", "nan"})
 _EXPECTED = {
     "LPAR": "`(`",

@@ -65,7 +65,9 @@ def _body_end(tokens: list[Token], first: int) -> int:
     i = first
     while i < len(tokens) and tokens[i].type != "RBRACE":
         is_inside = (
-            i > first and tokens[i].type == "LBRACE" and tokens[i - 1].type in ("NAME", "IN", "ASSIGN", "UPDATE")
+            i > first
+            and tokens[i].type == "LBRACE"
+            and tokens[i - 1].type in ("NAME", "IN", "ELSE", "ASSIGN", "UPDATE")
         )
         near = range(i + 1, min(len(tokens), i + _MOST_IN_BRACES)) if is_inside else ()
         closing = next((j for j in near if tokens[j].type in ("RBRACE", "LBRACE", "DEF")), i)

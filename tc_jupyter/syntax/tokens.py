@@ -32,6 +32,7 @@ KEYWORDS: dict[str, str] = {
     "where": "WHERE",
     "in": "IN",
     "exists": "EXISTS",
+    "else": "ELSE",
     "min": "MINMAX",
     "max": "MINMAX",
     "true": "NUMBER",

@@ -95,7 +95,7 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
     case 'Number':
       return tooLarge(node, language, slice);
     case 'VariableName':
-      return language === 'sac' ? pythonWord(node, slice) : [];
+      return language === 'sac' ? pythonWord(node, slice) : isSize(node) ? pythonKeyword(node, slice) : [];
     case 'TargetName':
       if (language === 'sac') {
         return otherStatement(node, slice);
@@ -104,8 +104,6 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
       return /^(and|or|not)$/.test(text(node, slice)) && node.parent?.parent?.prevSibling?.name.endsWith('Statement')
         ? [{ from: node.from, to: node.to, code: 'TC107', message: `\`${text(node, slice)}\` is an operator of Python; here it is \`&&\`, \`||\`, \`!\`` }]
         : [];
-    case 'SizeName':
-      return language === 'tc' ? pythonKeyword(node, slice) : [];
     case 'AssignOp':
     case 'UpdateOp':
       return language === 'tc' ? lastMark(node, slice) : [];
@@ -113,8 +111,6 @@ function rules(node: SyntaxNode, language: LanguageName, slice: Slice): Problem[
       return node.getChild('Result') || node.getChild('⚠') ? [] : [{ from: node.from, to: node.to, code: 'TC210', message: 'a def has at least one result' }];
     case 'Iterators':
       return plainIndices(node);
-    case 'Dims':
-      return wholeDims(node, slice, 'TC101', 'a dimension is a size name or an integer');
     case 'Shape':
       return wholeDims(node, slice, 'TC154', 'an extent is `.` or an integer');
     case 'Return':
@@ -241,6 +237,16 @@ const PYTHON_KEYWORDS = new Set(
     'import in is lambda nonlocal not or pass raise return try while with yield'
   ).split(' ')
 );
+
+/** Whether a name stands in a dimension of a type. */
+export function isSize(node: SyntaxNode): boolean {
+  for (let above = node.parent; above !== null; above = above.parent) {
+    if (above.name === 'Dims' || above.name === 'Block') {
+      return above.name === 'Dims';
+    }
+  }
+  return false;
+}
 
 // the `!` of `Y(i) =! X(i)` belongs to the operator; in `Y(i) =!b` it negates `b`
 function lastMark(node: SyntaxNode, slice: Slice): Problem[] {
