@@ -598,6 +598,11 @@ class _DefChecker:
         extreme = tree.Name(f"{node.target.name}.{kind}", place) if node.extreme is None else node.extreme[0]
         if node.extreme is not None and not self.same_indices(node, node.extreme[1]):
             return False
+        if extreme.name == node.target.name:
+            help = "the value and its position are two tensors, as in `V(n), P(n) argmax=! X(n, m)`"
+            message = f"`{extreme.name}` cannot be both the value and its position"
+            self.scope.report(codes.POSITION, node.target.span, message, help=help)
+            return False
         draft, tensors = self.draft.copy(), dict(self.scope.tensors)
         found = self.checked(extremes.value_statement(node, extreme, node.value))
         if found is None:
@@ -617,8 +622,10 @@ class _DefChecker:
         dtype = self.draft.tensors[extreme.name].dtype
         if value is node.value and dtype.bits == 16 and dtype.is_float:  # the extreme value was rounded
             value = tree.Apply(tree.Name(dtype.value, value.span), (value,), value.span)
+        count = len(self.scope.diagnostics)
         found = self.checked(extremes.position_statement(node, value, extreme, at, dtype.is_float))
-        if found is not None and found.value.dtype.is_float:
+        told = any(item.is_error for item in self.scope.diagnostics[count:])
+        if found is not None and found.value.dtype.is_float and not told:
             message = f"a position is an integer, and this is `{found.value.dtype.value}`"
             self.scope.report(codes.POSITION, at.span, message, help="write an integer expression of the indices")
             return False

@@ -418,7 +418,8 @@ class ExpressionChecker:
         is_update = operator != "=" and not operator.endswith("!")
         if statement.value.span != negated or not (is_update or place.end == negated.start):
             return None
-        plain = operator + "!" * is_update
+        written = self.scope.source.slice(place)  # `argmax=!`, where the operator is the `max=!` that it stands for
+        plain = operator + "!" if is_update else written if operator.endswith("!") else operator
         return Fix(f"write `{plain}`", (Edit(Span(place.start, negated.start + 1), plain),))
 
     def _binary(self, node: tree.Binary[tree.Expression]) -> Typed | None:

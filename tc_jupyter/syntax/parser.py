@@ -8,6 +8,7 @@ Worked example: `parse_tc(SourceText("def f(float(N) X) -> (Y) { Y(i) = X(i) }")
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -83,6 +84,10 @@ _MENDED = (codes.SYNTAX_ERROR, codes.PYTHON_OPERATOR, codes.RANGE_BRACKETS, code
 _NEAR = 20
 """Statements after a declaration in which its use is looked for."""
 
+_SAC = "a function of SaC stands in a cell that begins with `%%sac`"
+_FUNCTION_OF_SAC = re.compile(
+    r"(?:inline\s+)?[a-z]\w*(?:\[[^\[\]{}();]*\])?\s+\w+\s*\((?:[^(){}*]|\[\*\])*\)\s*\{[^{}]*\breturn\b"
+)
 _EXAMPLE = "a cell holds defs, as in `def mv(float(R, C) A, float(C) B) -> (o) { o(i) +=! A(i, j) * B(j) }`"
 
 
@@ -216,7 +221,8 @@ class _CellParser:
             is_def = not has_defs and kinds[:2] == ["NAME", "LPAR"] and "ARROW" in kinds
             place = Span(tokens[0].start, tokens[0].start)
             fix = Fix("write `def` before it", (Edit(place, "def "),)) if is_def else None
-            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=_EXAMPLE, fix=fix)
+            help = _SAC if _FUNCTION_OF_SAC.match(self.source.text, span.start) else _EXAMPLE
+            self.report(codes.NO_DEF, span, message, "only defs and comments may stand here", help=help, fix=fix)
 
     def definition(self, piece: DefTokens) -> Def:
         """One def, whatever is wrong with it."""
