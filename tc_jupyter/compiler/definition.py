@@ -55,11 +55,11 @@ from tc_jupyter.runtime.recipe import Found, Likeness, Recipe, likeness, recipe
 from tc_jupyter.schedule import (
     INTERPRETER,
     Schedule,
+    SizeClasses,
     Step,
     Target,
     row_class,
     schedule_of,
-    size_class,
 )
 
 from .build import Build, build
@@ -72,8 +72,6 @@ Verify = Callable[[Mapping[str, int], Mapping[str, Any]], Diagnostic | None]
 
 _MOST_RECIPES = 256
 """Calls that a function remembers; it forgets all when there are more."""
-_MOST_CLASSES = 256
-"""Sizes of calls whose class is remembered."""
 
 ROW_MAJOR = Layout(frozenset(), 32)
 """Contiguous arrays, small enough for 32-bit indices."""
@@ -128,7 +126,7 @@ class Definition:
         sizes = (dim for parameter in self.parameters for dim in parameter.dims if isinstance(dim, str))
         self.recent = RecentCalls(tuple(dict.fromkeys(sizes)))
         self._ready: dict[tuple[str, Layout], BoundKernel] = {}
-        self._classes: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+        self._classes: dict[str, SizeClasses] = {}
         self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)
         self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
         self._lock = threading.Lock()
@@ -249,7 +247,10 @@ class Definition:
 
     @cached_property
     def _extents(self) -> tuple[SizeExpr, ...]:
-        """The lengths of loops, where sizes alone decide: if one is 0, the loops around it are not begun."""
+        """The lengths of loops, where sizes alone decide: if one is 0, the loops around it are not begun.
+
+        Those that are positive wherever sizes are have been left out.
+        """
         known = {
             *self.program.sizes,
             *(each.name for each in self.parameters if not each.rank and each.dtype.is_integer),
@@ -260,8 +261,18 @@ class Definition:
             for index in indices
             if index.lower is not None and index.upper is not None
         ]
-        lengths = [each for each in dict.fromkeys(found) if each.names and each.names <= known]
+        whole = [each for each in dict.fromkeys(found) if not self._follows_sizes(each)]
+        lengths = [each for each in whole if each.names and each.names <= known]
         return tuple(each for each in lengths if not any(isinstance(atom, Opaque) for atom in each.atoms()))
+
+    def _follows_sizes(self, extent: SizeExpr) -> bool:
+        """Whether a length is a sum of sizes, and of a number that is not negative."""
+        sizes = self.program.sizes
+        plain = all(
+            weight > 0 and all(isinstance(atom, Name) and atom.name in sizes for atom in product)
+            for product, weight in extent.ordered()
+        )
+        return plain and extent.offset >= 0
 
     def _engine(self, device: str) -> str:
         """The engine for arrays on a device.
@@ -295,14 +306,10 @@ class Definition:
             return self._constants(sizes), ()
         if not self.by_class or engine == "interpreter":
             return (), ()
-        key = (engine, *sizes.items())
-        found = self._classes.get(key)
-        if found is None:
-            found = size_class(self.program, self.found.ranges, sizes, engine)
-            if len(self._classes) >= _MOST_CLASSES:
-                self._classes.clear()
-            self._classes[key] = found
-        return found
+        classes = self._classes.get(engine)
+        if classes is None:
+            classes = self._classes[engine] = SizeClasses(self.program, self.found.ranges, engine)
+        return classes(sizes)
 
     def most(self, sizes: Mapping[str, int], engine: str) -> tuple[tuple[str, int], ...]:
         """Sizes that no call of the class of this one exceeds; only code for a GPU depends on them."""

@@ -16,7 +16,7 @@ from .primitives import identity_of
 from .rolling import Window, window_of
 from .schedule import Schedule, Step, schedule_of, steps_from_data, steps_to_data
 from .sized import required_sizes
-from .space import default_schedule, multiples, row_class, size_class, within
+from .space import SizeClasses, default_schedule, multiples, row_class, size_class, within
 from .stage import GPU_AXES, Attach, Fuse, IterVar, Split, Stage, StageGraph, Storage, constant_extent, stage_graph
 from .store import ScheduleStore, StoreKey
 from .target import INTERPRETER, Target
@@ -36,6 +36,7 @@ __all__ = [
     "Piece",
     "Range",
     "Schedule",
+    "SizeClasses",
     "ScheduleStore",
     "Split",
     "Stage",
