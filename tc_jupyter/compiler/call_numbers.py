@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, cast
 
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
@@ -52,14 +52,18 @@ class CallNumbers:
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
         """Shapes, origins and every size by name, or what is wrong with the sizes."""
-        bound = self.numbers(sizes, check_sizes)
-        if isinstance(bound, Diagnostic):
-            return bound
-        known = dict(sizes)
+        bind = self.numbers
+        found = bind.function(*[sizes[name] for name in bind.names], check_sizes)
+        if not isinstance(found, tuple):
+            return found if isinstance(found, Diagnostic) else bind.message(found, sizes)
+        _, shapes, origins = cast("tuple[Any, Any, Any]", found)
+        known = sizes
         if self._names:
             values = {_python_name(name): value for name, value in sizes.items()}
-            known.update(zip(self._names, eval(self._extents, {"min": min, "max": max}, values), strict=True))
-        return Numbers(known, bound.shapes, bound.origins)
+            extents = eval(self._extents, {"min": min, "max": max}, values)
+            known = {**sizes, **dict(zip(self._names, extents, strict=True))}
+        shaped = dict(zip(bind.tensors, shapes, strict=True))
+        return Numbers(known, shaped, dict(zip(bind.tensors, origins, strict=True)))
 
     def scan(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 from tc_jupyter.codegen import KernelSource
@@ -35,6 +35,7 @@ from tc_jupyter.runtime.arrays import ArrayView
 from tc_jupyter.runtime.cache import DiskCache
 from tc_jupyter.runtime.cubin import sass
 from tc_jupyter.runtime.dispatch import Dispatcher
+from tc_jupyter.runtime.family import Family, SizeClass
 from tc_jupyter.runtime.forks import MAKING
 from tc_jupyter.runtime.kernel import (
     BoundKernel,
@@ -129,6 +130,7 @@ class Definition:
         self._classes: dict[str, SizeClasses] = {}
         self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)
         self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
+        self._families: dict[bool, Family] = {}
         self._lock = threading.Lock()
 
     @property
@@ -221,7 +223,7 @@ class Definition:
             CallError: TC605, a size differs from the one that `specialize=` fixed.
         """
         constants, hints = self.size_class(sizes, engine)
-        if 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents):
+        if self._is_empty(sizes):
             # other code relies on sizes of 1 and more: a range may be longer without
             gone = tuple((name, 0) for name in sorted(self._shortening) if sizes.get(name) == 0)
             return Layout(strided, bits, accumulate, constants=gone, empty=True)
@@ -293,14 +295,12 @@ class Definition:
         Raises:
             CallError: TC601 to TC603, TC605.
         """
-        numbers = self.numbers.bind(sizes, self.options.check != "none")
+        numbers = self.numbers_of(sizes)
         if isinstance(numbers, Diagnostic):
             raise call_error(numbers, self.program.source)
         return numbers
 
-    def size_class(
-        self, sizes: Mapping[str, int], engine: str
-    ) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]:
+    def size_class(self, sizes: Mapping[str, int], engine: str) -> SizeClass:
         """What the code of this call assumes of its sizes: constants, and typical values."""
         if self.options.specialize:
             return self._constants(sizes), ()
@@ -416,7 +416,44 @@ class Definition:
         results = tuple(self.program.tensor(name).dtype for name in self.program.results)
         on_cpu = self.verify is None and self.options.target in (None, "cpu")
         known = self._recipes[into]
-        return Dispatcher(self.parameters, results, known, general, self.recent, self._floats, on_cpu, into).function
+        recipes = known, partial(self._resized, into)
+        return Dispatcher(self.parameters, results, *recipes, general, self.recent, self._floats, on_cpu, into).function
+
+    def _resized(self, into: bool, like: Likeness, values: Sequence[Any]) -> Recipe | None:
+        """A recipe for a call that differs from others in sizes only."""
+        if self.verify is not None or not self._ready or self._engine("cpu") != "cpu":
+            return None
+        family = self._families.get(into)
+        if family is None:
+            places = enumerate(self.parameters)
+            own = [(place, each.name) for place, each in places if each.rank]
+            same = [
+                frozenset(k for k, name in own if (name, result) in self._same_places)
+                for result in self.program.results
+            ]
+            family = Family(self, self.recent.names, same if into else None, self.options.check)
+            self._families[into] = family
+        found = family.at(like, values)
+        if found is not None:
+            self._remember(like, into, found)
+        return found
+
+    def numbers_of(self, sizes: Mapping[str, int]) -> Numbers | Diagnostic:
+        """Shapes and extents at the sizes of a call, or what is wrong with them."""
+        return self.numbers.bind(sizes, self.options.check != "none")
+
+    def class_on_cpu(self, sizes: Mapping[str, int]) -> SizeClass | None:
+        """The class of a call whose loops all have iterations; `None` for others."""
+        return None if self._is_empty(sizes) else self.size_class(sizes, "cpu")
+
+    def code_on_cpu(self, found: SizeClass, into: bool) -> BoundKernel | None:
+        """The code for row-major arrays of a class, if it was made."""
+        constants, hints = found
+        return self._ready.get(("cpu", Layout(frozenset(), 64, into and self.accumulates, constants, hints)))
+
+    def _is_empty(self, sizes: Mapping[str, int]) -> bool:
+        """Whether a size is 0, or a loop has no iterations."""
+        return 0 in sizes.values() or any(extent.evaluate(sizes) <= 0 for extent in self._extents)
 
     def _keep(self, values: Sequence[object], into: bool, found: Found) -> None:
         """Remember what a call found, from the second one of its kind on."""
@@ -425,11 +462,15 @@ class Definition:
             return
         if like in known:
             same = self._same_places if into else frozenset[tuple[str, str]]()
-            known[like] = recipe(found, self.parameters, values, same, self.options.check)
+            self._remember(like, into, recipe(found, self.parameters, values, same, self.options.check))
         else:
-            if len(known) >= _MOST_RECIPES:
-                known.clear()
-            known[like] = None
+            self._remember(like, into, None)
+
+    def _remember(self, like: Likeness, into: bool, found: Recipe | None) -> None:
+        known = self._recipes[into]
+        if len(known) >= _MOST_RECIPES and like not in known:
+            known.clear()
+        known[like] = found
 
     @cached_property
     def _same_places(self) -> frozenset[tuple[str, str]]:

@@ -1,0 +1,251 @@
+"""The calls of a def that differ in sizes only: arrays of NumPy in row order, and numbers of Python, by code for the CPU.
+
+Comes in: the likeness of a call with sizes that were not seen yet. Goes out: its `Recipe`, made from what all of them share. The
+conditions on sizes are looked at as by the general path, which says what is wrong, makes code, and serves all other arguments.
+
+Worked example: a vector that grows by one element each call takes the general path once; then a call reads the shapes, finds
+`N=1001`, the class of that size, and the code for the class, and makes one result and one launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeAlias, cast
+
+import numpy as np
+
+from tc_jupyter.diagnostics import Diagnostic
+from tc_jupyter.loops import Buffer
+from tc_jupyter.program import DType, Program
+
+from .arguments import Number, Parameter, misfit
+from .arrays import ITEMSIZE, NUMPY, ArrayView, numpy_dtype, row_major, storage_dtype
+from .kernel import BoundKernel, Numbers, Step, pitched, root_of
+from .launch import CpuLaunch, CpuRunner, LaunchPattern
+from .memory import aligned_empty, empty
+from .native_call import PLAIN, WRITABLE
+from .recipe import Likeness, Outline, Recipe
+
+SizeClass: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+
+class Code(Protocol):
+    """What a family asks of its def."""
+
+    program: Program
+    parameters: tuple[Parameter, ...]
+
+    def numbers_of(self, sizes: Mapping[str, int]) -> Numbers | Diagnostic:
+        """Shapes and extents at the sizes of a call, or what is wrong with them."""
+        ...
+
+    def class_on_cpu(self, sizes: Mapping[str, int]) -> SizeClass | None:
+        """The class of a call whose loops all have iterations; `None` for others."""
+        ...
+
+    def code_on_cpu(self, found: SizeClass, into: bool) -> BoundKernel | None:
+        """The code for row-major arrays of a class, if it was made."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An array that a call is given: its place, its name in the storage, and what is asked of it.
+
+    Attributes:
+        dims: as those of `Parameter`; `None` for an array of `out=`, which has the shape of a result.
+    """
+
+    place: int
+    name: str
+    kind: np.dtype[Any]
+    dims: tuple[str | int | None, ...] | None
+    flags: int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The code of a class.
+
+    Attributes:
+        patterns: a launch per step; `None` where one depends on more than sizes and numbers.
+        temporaries: what the steps share, with the extents.
+    """
+
+    bound: BoundKernel
+    patterns: tuple[LaunchPattern, ...] | None
+    temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, Number]], tuple[int, ...]]], ...]
+
+
+class Family:
+    """The calls of a def, without `out=` or with it."""
+
+    def __init__(self, code: Code, noted: Sequence[str], written: Sequence[frozenset[int]] | None, check: str) -> None:
+        """Find what its calls share.
+
+        Args:
+            noted: the sizes that `RecentCalls` wants.
+            written: with `out=`, for each result the arguments that may be the same array.
+            check: as of `BoundKernel.start`.
+        """
+        program = code.program
+        self.code, self.check, self.noted, self.into = code, check, tuple(noted), written is not None
+        self.arrays = [
+            _Array(place, each.name, storage_dtype(each.dtype), each.dims, PLAIN, each.dtype)
+            for place, each in enumerate(code.parameters)
+            if each.rank
+        ]
+        self.numbers = [(place, each) for place, each in enumerate(code.parameters) if not each.rank]
+        self.floats = tuple((place, each) for place, each in self.numbers if each.dtype.is_float)
+        self.results = [(root_of(program, name), name, program.tensor(name).dtype) for name in program.results]
+        self.written: tuple[tuple[int, frozenset[int]], ...] = ()
+        if written is not None:
+            self.written = tuple(enumerate(written, len(code.parameters)))
+            for (place, _), (root, _, dtype) in zip(self.written, self.results, strict=True):
+                self.arrays.append(_Array(place, root, storage_dtype(dtype), None, PLAIN | WRITABLE, dtype))
+        self.places = tuple(each.place for each in self.arrays)
+        roots = [root for root, _, _ in self.results]
+        types = [*(each.dtype for each in self.arrays), *(dtype for _, _, dtype in self.results)]
+        own = len({*roots, *(each.name for each in code.parameters)}) == len(roots) + len(code.parameters)
+        self.possible = own and all(numpy_dtype(dtype) is not None for dtype in types)
+        self._steps: dict[SizeClass, _Steps] = {}
+
+    def at(self, like: Likeness, values: Sequence[Any]) -> Recipe | None:
+        """The recipe of a call; `None` where the general path must look, or make code.
+
+        Raises:
+            CallError: TC605, a size differs from the one that `specialize=` fixed.
+        """
+        if not self.possible or len(values) != len(self.code.parameters) + len(self.written):
+            return None
+        sizes, scalars = self._sizes(like), self._scalars(values)
+        if sizes is None or scalars is None:
+            return None
+        for _, each in self.numbers:
+            if not each.dtype.is_float:
+                sizes[each.name] = int(scalars[each.name])
+        numbers = self.code.numbers_of(sizes)
+        if isinstance(numbers, Diagnostic) or not self._fit(like, numbers.shapes):
+            return None
+        found = self.code.class_on_cpu(sizes)
+        steps = None if found is None else self._steps.get(found) or self._new(found)
+        return None if steps is None else self._recipe(steps, like, numbers, scalars)
+
+    def _sizes(self, like: Likeness) -> dict[str, int] | None:
+        """The sizes of the signature, if the arguments have its types and shapes, and elements."""
+        sizes: dict[str, int] = {}
+        for each in self.arrays:
+            described = like[each.place]
+            if type(described) is not tuple or len(cast("tuple[Any, ...]", described)) != 4:
+                return None
+            shape, _, kind, flags = cast("tuple[tuple[int, ...], Any, Any, int]", described)
+            if (kind is not each.kind and kind != each.kind) or flags & each.flags != each.flags or 0 in shape:
+                return None
+            dims = each.dims
+            if dims is None:
+                continue
+            if len(shape) != len(dims):
+                return None
+            for dim, extent in zip(dims, shape, strict=True):
+                if type(dim) is str:
+                    if sizes.setdefault(dim, extent) != extent:
+                        return None
+                elif dim is not None and dim != extent:
+                    return None
+        return sizes
+
+    def _scalars(self, values: Sequence[Any]) -> dict[str, Number] | None:
+        """The numbers, if they fit their types."""
+        found: dict[str, Number] = {}
+        for place, each in self.numbers:
+            value, kind = values[place], type(values[place])
+            plain = kind is float or kind is int if each.dtype.is_float else kind is int or kind is bool
+            if not plain or misfit(each.dtype, value):
+                return None
+            found[each.name] = float(value) if each.dtype.is_float else value
+        return found
+
+    def _fit(self, like: Likeness, shapes: Shapes) -> bool:
+        """Whether the arrays of `out=` have the shapes of the results."""
+        pairs = zip(self.written, self.results, strict=False)
+        return all(cast(Any, like[place])[0] == shapes[name] for (place, _), (_, name, _) in pairs)
+
+    def _new(self, found: SizeClass) -> _Steps | None:
+        """What the calls of a class share, if its code was made."""
+        bound = self.code.code_on_cpu(found, self.into)
+        if bound is None or any(step.kernel.most for step in bound.steps):
+            return None
+        given = {each.name for each in self.arrays} | {root for root, _, _ in self.results}
+        buffers = [pair for step in bound.steps for pair in step.temporaries if pair[0].name not in given]
+        first = {buffer.name: (buffer, extents) for buffer, extents in reversed(buffers)}
+        temporaries = tuple(reversed(first.values()))
+        places = {each.name: each.place for each in self.arrays} | {each.name: place for place, each in self.floats}
+        made = [*(root for root, _, _ in self.results if not self.into), *(buffer.name for buffer, _ in temporaries)]
+        places |= {name: place for place, name in enumerate(made, len(self.code.parameters) + len(self.written))}
+        patterns = [self._pattern(bound, step, places) for step in bound.steps]
+        whole = tuple(each for each in patterns if each is not None)
+        steps = _Steps(bound, whole if len(whole) == len(patterns) else None, temporaries)
+        self._steps[found] = steps
+        return steps
+
+    def _pattern(self, bound: BoundKernel, step: Step, places: Mapping[str, int]) -> LaunchPattern | None:
+        """The launches of a step, if nothing about them depends on data, and no array may lie otherwise."""
+        whole = Numbers(dict.fromkeys(bound.program.sizes, 1), {}, {})
+        looks = self.check == "all" and any(bound.numbers.limits(number, whole, {}) != () for number in step.scans)
+        if looks or step.kernel.checks or not isinstance(step.run, CpuRunner):
+            return None
+        pattern = step.run.pattern(places)
+        return None if pattern.strides or pattern.buffers else pattern
+
+    def _recipe(self, steps: _Steps, like: Likeness, numbers: Numbers, scalars: Mapping[str, Number]) -> Recipe:
+        makes: list[Callable[[], Any]] = []
+        if not self.into:
+            makes += [partial(empty, numbers.shapes[name], storage_dtype(dtype)) for _, name, dtype in self.results]
+        known: Mapping[str, Number] = {**numbers.sizes, **scalars} if steps.temporaries else {}
+        shapes = [tuple([max(0, extent) for extent in extents(known)]) for _, extents in steps.temporaries]
+        for (buffer, _), shape in zip(steps.temporaries, shapes, strict=True):
+            makes.append(partial(aligned_empty, pitched(shape, buffer.pad), storage_dtype(buffer.dtype), buffer.align))
+        launches: tuple[CpuLaunch, ...] = ()
+        if steps.patterns is not None:
+            launches = tuple([each.at({}, numbers.sizes, scalars) for each in steps.patterns])
+        return Recipe(
+            steps.bound,
+            partial(self._outline, steps, like, numbers, scalars, shapes),
+            tuple([numbers.sizes[name] for name in self.noted]),
+            self.places,
+            self.floats,
+            tuple(makes),
+            0 if self.into else len(self.results),
+            self.written,
+            self.check,
+            launches=launches,
+        )
+
+    def _outline(
+        self,
+        steps: _Steps,
+        like: Likeness,
+        numbers: Numbers,
+        scalars: Mapping[str, Number],
+        shapes: Sequence[tuple[int, ...]],
+    ) -> Outline:
+        """What a call is beside its launches."""
+        arrays = tuple(
+            (each.place, each.name, _view(cast(Any, like[each.place])[0], each.dtype)) for each in self.arrays
+        )
+        made: list[tuple[str, ArrayView]] = []
+        if not self.into:
+            made += [(root, _view(numbers.shapes[name], dtype)) for root, name, dtype in self.results]
+        for (buffer, _), shape in zip(steps.temporaries, shapes, strict=True):
+            made.append((buffer.name, _view(shape, buffer.dtype, buffer.pad)))
+        return Outline(numbers, scalars, arrays, tuple(made))
+
+
+def _view(shape: tuple[int, ...], dtype: DType, pad: int = 0) -> ArrayView:
+    """A row-major array of NumPy, but for its address."""
+    strides = row_major(pitched(shape, pad), ITEMSIZE[dtype])
+    return ArrayView(0, shape, strides, dtype, dtype.value, "cpu", True, None, NUMPY)
