@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, cast
 
 from tc_jupyter.diagnostics import Diagnostic
@@ -48,20 +48,19 @@ class CallNumbers:
         extents |= found.conditions.definitions
         self._names = tuple(extents)
         text = "".join(f"{python_code(to_python(value))}, " for value in extents.values())
-        self._extents = compile(f"({text})", f"<extents of {found.program.name}>", "eval")
+        arguments = ", ".join(map(python_code, self.numbers.names))
+        code = compile(f"lambda {arguments}: ({text})", f"<extents of {found.program.name}>", "eval")
+        self._extents = eval(code, {"min": min, "max": max})
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
         """Shapes, origins and every size by name, or what is wrong with the sizes."""
         bind = self.numbers
-        found = bind.function(*[sizes[name] for name in bind.names], check_sizes)
-        if not isinstance(found, tuple):
+        given = [sizes[name] for name in bind.names]
+        found: Any = bind.function(*given, check_sizes)
+        if type(found) is not tuple:
             return found if isinstance(found, Diagnostic) else bind.message(found, sizes)
         _, shapes, origins = cast("tuple[Any, Any, Any]", found)
-        known = sizes
-        if self._names:
-            values = {_python_name(name): value for name, value in sizes.items()}
-            extents = eval(self._extents, {"min": min, "max": max}, values)
-            known = {**sizes, **dict(zip(self._names, extents, strict=True))}
+        known = {**sizes, **dict(zip(self._names, self._extents(*given), strict=True))} if self._names else sizes
         shaped = dict(zip(bind.tensors, shapes, strict=True))
         return Numbers(known, shaped, dict(zip(bind.tensors, origins, strict=True)))
 
@@ -157,9 +156,6 @@ class CallNumbers:
             for number, item in enumerate((*self.items, *self.at_zero))
             if number not in inside and item.statement in kernel.statements
         )
-
-
-_python_name = cache(python_code)
 
 
 def points_of(item: DataCheck | PointCheck) -> PointCheck:

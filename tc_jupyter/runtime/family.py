@@ -28,6 +28,7 @@ from .memory import aligned_empty, empty
 from .native_call import PLAIN, WRITABLE
 from .recipe import Likeness, Outline, Recipe
 
+_NO_NUMBERS: Mapping[str, Number] = {}
 SizeClass: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
@@ -68,16 +69,26 @@ class _Array:
 
 
 @dataclass(frozen=True, slots=True)
+class _Result:
+    """A result: its name, where it is stored, and what elements it has."""
+
+    name: str
+    root: str
+    kind: np.dtype[Any]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
 class _Steps:
     """The code of a class.
 
     Attributes:
-        patterns: a launch per step; `None` where one depends on more than sizes and numbers.
+        patterns: a launch per step; none where one depends on more than sizes and numbers.
         temporaries: what the steps share, with the extents.
     """
 
     bound: BoundKernel
-    patterns: tuple[LaunchPattern, ...] | None
+    patterns: tuple[LaunchPattern, ...]
     temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, Number]], tuple[int, ...]]], ...]
 
 
@@ -101,15 +112,16 @@ class Family:
         ]
         self.numbers = [(place, each) for place, each in enumerate(code.parameters) if not each.rank]
         self.floats = tuple((place, each) for place, each in self.numbers if each.dtype.is_float)
-        self.results = [(root_of(program, name), name, program.tensor(name).dtype) for name in program.results]
+        typed = [(name, program.tensor(name).dtype) for name in program.results]
+        self.results = [_Result(name, root_of(program, name), storage_dtype(dtype), dtype) for name, dtype in typed]
         self.written: tuple[tuple[int, frozenset[int]], ...] = ()
         if written is not None:
             self.written = tuple(enumerate(written, len(code.parameters)))
-            for (place, _), (root, _, dtype) in zip(self.written, self.results, strict=True):
-                self.arrays.append(_Array(place, root, storage_dtype(dtype), None, PLAIN | WRITABLE, dtype))
+            for (place, _), each in zip(self.written, self.results, strict=True):
+                self.arrays.append(_Array(place, each.root, each.kind, None, PLAIN | WRITABLE, each.dtype))
         self.places = tuple(each.place for each in self.arrays)
-        roots = [root for root, _, _ in self.results]
-        types = [*(each.dtype for each in self.arrays), *(dtype for _, _, dtype in self.results)]
+        roots = [each.root for each in self.results]
+        types = [each.dtype for each in (*self.arrays, *self.results)]
         own = len({*roots, *(each.name for each in code.parameters)}) == len(roots) + len(code.parameters)
         self.possible = own and all(numpy_dtype(dtype) is not None for dtype in types)
         self._steps: dict[SizeClass, _Steps] = {}
@@ -122,14 +134,15 @@ class Family:
         """
         if not self.possible or len(values) != len(self.code.parameters) + len(self.written):
             return None
-        sizes, scalars = self._sizes(like), self._scalars(values)
+        sizes = self._sizes(like)
+        scalars = self._scalars(values) if self.numbers else _NO_NUMBERS
         if sizes is None or scalars is None:
             return None
         for _, each in self.numbers:
             if not each.dtype.is_float:
                 sizes[each.name] = int(scalars[each.name])
         numbers = self.code.numbers_of(sizes)
-        if isinstance(numbers, Diagnostic) or not self._fit(like, numbers.shapes):
+        if isinstance(numbers, Diagnostic) or (self.into and not self._fit(like, numbers.shapes)):
             return None
         found = self.code.class_on_cpu(sizes)
         steps = None if found is None else self._steps.get(found) or self._new(found)
@@ -139,10 +152,10 @@ class Family:
         """The sizes of the signature, if the arguments have its types and shapes, and elements."""
         sizes: dict[str, int] = {}
         for each in self.arrays:
-            described = like[each.place]
-            if type(described) is not tuple or len(cast("tuple[Any, ...]", described)) != 4:
+            described: Any = like[each.place]
+            if type(described) is not tuple or len(described) != 4:
                 return None
-            shape, _, kind, flags = cast("tuple[tuple[int, ...], Any, Any, int]", described)
+            shape, _, kind, flags = described
             if (kind is not each.kind and kind != each.kind) or flags & each.flags != each.flags or 0 in shape:
                 return None
             dims = each.dims
@@ -158,7 +171,7 @@ class Family:
                     return None
         return sizes
 
-    def _scalars(self, values: Sequence[Any]) -> dict[str, Number] | None:
+    def _scalars(self, values: Sequence[Any]) -> Mapping[str, Number] | None:
         """The numbers, if they fit their types."""
         found: dict[str, Number] = {}
         for place, each in self.numbers:
@@ -171,24 +184,24 @@ class Family:
 
     def _fit(self, like: Likeness, shapes: Shapes) -> bool:
         """Whether the arrays of `out=` have the shapes of the results."""
-        pairs = zip(self.written, self.results, strict=False)
-        return all(cast(Any, like[place])[0] == shapes[name] for (place, _), (_, name, _) in pairs)
+        pairs = zip(self.written, self.results, strict=True)
+        return all(cast(Any, like[place])[0] == shapes[each.name] for (place, _), each in pairs)
 
     def _new(self, found: SizeClass) -> _Steps | None:
         """What the calls of a class share, if its code was made."""
         bound = self.code.code_on_cpu(found, self.into)
         if bound is None or any(step.kernel.most for step in bound.steps):
             return None
-        given = {each.name for each in self.arrays} | {root for root, _, _ in self.results}
+        given = {each.name for each in self.arrays} | {each.root for each in self.results}
         buffers = [pair for step in bound.steps for pair in step.temporaries if pair[0].name not in given]
         first = {buffer.name: (buffer, extents) for buffer, extents in reversed(buffers)}
         temporaries = tuple(reversed(first.values()))
         places = {each.name: each.place for each in self.arrays} | {each.name: place for place, each in self.floats}
-        made = [*(root for root, _, _ in self.results if not self.into), *(buffer.name for buffer, _ in temporaries)]
+        made = [*(each.root for each in self.results if not self.into), *(buffer.name for buffer, _ in temporaries)]
         places |= {name: place for place, name in enumerate(made, len(self.code.parameters) + len(self.written))}
         patterns = [self._pattern(bound, step, places) for step in bound.steps]
         whole = tuple(each for each in patterns if each is not None)
-        steps = _Steps(bound, whole if len(whole) == len(patterns) else None, temporaries)
+        steps = _Steps(bound, whole if len(whole) == len(patterns) else (), temporaries)
         self._steps[found] = steps
         return steps
 
@@ -204,21 +217,26 @@ class Family:
     def _recipe(self, steps: _Steps, like: Likeness, numbers: Numbers, scalars: Mapping[str, Number]) -> Recipe:
         makes: list[Callable[[], Any]] = []
         if not self.into:
-            makes += [partial(empty, numbers.shapes[name], storage_dtype(dtype)) for _, name, dtype in self.results]
-        known: Mapping[str, Number] = {**numbers.sizes, **scalars} if steps.temporaries else {}
-        shapes = [tuple([max(0, extent) for extent in extents(known)]) for _, extents in steps.temporaries]
-        for (buffer, _), shape in zip(steps.temporaries, shapes, strict=True):
-            makes.append(partial(aligned_empty, pitched(shape, buffer.pad), storage_dtype(buffer.dtype), buffer.align))
-        launches: tuple[CpuLaunch, ...] = ()
-        if steps.patterns is not None:
-            launches = tuple([each.at({}, numbers.sizes, scalars) for each in steps.patterns])
+            for each in self.results:
+                makes.append(partial(empty, numbers.shapes[each.name], each.kind))
+        shapes: list[tuple[int, ...]] = []
+        if steps.temporaries:
+            known: Mapping[str, Number] = {**numbers.sizes, **scalars}
+            for buffer, extents in steps.temporaries:
+                shape = tuple(max(0, extent) for extent in extents(known))
+                shapes.append(shape)
+                whole = pitched(shape, buffer.pad)
+                makes.append(partial(aligned_empty, whole, storage_dtype(buffer.dtype), buffer.align))
+        launches: list[CpuLaunch] = []
+        for pattern in steps.patterns:
+            launches.append(pattern.at({}, numbers.sizes, scalars))
         return Recipe(
             steps.bound,
             partial(self._outline, steps, like, numbers, scalars, shapes),
             tuple([numbers.sizes[name] for name in self.noted]),
             self.places,
             self.floats,
-            tuple(makes),
+            makes,
             0 if self.into else len(self.results),
             self.written,
             self.check,
@@ -239,7 +257,7 @@ class Family:
         )
         made: list[tuple[str, ArrayView]] = []
         if not self.into:
-            made += [(root, _view(numbers.shapes[name], dtype)) for root, name, dtype in self.results]
+            made += [(each.root, _view(numbers.shapes[each.name], each.dtype)) for each in self.results]
         for (buffer, _), shape in zip(steps.temporaries, shapes, strict=True):
             made.append((buffer.name, _view(shape, buffer.dtype, buffer.pad)))
         return Outline(numbers, scalars, arrays, tuple(made))

@@ -48,7 +48,7 @@ from .memory import aligned_empty
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Numbers:
     """What the sizes of one call make of a def.
 

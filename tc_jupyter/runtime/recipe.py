@@ -138,13 +138,13 @@ class Recipe:
     noted: tuple[int, ...]
     places: tuple[int, ...]
     floats: tuple[tuple[int, Parameter], ...]
-    makes: tuple[Callable[[], Any], ...]
+    makes: Sequence[Callable[[], Any]]
     results: int
     written: tuple[tuple[int, frozenset[int]], ...]
     check: str
     on: ArrayView | None = None
     scans: tuple[Scan, ...] = ()
-    launches: tuple[CpuLaunch | Runner, ...] = ()
+    launches: Sequence[CpuLaunch | Runner] = ()
     planned: bool = True
     known: Outline | None = None
 
@@ -206,13 +206,13 @@ class Recipe:
         scratch = [each.scratch() if isinstance(each, CpuLaunch) else None for each in self.launches]
         storage: Mapping[str, ArrayView] | None = None
         scalars: Mapping[str, Number] = {}
-        for step, launch, own in zip(self.bound.steps, self.launches, scratch, strict=True):
+        for k, launch in enumerate(self.launches):
             if isinstance(launch, CpuLaunch):
-                launch(every, own)
+                launch(every, scratch[k])
                 continue
             if storage is None:
                 storage, scalars = self._views(every), self._scalars(every)
-            self.bound.start(step, launch, self.outline.numbers, storage, scalars, self.check)
+            self.bound.start(self.bound.steps[k], launch, self.outline.numbers, storage, scalars, self.check)
 
     def _views(self, every: Sequence[Any]) -> dict[str, ArrayView]:
         """Where every buffer is."""
@@ -290,7 +290,7 @@ class Recipe:
         every = [*values, *fresh]
         single = {place for place, each in self.floats if each.dtype is DType.FLOAT32}
         kernels: list[PlannedKernel] = []
-        for launch in cast("tuple[CpuLaunch, ...]", self.launches):
+        for launch in cast("Sequence[CpuLaunch]", self.launches):
             scratch = launch.scratch()
             block = launch.slots(every, scratch)
             tasks, brief = launch.code.tasks(block), launch.code.is_brief(block)

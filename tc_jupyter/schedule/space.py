@@ -137,7 +137,6 @@ class SizeClasses:
 
     def __init__(self, program: Program, ranges: Ranges, kind: str = "cpu") -> None:
         """`kind`: of the device, as in `Target`."""
-        self.sizes = program.sizes
         self.kind = kind
         self.windows: set[str] = set()
         self.values: set[str] = set()
@@ -154,6 +153,9 @@ class SizeClasses:
                 self._reduction(statement, indices)
             elif kind == "cpu":
                 self._elementwise(statement, indices)
+        asked = self.windows | self.values | self.single | self.shaped | self.turned | self.short | self.few
+        asked = asked.union(*(_names(index) for indices in self.sums for index in indices))
+        self.sizes = tuple(name for name in program.sizes if name in asked)
 
     def _elementwise(self, statement: Statement, indices: Mapping[str, IndexRange]) -> None:
         turns = _turns(statement)
