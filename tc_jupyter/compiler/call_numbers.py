@@ -46,10 +46,9 @@ class CallNumbers:
         self.at_zero = tuple(self.numbers.at_zero.values())
         extents = {name: value for name, value in found.ranges.sizes.items() if name not in self.numbers.names}
         extents |= found.conditions.definitions
-        self._names = tuple(extents)
-        text = "".join(f"{python_code(to_python(value))}, " for value in extents.values())
+        text = ", ".join(f"{name!r}: {python_code(to_python(value))}" for name, value in extents.items())
         arguments = ", ".join(map(python_code, self.numbers.names))
-        code = compile(f"lambda {arguments}: ({text})", f"<extents of {found.program.name}>", "eval")
+        code = compile(f"lambda {arguments}: {{{text}}}", f"<extents of {found.program.name}>", "eval")
         self._extents = eval(code, {"min": min, "max": max})
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
@@ -60,7 +59,7 @@ class CallNumbers:
         if type(found) is not tuple:
             return found if isinstance(found, Diagnostic) else bind.message(found, sizes)
         _, shapes, origins = cast("tuple[Any, Any, Any]", found)
-        known = {**sizes, **dict(zip(self._names, self._extents(*given), strict=True))} if self._names else sizes
+        known = {**sizes, **self._extents(*given)}
         shaped = dict(zip(bind.tensors, shapes, strict=True))
         return Numbers(known, shaped, dict(zip(bind.tensors, origins, strict=True)))
 

@@ -84,12 +84,12 @@ class _Steps:
 
     Attributes:
         patterns: a launch per step; none where one depends on more than sizes and numbers.
-        temporaries: what the steps share, with the extents.
+        temporaries: what the steps share, with the extents, and what NumPy stores.
     """
 
     bound: BoundKernel
     patterns: tuple[LaunchPattern, ...]
-    temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, Number]], tuple[int, ...]]], ...]
+    temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, Number]], tuple[int, ...]], np.dtype[Any]], ...]
 
 
 class Family:
@@ -194,10 +194,10 @@ class Family:
             return None
         given = {each.name for each in self.arrays} | {each.root for each in self.results}
         buffers = [pair for step in bound.steps for pair in step.temporaries if pair[0].name not in given]
-        first = {buffer.name: (buffer, extents) for buffer, extents in reversed(buffers)}
+        first = {each.name: (each, extents, storage_dtype(each.dtype)) for each, extents in reversed(buffers)}
         temporaries = tuple(reversed(first.values()))
         places = {each.name: each.place for each in self.arrays} | {each.name: place for place, each in self.floats}
-        made = [*(each.root for each in self.results if not self.into), *(buffer.name for buffer, _ in temporaries)]
+        made = [*(each.root for each in self.results if not self.into), *(buffer.name for buffer, _, _ in temporaries)]
         places |= {name: place for place, name in enumerate(made, len(self.code.parameters) + len(self.written))}
         patterns = [self._pattern(bound, step, places) for step in bound.steps]
         whole = tuple(each for each in patterns if each is not None)
@@ -221,12 +221,12 @@ class Family:
                 makes.append(partial(empty, numbers.shapes[each.name], each.kind))
         shapes: list[tuple[int, ...]] = []
         if steps.temporaries:
-            known: Mapping[str, Number] = {**numbers.sizes, **scalars}
-            for buffer, extents in steps.temporaries:
-                shape = tuple(max(0, extent) for extent in extents(known))
+            known = {**numbers.sizes, **scalars} if scalars else numbers.sizes
+            for buffer, extents, kind in steps.temporaries:
+                shape = tuple([extent if extent > 0 else 0 for extent in extents(known)])
                 shapes.append(shape)
-                whole = pitched(shape, buffer.pad)
-                makes.append(partial(aligned_empty, whole, storage_dtype(buffer.dtype), buffer.align))
+                whole = pitched(shape, buffer.pad) if buffer.pad else shape
+                makes.append(partial(aligned_empty, whole, kind, buffer.align))
         launches: list[CpuLaunch] = []
         for pattern in steps.patterns:
             launches.append(pattern.at({}, numbers.sizes, scalars))
@@ -258,7 +258,7 @@ class Family:
         made: list[tuple[str, ArrayView]] = []
         if not self.into:
             made += [(each.root, _view(numbers.shapes[each.name], each.dtype)) for each in self.results]
-        for (buffer, _), shape in zip(steps.temporaries, shapes, strict=True):
+        for (buffer, _, _), shape in zip(steps.temporaries, shapes, strict=True):
             made.append((buffer.name, _view(shape, buffer.dtype, buffer.pad)))
         return Outline(numbers, scalars, arrays, tuple(made))
 

@@ -165,26 +165,30 @@ def follow(steps: Steps, sizes: Sequence[int]) -> int:
 
 def followed(steps: Steps, count: int) -> Callable[..., int]:
     """`follow` of so many sizes as a function of them: making it takes as long as thirty times following, a call a tenth."""
-    lines = [f"def f({', '.join(f'v{k}' for k in range(count))}):"]
+    values = [f"v{k}" for k in range(count)]
+    lines = [f"def f({', '.join(values)}):"]
     for k, (name, *operands) in enumerate(steps, count):
-        parts = [repr(operands[0])] if name == "=" else [f"v{int(each)}" for each in operands]
-        lines.append(f" v{k} = {_TEXTS.get(str(name), f'{{0}} {name} {{1}}').format(*parts)}")
-    lines.append(f" return int(v{count + len(steps) - 1})")
+        if name == "=":
+            values.append(f"({operands[0]!r})")
+            continue
+        text = _TEXTS.get(str(name), f"{{0}} {name} {{1}}")
+        lines.append(f" v{k} = {text.format(*[values[int(each)] for each in operands])}")
+        values.append(f"v{k}")
+    lines.append(f" return int({values[-1]})")
     made: dict[str, Callable[..., int]] = {}
     exec("\n".join(lines), made)
     return made["f"]
 
 
 _TEXTS = {
-    "=": "{0}",
     "is": "{0}",
     "neg": "-{0}",
     "?": "{1} if {0} else {2}",
     "/": "{0} // {1} if {1} else 0",
     "//": "{0} // {1} if {1} else 0",
     "%": "{0} % {1} if {1} else 0",
-    "min": "min({0}, {1})",
-    "max": "max({0}, {1})",
+    "min": "{0} if {0} <= {1} else {1}",
+    "max": "{0} if {0} >= {1} else {1}",
     "&&": "{0} and {1}",
     "||": "{0} or {1}",
 }

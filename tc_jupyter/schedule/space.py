@@ -191,7 +191,7 @@ class SizeClasses:
             if name not in sizes:
                 continue
             value = sizes[name]
-            if self._is_constant(name, value):
+            if value <= SMALL and self._is_constant(name, value):
                 constants.append((name, value))
                 continue
             few = name in self.few and value <= pixels.FEW
@@ -203,9 +203,10 @@ class SizeClasses:
         return tuple(constants), tuple(hints)
 
     def _is_constant(self, name: str, value: int) -> bool:
+        """Whether code is made for a size of up to `SMALL`."""
         return (
             (value == 1 and name in self.single)
-            or (1 <= value <= SMALL and name in self.windows)
+            or (value >= 1 and name in self.windows)
             or (name in self.values and value in contraction.PIXEL)
         )
 
