@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Kernel
@@ -29,6 +29,8 @@ from tc_jupyter.runtime.kernel import Numbers, root_of
 from tc_jupyter.runtime.launch import Failure
 
 from .function_analysis import FunctionAnalysis
+
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class CallNumbers:
@@ -53,15 +55,25 @@ class CallNumbers:
 
     def bind(self, sizes: Mapping[str, int], check_sizes: bool) -> Numbers | Diagnostic:
         """Shapes, origins and every size by name, or what is wrong with the sizes."""
+        found = self.shapes(sizes, check_sizes)
+        if not isinstance(found, tuple):
+            return found
+        shapes, origins = found
+        tensors = self.numbers.tensors
+        extents = self.extents(sizes)
+        return Numbers(extents, dict(zip(tensors, shapes, strict=True)), dict(zip(tensors, origins, strict=True)))
+
+    def shapes(self, sizes: Mapping[str, int], check_sizes: bool) -> tuple[Shapes, Shapes] | Diagnostic:
+        """Shapes and origins of the computed tensors, in the order of `numbers.tensors`, or what is wrong with the sizes."""
         bind = self.numbers
-        given = [sizes[name] for name in bind.names]
-        found: Any = bind.function(*given, check_sizes)
-        if type(found) is not tuple:
-            return found if isinstance(found, Diagnostic) else bind.message(found, sizes)
-        _, shapes, origins = cast("tuple[Any, Any, Any]", found)
-        known = {**sizes, **self._extents(*given)}
-        shaped = dict(zip(bind.tensors, shapes, strict=True))
-        return Numbers(known, shaped, dict(zip(bind.tensors, origins, strict=True)))
+        found: Any = bind.function(*[sizes[name] for name in bind.names], check_sizes)
+        if type(found) is tuple:
+            return cast("tuple[Any, Shapes, Shapes]", found)[1:]
+        return found if isinstance(found, Diagnostic) else bind.message(found, sizes)
+
+    def extents(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """Every size by name."""
+        return {**sizes, **self._extents(*[sizes[name] for name in self.numbers.names])}
 
     def scan(
         self, number: int, numbers: Numbers, tensors: Mapping[str, ArrayView], scalars: Mapping[str, Number]

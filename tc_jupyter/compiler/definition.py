@@ -130,7 +130,7 @@ class Definition:
         self._classes: dict[str, SizeClasses] = {}
         self._floats = frozenset(k for k, each in enumerate(self.parameters) if not each.rank and each.dtype.is_float)
         self._recipes: tuple[dict[Likeness, Recipe | None], dict[Likeness, Recipe | None]] = ({}, {})
-        self._families: dict[bool, Family] = {}
+        self._families: dict[bool, Family | None] = {}
         self._lock = threading.Lock()
 
     @property
@@ -295,7 +295,7 @@ class Definition:
         Raises:
             CallError: TC601 to TC603, TC605.
         """
-        numbers = self.numbers_of(sizes)
+        numbers = self.numbers.bind(sizes, self.options.check != "none")
         if isinstance(numbers, Diagnostic):
             raise call_error(numbers, self.program.source)
         return numbers
@@ -421,26 +421,38 @@ class Definition:
 
     def _resized(self, into: bool, like: Likeness, values: Sequence[Any]) -> Recipe | None:
         """A recipe for a call that differs from others in sizes only."""
-        if self.verify is not None or not self._ready or self._engine("cpu") != "cpu":
+        if not self._ready:
             return None
-        family = self._families.get(into)
+        family = self._families[into] if into in self._families else self._new_family(into)
         if family is None:
-            places = enumerate(self.parameters)
-            own = [(place, each.name) for place, each in places if each.rank]
-            same = [
-                frozenset(k for k, name in own if (name, result) in self._same_places)
-                for result in self.program.results
-            ]
-            family = Family(self, self.recent.names, same if into else None, self.options.check)
-            self._families[into] = family
+            return None
         found = family.at(like, values)
         if found is not None:
             self._remember(like, into, found)
         return found
 
-    def numbers_of(self, sizes: Mapping[str, int]) -> Numbers | Diagnostic:
-        """Shapes and extents at the sizes of a call, or what is wrong with them."""
-        return self.numbers.bind(sizes, self.options.check != "none")
+    def _new_family(self, into: bool) -> Family | None:
+        family: Family | None = None
+        if self.verify is None and self._engine("cpu") == "cpu":
+            own = [(place, each.name) for place, each in enumerate(self.parameters) if each.rank]
+            same = self._same_places if into else frozenset[tuple[str, str]]()
+            places = [frozenset(k for k, name in own if (name, result) in same) for result in self.program.results]
+            family = Family(self, self.recent.names, places if into else None, self.options.check)
+        self._families[into] = family
+        return family
+
+    def shapes_of(self, sizes: Mapping[str, int]) -> Sequence[tuple[int, ...]] | None:
+        """The shapes of the results at the sizes of a call; `None` if something is wrong with them."""
+        found = self.numbers.shapes(sizes, self.options.check != "none")
+        return [found[0][place] for place in self._result_places] if isinstance(found, tuple) else None
+
+    @cached_property
+    def _result_places(self) -> tuple[int, ...]:
+        return tuple(map(self.numbers.numbers.tensors.index, self.program.results))
+
+    def extents_of(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """Every size and extent by name."""
+        return self.numbers.extents(sizes)
 
     def class_on_cpu(self, sizes: Mapping[str, int]) -> SizeClass | None:
         """The class of a call whose loops all have iterations; `None` for others."""

@@ -16,7 +16,6 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from tc_jupyter.diagnostics import Diagnostic
 from tc_jupyter.loops import Buffer
 from tc_jupyter.program import DType, Program
 
@@ -30,7 +29,6 @@ from .recipe import Likeness, Outline, Recipe
 
 _NO_NUMBERS: Mapping[str, Number] = {}
 SizeClass: TypeAlias = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 class Code(Protocol):
@@ -39,8 +37,16 @@ class Code(Protocol):
     program: Program
     parameters: tuple[Parameter, ...]
 
-    def numbers_of(self, sizes: Mapping[str, int]) -> Numbers | Diagnostic:
-        """Shapes and extents at the sizes of a call, or what is wrong with them."""
+    def shapes_of(self, sizes: Mapping[str, int]) -> Sequence[tuple[int, ...]] | None:
+        """The shapes of the results at the sizes of a call; `None` if something is wrong with them."""
+        ...
+
+    def extents_of(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """Every size and extent by name."""
+        ...
+
+    def numbers_at(self, sizes: Mapping[str, int]) -> Numbers:
+        """Shapes and extents at sizes that are right."""
         ...
 
     def class_on_cpu(self, sizes: Mapping[str, int]) -> SizeClass | None:
@@ -84,11 +90,13 @@ class _Steps:
 
     Attributes:
         patterns: a launch per step; none where one depends on more than sizes and numbers.
+        extents: whether the steps ask for other extents than the sizes of the signature.
         temporaries: what the steps share, with the extents, and what NumPy stores.
     """
 
     bound: BoundKernel
     patterns: tuple[LaunchPattern, ...]
+    extents: bool
     temporaries: tuple[tuple[Buffer, Callable[[Mapping[str, Number]], tuple[int, ...]], np.dtype[Any]], ...]
 
 
@@ -141,12 +149,12 @@ class Family:
         for _, each in self.numbers:
             if not each.dtype.is_float:
                 sizes[each.name] = int(scalars[each.name])
-        numbers = self.code.numbers_of(sizes)
-        if isinstance(numbers, Diagnostic) or (self.into and not self._fit(like, numbers.shapes)):
+        shapes = self.code.shapes_of(sizes)
+        if shapes is None or (self.into and not self._fit(like, shapes)):
             return None
         found = self.code.class_on_cpu(sizes)
         steps = None if found is None else self._steps.get(found) or self._new(found)
-        return None if steps is None else self._recipe(steps, like, numbers, scalars)
+        return None if steps is None else self._recipe(steps, like, sizes, shapes, scalars)
 
     def _sizes(self, like: Likeness) -> dict[str, int] | None:
         """The sizes of the signature, if the arguments have its types and shapes, and elements."""
@@ -182,10 +190,10 @@ class Family:
             found[each.name] = float(value) if each.dtype.is_float else value
         return found
 
-    def _fit(self, like: Likeness, shapes: Shapes) -> bool:
+    def _fit(self, like: Likeness, shapes: Sequence[tuple[int, ...]]) -> bool:
         """Whether the arrays of `out=` have the shapes of the results."""
-        pairs = zip(self.written, self.results, strict=True)
-        return all(cast(Any, like[place])[0] == shapes[each.name] for (place, _), each in pairs)
+        pairs = zip(self.written, shapes, strict=True)
+        return all(cast(Any, like[place])[0] == shape for (place, _), shape in pairs)
 
     def _new(self, found: SizeClass) -> _Steps | None:
         """What the calls of a class share, if its code was made."""
@@ -201,7 +209,9 @@ class Family:
         places |= {name: place for place, name in enumerate(made, len(self.code.parameters) + len(self.written))}
         patterns = [self._pattern(bound, step, places) for step in bound.steps]
         whole = tuple(each for each in patterns if each is not None)
-        steps = _Steps(bound, whole if len(whole) == len(patterns) else (), temporaries)
+        signature = {dim for each in self.arrays for dim in each.dims or ()} | {each.name for _, each in self.numbers}
+        extents = any(name not in signature for step in bound.steps for name in step.kernel.sizes)
+        steps = _Steps(bound, whole if len(whole) == len(patterns) else (), extents, temporaries)
         self._steps[found] = steps
         return steps
 
@@ -214,26 +224,35 @@ class Family:
         pattern = step.run.pattern(places)
         return None if pattern.strides or pattern.buffers else pattern
 
-    def _recipe(self, steps: _Steps, like: Likeness, numbers: Numbers, scalars: Mapping[str, Number]) -> Recipe:
+    def _recipe(
+        self,
+        steps: _Steps,
+        like: Likeness,
+        sizes: Mapping[str, int],
+        made: Sequence[tuple[int, ...]],
+        scalars: Mapping[str, Number],
+    ) -> Recipe:
+        """The recipe of a call; `made` are the shapes of the results."""
         makes: list[Callable[[], Any]] = []
         if not self.into:
-            for each in self.results:
-                makes.append(partial(empty, numbers.shapes[each.name], each.kind))
+            for each, shape in zip(self.results, made, strict=True):
+                makes.append(partial(empty, shape, each.kind))
+        known = self.code.extents_of(sizes) if steps.extents else sizes
         shapes: list[tuple[int, ...]] = []
         if steps.temporaries:
-            known = {**numbers.sizes, **scalars} if scalars else numbers.sizes
+            every = {**known, **scalars} if scalars else known
             for buffer, extents, kind in steps.temporaries:
-                shape = tuple([extent if extent > 0 else 0 for extent in extents(known)])
+                shape = tuple([extent if extent > 0 else 0 for extent in extents(every)])
                 shapes.append(shape)
                 whole = pitched(shape, buffer.pad) if buffer.pad else shape
                 makes.append(partial(aligned_empty, whole, kind, buffer.align))
         launches: list[CpuLaunch] = []
         for pattern in steps.patterns:
-            launches.append(pattern.at({}, numbers.sizes, scalars))
+            launches.append(pattern.at({}, known, scalars))
         return Recipe(
             steps.bound,
-            partial(self._outline, steps, like, numbers, scalars, shapes),
-            tuple([numbers.sizes[name] for name in self.noted]),
+            partial(self._outline, steps, like, sizes, scalars, shapes),
+            tuple([sizes[name] for name in self.noted]),
             self.places,
             self.floats,
             makes,
@@ -247,11 +266,12 @@ class Family:
         self,
         steps: _Steps,
         like: Likeness,
-        numbers: Numbers,
+        sizes: Mapping[str, int],
         scalars: Mapping[str, Number],
         shapes: Sequence[tuple[int, ...]],
     ) -> Outline:
         """What a call is beside its launches."""
+        numbers = self.code.numbers_at(sizes)
         arrays = tuple(
             (each.place, each.name, _view(cast(Any, like[each.place])[0], each.dtype)) for each in self.arrays
         )

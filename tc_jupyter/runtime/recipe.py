@@ -4,7 +4,7 @@ Comes in: a call that the general path has made, with all that it found. Goes ou
 the results, puts addresses into the slots of the launches and starts them. Calls are alike (`likeness`) where the arrays have the
 same shape, strides, type and device, and the integers the same value; numbers with a fraction may differ. So every condition on
 sizes was checked for exactly these sizes. Python follows a recipe for arrays of NumPy, CuPy and PyTorch, and `native_call` follows
-the latest one of a def where all of it is code for the CPU.
+the latest one of a def where all of it is code for the CPU. Where only sizes differ, `family` makes the recipe of a call.
 
 Worked example: `softmax(x)` in a loop finds sizes, shapes, layout and code once; then a call makes one result and one launch.
 """
